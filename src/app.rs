@@ -104,9 +104,9 @@ impl Application {
         })?;
         let scheduler = Scheduler::start(service.clone()).await?;
 
-        let state = web::Data::new(HttpState {
-            service: service.clone(),
-            options: HttpOptions {
+        let state = web::Data::new(HttpState::new(
+            service.clone(),
+            HttpOptions {
                 max_body: config.max_body,
                 body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
@@ -115,18 +115,19 @@ impl Application {
                 max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
                 hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
+                cors_write_origins: config.cors_write_origins.clone(),
                     .then(|| config.hosts.clone()),
                 console: config.console,
                 explorer: config.explorer,
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },
-        });
+        ));
         let live = LiveViews::new(service.clone());
         let views = live.clone();
         let server = HttpServer::new(move || {
             let configure = http::configure(state.clone(), views.clone());
-            App::new().wrap(http::cors(&state.options.cors_origins)).wrap_fn(http::outermost).configure(configure)
+            App::new().wrap_fn(http::outermost).configure(configure)
         })
         .workers(config.workers)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))

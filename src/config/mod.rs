@@ -55,7 +55,10 @@ pub struct Config {
     pub console: ConsoleMode,
     /// Whether there is an API explorer at `/swagger-ui/`.
     pub explorer: bool,
+    /// The origins whose pages may read.
     pub stream_idle_timeout: Duration,
+    /// The origins whose pages may read and change everything.
+    pub cors_write_origins: Vec<String>,
     /// The time for which clients may use a response without asking again.
     pub max_age: Duration,
     /// The same for single boards.
@@ -125,6 +128,7 @@ impl Config {
             rules,
             source: source.to_owned(),
         })
+            cors_write_origins: s.cors_write_origins.unwrap_or_default(),
     }
 }
 

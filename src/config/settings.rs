@@ -67,13 +67,17 @@ pub struct Settings {
     /// The longest NDJSON line, in bytes [default: 65536]
     #[arg(long, env = "ROLLTOP_MAX_LINE", value_name = "BYTES")]
     pub max_line: Option<usize>,
-    /// The origins, besides the service's own, whose pages may call the API from a browser; `*` for any [default: none]
+    /// The origins, besides the service's own, whose pages may read from a browser; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_origins: Option<Vec<String>>,
     /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name those
     /// under which a proxy on the same machine forwards requests [default: none]
     #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub hosts: Option<Vec<String>>,
+    /// The origins, besides the service's own, whose pages may read and change everything from a browser, as there is no
+    /// authentication yet; `*` for any [default: none]
+    #[arg(long, env = "ROLLTOP_CORS_WRITE_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    pub cors_write_origins: Option<Vec<String>>,
     /// What the web page at / offers: `off`, `read`, or `full`, which also changes boards and needs a loopback address to
     /// listen on [default: full on a loopback address, otherwise read]
     #[arg(long, env = "ROLLTOP_CONSOLE", value_name = "MODE")]
@@ -104,7 +108,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 23] = [
+    pub const KEYS: [&str; 24] = [
         "listen",
         "store",
         "data_dir",
@@ -125,6 +129,7 @@ impl Settings {
         "explorer",
         "stream_idle_timeout",
         "max_age",
+        "cors_write_origins",
         "workers",
         "shutdown_timeout",
         "log_format",
@@ -154,6 +159,7 @@ impl Settings {
             stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
             max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),
+            cors_write_origins: self.cors_write_origins.or(other.cors_write_origins),
             shutdown_timeout: self.shutdown_timeout.or(other.shutdown_timeout),
             log_format: self.log_format.or(other.log_format),
         }

@@ -87,9 +87,10 @@ request_codes! {
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
         "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";
-    /// The request changes something and comes from a page of another origin, which is not among `cors_origins`.
-    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not change anything",
-        "Send the request from a page of the service itself, or let the operator add the origin to the setting cors_origins.";
+    /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins` lists
+    /// origins that may read, `cors_write_origins` those that may change something.
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not send the request",
+        "Send the request from a page of the service itself, or let the operator add the origin to the setting that the detail names.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
     UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
         "Use localhost, or let the operator add the host name to the setting hosts.";

@@ -7,8 +7,6 @@ use std::str::FromStr;
 
 use actix_web::web::Bytes;
 
-use super::state::HttpOptions;
-
 /// What the console at `/` offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsoleMode {
@@ -65,12 +63,13 @@ const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Returns the files of the console, if there is one, and of the custom element.
-pub(super) fn files(options: &HttpOptions) -> Vec<File> {
+pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> Vec<File> {
     let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into(), is_public: false };
     let widget = file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"));
     let mut files = vec![File { is_public: true, ..widget }];
-    if options.console != ConsoleMode::Off {
-        let page = File { path: "/", media_type: HTML, body: page(options).into(), is_public: false };
+    if mode != ConsoleMode::Off {
+        let page = page(mode, simulated_clock, explorer);
+        let page = File { path: "/", media_type: HTML, body: page.into(), is_public: false };
         files.extend([
             page,
             file("/console.js", SCRIPT, include_str!("../../web/built/console.js")),
@@ -82,9 +81,9 @@ pub(super) fn files(options: &HttpOptions) -> Vec<File> {
 }
 
 /// Returns the page with the settings that the console has to know.
-fn page(options: &HttpOptions) -> String {
-    let clock = if options.simulated_clock { "simulated" } else { "system" };
-    let explorer = if options.explorer { "on" } else { "off" };
-    let settings = format!("console={} clock={clock} explorer={explorer}", options.console.as_str());
+fn page(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> String {
+    let clock = if simulated_clock { "simulated" } else { "system" };
+    let explorer = if explorer { "on" } else { "off" };
+    let settings = format!("console={} clock={clock} explorer={explorer}", mode.as_str());
     include_str!("../../web/built/index.html").replace("{{settings}}", &settings)
 }

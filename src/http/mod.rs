@@ -3,7 +3,7 @@
 //! The modules in layers. Each imports only from layers below its own, and none imports the store:
 //!
 //! ```text
-//! outermost    wraps the application; cors
+//! outermost    wraps the application
 //! router       builds the routes of the application; explorer
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
@@ -13,7 +13,8 @@
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
 //! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
-//! base         state, schemas, problem, request_id, service_error, codes; access; console
+//! base         state, schemas, problem, request_id, service_error, codes; cors -> access;
+//!              handling; console
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
@@ -39,6 +40,7 @@ mod events;
 mod explorer;
 mod export;
 mod frame;
+mod handling;
 mod increments;
 mod items;
 mod large;
@@ -71,11 +73,10 @@ mod windows;
 
 pub use self::codes::{Code, ItemCode};
 pub use self::console::ConsoleMode;
-pub use self::cors::cors;
 pub use self::document::openapi;
 pub use self::live::LiveViews;
-pub use self::outermost::outermost;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
+pub use self::outermost::outermost;
 pub use self::problem::Problem;
 pub use self::router::configure;
 pub use self::routes::registered;

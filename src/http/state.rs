@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use super::access::Access;
 use super::console::ConsoleMode;
 use crate::board::BoardName;
 use crate::service::Service;
@@ -20,9 +21,10 @@ pub struct HttpOptions {
     pub stream_idle_timeout: Duration,
     /// Maximum length of one line of an NDJSON stream in bytes.
     pub max_line: usize,
-    /// Origins whose pages may call the API: `*` allows any origin, an empty list disables CORS. See
-    /// [`cors`](super::cors()).
+    /// Origins, besides the service's own, whose pages may read: `*` allows any origin.
     pub cors_origins: Vec<String>,
+    /// Origins, besides the service's own, whose pages may read and change everything.
+    pub cors_write_origins: Vec<String>,
     /// The host names that requests may be addressed to, besides those of the loopback interface. `None` accepts any.
     /// A service that only listens on the loopback interface should set it: otherwise any web page could reach it under
     /// a host name that its owner lets resolve to 127.0.0.1.
@@ -50,6 +52,7 @@ impl Default for HttpOptions {
             stream_idle_timeout: Duration::from_secs(300),
             max_line: 64 << 10,
             cors_origins: Vec::new(),
+            cors_write_origins: Vec::new(),
             hosts: None,
             max_age: Duration::ZERO,
             max_ages: Vec::new(),
@@ -67,4 +70,12 @@ pub struct HttpState {
     pub service: Arc<Service>,
     /// The options that apply to requests.
     pub options: HttpOptions,
+    pub(super) access: Access,
+}
+
+impl HttpState {
+    pub fn new(service: Arc<Service>, options: HttpOptions) -> Self {
+        let access = Access::new(&options.cors_origins, &options.cors_write_origins, options.hosts.as_deref());
+        Self { service, options, access }
+    }
 }

@@ -113,10 +113,9 @@ fn options() -> HttpOptions {
 }
 
 fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
-    let cors_origins = options.cors_origins.clone();
     let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
-    let configure = http::configure(Data::new(HttpState { service, options }), live);
-    let server = HttpServer::new(move || App::new().wrap(http::cors(&cors_origins)).wrap_fn(http::outermost).configure(configure.clone()))
+    let configure = http::configure(Data::new(HttpState::new(service, options)), live);
+    let server = HttpServer::new(move || App::new().wrap_fn(http::outermost).configure(configure.clone()))
         .workers(2)
         .disable_signals()
         .bind(("127.0.0.1", 0))

@@ -27,7 +27,7 @@ pub(super) fn example(code: Code) -> Problem {
         Code::BodyTimeout => problem("the body did not arrive within 30 s"),
         Code::InvalidSubject => problem("the decoded subject is not valid UTF-8 from byte 0").with("position", 0),
         Code::ForeignOrigin => problem(
-            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_origins'",
+            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_write_origins'",
         ),
         Code::UnknownHost => problem(
             "the service listens on the loopback interface and does not answer for host 'rolltop.example.com:8080'; \
