@@ -130,6 +130,7 @@ impl Application {
             App::new().wrap_fn(http::outermost).configure(configure)
         })
         .workers(config.workers)
+        .on_connect(http::on_connect)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
         .client_request_timeout(HEAD_TIMEOUT)
         .client_disconnect_timeout(DISCONNECT_TIMEOUT)

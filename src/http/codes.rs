@@ -84,6 +84,12 @@ request_codes! {
     /// and `counted_through` is the last line that was counted.
     BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time",
         "Send the request again. If the connection is slow, send smaller bodies; a stream that pauses should be ended and started again after counted_through.";
+    /// The request follows one with `Connection: close` on the same connection. It was not executed.
+    ConnectionEnded = "connection_ended", BAD_REQUEST, "No request may follow on this connection",
+        "Send the request again on another connection; nothing of it was counted.";
+    /// Path and query are longer than allowed; `limit` is the maximum in bytes.
+    UriTooLong = "uri_too_long", URI_TOO_LONG, "The path is too long",
+        "Send less in the path and the query.";
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
         "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";

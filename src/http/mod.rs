@@ -76,7 +76,7 @@ pub use self::console::ConsoleMode;
 pub use self::document::openapi;
 pub use self::live::LiveViews;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
-pub use self::outermost::outermost;
+pub use self::outermost::{on_connect, outermost};
 pub use self::problem::Problem;
 pub use self::router::configure;
 pub use self::routes::registered;

@@ -11,6 +11,7 @@ mod backup;
 mod boards;
 mod browsers;
 mod console;
+mod connections;
 mod delivery;
 mod document;
 mod evaluate;

@@ -116,6 +116,7 @@ fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
     let configure = http::configure(Data::new(HttpState::new(service, options)), live);
     let server = HttpServer::new(move || App::new().wrap_fn(http::outermost).configure(configure.clone()))
+        .on_connect(http::on_connect)
         .workers(2)
         .disable_signals()
         .bind(("127.0.0.1", 0))

@@ -153,7 +153,8 @@ fn add_path_parameters(described: &mut Described, operation: &Operation) {
 fn add_problems(described: &mut Described, operation: &Operation) {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     let origin = (operation.method != Method::GET).then_some(&Code::ForeignOrigin);
-    let of_all = [&Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
+    let of_all =
+        [&Code::ConnectionEnded, &Code::UriTooLong, &Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
     for code in operation.problems.iter().copied().flatten().chain(of_all) {
         let codes = by_status.entry(code.status().as_u16()).or_default();
         if !codes.contains(code) {
