@@ -108,14 +108,15 @@ impl Application {
             service.clone(),
             HttpOptions {
                 max_body: config.max_body,
+                body_memory: config.body_memory,
                 body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
                 stream_idle_timeout: config.stream_idle_timeout,
                 max_age: config.max_age,
                 max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
-                hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                 cors_write_origins: config.cors_write_origins.clone(),
+                hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                     .then(|| config.hosts.clone()),
                 console: config.console,
                 explorer: config.explorer,
@@ -129,8 +130,8 @@ impl Application {
             let configure = http::configure(state.clone(), views.clone());
             App::new().wrap_fn(http::outermost).configure(configure)
         })
-        .workers(config.workers)
         .on_connect(http::on_connect)
+        .workers(config.workers)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
         .client_request_timeout(HEAD_TIMEOUT)
         .client_disconnect_timeout(DISCONNECT_TIMEOUT)

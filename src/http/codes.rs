@@ -177,7 +177,8 @@ request_codes! {
     /// An internal error occurred; `request_id` identifies it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error",
         "Send the request again. If it fails repeatedly, report it with the log lines of the request id.";
-    /// Too many requests are waiting for the store. Nothing was counted; retry after `retry_after` seconds.
+    /// Too many requests are waiting for the store, or the bodies in progress take too much memory. Nothing was counted
+    /// (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded",
         "Send the request again after retry_after seconds, and send fewer requests at a time.";
     /// The store cannot be reached. Nothing was counted; retry after `retry_after` seconds.

@@ -230,7 +230,7 @@ pub(super) async fn evaluate(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let key = IdempotencyKey::from_request(&request)?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = body::read_json(&request, payload, &state).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
     if body.record {
         state.access.check(request.head(), Effect::Changes)?;

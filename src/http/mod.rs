@@ -11,9 +11,9 @@
 //!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
-//! requests     path, parameters, object -> body, compression, large
-//! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
-//! base         state, schemas, problem, request_id, service_error, codes; cors -> access;
+//! requests     path, parameters, object -> body -> incoming; large
+//! responses    ranking_lines -> response; frame, cursor, delivery, caching, compression, metrics, counts
+//! base         state -> body_memory, access; schemas, problem, request_id, service_error, codes; cors -> access;
 //!              handling; console
 //! ```
 //!
@@ -24,6 +24,7 @@ mod access;
 mod backup;
 mod boards;
 mod body;
+mod body_memory;
 mod caching;
 mod clock;
 mod codes;
@@ -41,6 +42,7 @@ mod explorer;
 mod export;
 mod frame;
 mod handling;
+mod incoming;
 mod increments;
 mod items;
 mod large;

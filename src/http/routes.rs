@@ -27,8 +27,16 @@ pub(super) struct Operation {
 }
 
 const QUERY: &[Code] = &[InvalidField, UnknownField];
-const BODY: &[Code] =
-    &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
+const BODY: &[Code] = &[
+    MalformedJson,
+    IncompleteBody,
+    BodyTimeout,
+    TooLarge,
+    UnsupportedMediaType,
+    InvalidField,
+    UnknownField,
+    Overloaded,
+];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
 /// Errors of metrics and rules.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::Access;
+use super::body_memory::BodyMemory;
 use super::console::ConsoleMode;
 use crate::board::BoardName;
 use crate::service::Service;
@@ -15,6 +16,9 @@ use crate::service::Service;
 pub struct HttpOptions {
     /// Maximum size of a JSON body in bytes.
     pub max_body: usize,
+    /// Maximum number of bytes of memory that all bodies in progress take: what has arrived of them, the decoders, and what
+    /// they are parsed into. A client may have at most as much as it leaves to others.
+    pub body_memory: usize,
     /// Maximum time for a JSON body to arrive.
     pub body_timeout: Duration,
     /// Maximum time between two pieces of an NDJSON stream. The stream as a whole has no time limit.
@@ -48,6 +52,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             max_body: 8 << 20,
+            body_memory: 256 << 20,
             body_timeout: Duration::from_secs(30),
             stream_idle_timeout: Duration::from_secs(300),
             max_line: 64 << 10,
@@ -71,11 +76,14 @@ pub struct HttpState {
     /// The options that apply to requests.
     pub options: HttpOptions,
     pub(super) access: Access,
+    /// The memory of the bodies in progress.
+    pub(super) bodies: Arc<BodyMemory>,
 }
 
 impl HttpState {
     pub fn new(service: Arc<Service>, options: HttpOptions) -> Self {
         let access = Access::new(&options.cors_origins, &options.cors_write_origins, options.hosts.as_deref());
-        Self { service, options, access }
+        let bodies = BodyMemory::new(options.body_memory);
+        Self { service, options, access, bodies }
     }
 }
