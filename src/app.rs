@@ -104,29 +104,33 @@ impl Application {
         })?;
         let scheduler = Scheduler::start(service.clone()).await?;
 
-        let state = web::Data::new(HttpState {
-            service: service.clone(),
-            options: HttpOptions {
+        let state = web::Data::new(HttpState::new(
+            service.clone(),
+            HttpOptions {
                 max_body: config.max_body,
+                body_memory: config.body_memory,
                 body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
                 stream_idle_timeout: config.stream_idle_timeout,
                 max_age: config.max_age,
                 max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
+                cors_write_origins: config.cors_write_origins.clone(),
                 hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                     .then(|| config.hosts.clone()),
                 console: config.console,
+                explorer: config.explorer,
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },
-        });
+        ));
         let live = LiveViews::new(service.clone());
         let views = live.clone();
         let server = HttpServer::new(move || {
             let configure = http::configure(state.clone(), views.clone());
-            App::new().wrap(http::cors(&state.options.cors_origins)).configure(configure)
+            App::new().wrap_fn(http::outermost).configure(configure)
         })
+        .on_connect(http::on_connect)
         .workers(config.workers)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
         .client_request_timeout(HEAD_TIMEOUT)

@@ -3,7 +3,9 @@
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
@@ -18,11 +20,15 @@ const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1
 /// The log levels if `RUST_LOG` is not set: the messages of Rolltop, and the warnings of libraries.
 const USUAL_LEVELS: &str = "warn,rolltop=info";
 
+/// The part of the HTTP library that reports each malformed request, and each client that is gone, as an error. Clients
+/// cause these, so they are shown where messages for debugging are.
+const CONNECTIONS: &str = "actix_http::h1";
+
 /// Sends log lines to standard error, at the levels that `RUST_LOG` sets. A line that cannot be written is dropped,
 /// because logging must not end a service whose log is on a full disk. Later calls do nothing, so that several
 /// applications can run in one process.
 pub fn start_logging(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(USUAL_LEVELS));
+    let filter = filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref());
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -35,6 +41,14 @@ pub fn start_logging(format: LogFormat) {
         LogFormat::Json => builder.json().finish().try_init(),
     };
     drop(started); // a subscriber that was installed before is kept
+}
+
+/// Returns the filter of log lines for the value of `RUST_LOG`. A value that is not valid is ignored.
+fn filter(levels: Option<&str>) -> EnvFilter {
+    let levels = levels.filter(|text| !text.is_empty() && EnvFilter::try_new(text).is_ok()).unwrap_or(USUAL_LEVELS);
+    let debugs = levels.parse::<Targets>().is_ok_and(|targets| targets.would_enable(CONNECTIONS, &Level::DEBUG));
+    let quiet = if debugs { String::new() } else { format!(",{CONNECTIONS}=off") };
+    EnvFilter::new(format!("{levels}{quiet}"))
 }
 
 /// Collects metrics in this process, with one collector for all its applications.
@@ -58,4 +72,24 @@ pub fn collect_metrics() -> Option<PrometheusHandle> {
             }
         })
         .clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_about_connections_are_for_debugging() {
+        for (levels, expected) in [
+            (None, "actix_http::h1=off,rolltop=info,warn"),
+            (Some(""), "actix_http::h1=off,rolltop=info,warn"),
+            (Some("rolltop=no-level"), "actix_http::h1=off,rolltop=info,warn"),
+            (Some("info"), "actix_http::h1=off,info"),
+            (Some("actix_http=warn,error"), "actix_http::h1=off,actix_http=warn,error"),
+            (Some("debug"), "debug"),
+            (Some("actix_http=debug,error"), "actix_http=debug,error"),
+        ] {
+            assert_eq!(filter(levels).to_string(), expected, "{levels:?}");
+        }
+    }
 }

@@ -50,8 +50,9 @@ fn print_banner(config: &Config, application: &Application) {
         ConsoleMode::Off => String::new(),
         mode => format!("\n  console     {base}/ ({})", mode.as_str()),
     };
+    let explorer = if config.explorer { format!("\n  Swagger UI  {base}/swagger-ui/") } else { String::new() };
     let greeting = format!(
-        "rolltop {version} is running\n  API         {base}/v1/boards{console}\n  Swagger UI  {base}/swagger-ui/\n  \
+        "rolltop {version} is running\n  API         {base}/v1/boards{console}{explorer}\n  \
          store       {store}\n  boards      {boards} from {source}\n",
         version = env!("CARGO_PKG_VERSION"),
         boards = config.boards.len(),

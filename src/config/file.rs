@@ -27,6 +27,11 @@ pub enum ConfigError {
          yet; use 'read', or listen on 127.0.0.1"
     )]
     Console(SocketAddr),
+    /// The memory of bodies in progress is too small for the largest body.
+    #[error(
+        "body_memory: '{body_memory}' is too small for bodies of {max_body} bytes (max_body), which need at least {least}"
+    )]
+    BodyMemory { body_memory: usize, least: usize, max_body: usize },
     /// The file has mistakes.
     #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },

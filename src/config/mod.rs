@@ -25,6 +25,10 @@ pub const DEFAULT_FILE: &str = include_str!("../../config/rolltop.toml");
 /// The path where a file is looked for if none is named.
 const USUAL_PLACE: &str = "config/rolltop.toml";
 
+/// The smallest number of times that `body_memory` has `max_body`: one client may take half of it, and a compressed body
+/// takes up to three times its size while it arrives.
+const BODIES_IN_MEMORY: usize = 8;
+
 /// The complete configuration of the service.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -47,12 +51,19 @@ pub struct Config {
     pub max_skew: i64,
     /// The largest JSON body, in bytes.
     pub max_body: usize,
+    /// The memory that all request bodies in progress may take together, in bytes.
+    pub body_memory: usize,
     /// The longest NDJSON line, in bytes.
     pub max_line: usize,
+    /// The origins whose pages may read.
     pub cors_origins: Vec<String>,
+    /// The origins whose pages may read and change everything.
+    pub cors_write_origins: Vec<String>,
     pub hosts: Vec<String>,
     /// What the web page at `/` offers.
     pub console: ConsoleMode,
+    /// Whether there is an API explorer at `/swagger-ui/`.
+    pub explorer: bool,
     pub stream_idle_timeout: Duration,
     /// The time for which clients may use a response without asking again.
     pub max_age: Duration,
@@ -93,6 +104,12 @@ impl Config {
         if console == ConsoleMode::Full && !is_loopback {
             return Err(ConfigError::Console(listen));
         }
+        let max_body = s.max_body.unwrap_or(8 << 20);
+        let least = max_body.saturating_mul(BODIES_IN_MEMORY);
+        let body_memory = s.body_memory.unwrap_or_else(|| least.max(256 << 20));
+        if body_memory < least {
+            return Err(ConfigError::BodyMemory { body_memory, least, max_body });
+        }
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
             listen,
@@ -107,11 +124,14 @@ impl Config {
             queue: s.queue.unwrap_or(100_000),
             clock: s.clock.unwrap_or(ClockMode::System),
             max_skew: s.max_skew.map_or(5_000, |span| span.approximate_millis()),
-            max_body: s.max_body.unwrap_or(8 << 20),
+            max_body,
+            body_memory,
             max_line: s.max_line.unwrap_or(64 << 10),
             cors_origins: s.cors_origins.unwrap_or_default(),
+            cors_write_origins: s.cors_write_origins.unwrap_or_default(),
             hosts: s.hosts.unwrap_or_default(),
             console,
+            explorer: s.explorer.unwrap_or(console == ConsoleMode::Full),
             max_age: s.max_age.map_or(Duration::ZERO, duration),
             max_ages: max_ages.into_iter().map(|(board, age)| (board, duration(age))).collect(),
             stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
@@ -198,6 +218,30 @@ mod tests {
         assert_eq!(mode("console = \"off\"").unwrap(), ConsoleMode::Off);
         let error = mode("listen = \"192.0.2.1:80\"\nconsole = \"full\"").unwrap_err().to_string();
         assert!(error.contains("192.0.2.1:80") && error.contains("'read'"), "{error}");
+    }
+
+    #[test]
+    fn the_memory_of_bodies_has_room_for_the_largest() {
+        let memory = |text: &str| load(text).map(|config| config.body_memory);
+        assert_eq!(memory("").unwrap(), 256 << 20);
+        assert_eq!(memory("max_body = 1_000_000_000").unwrap(), 8_000_000_000);
+        assert_eq!(memory("max_body = 1_000\nbody_memory = 8_000").unwrap(), 8_000);
+        let error = memory("max_body = 1_000\nbody_memory = 7_999").unwrap_err().to_string();
+        assert!(error.contains("'7999'") && error.contains("at least 8000"), "{error}");
+    }
+
+    #[test]
+    fn the_explorer_is_there_by_default_where_the_console_may_change_boards() {
+        for (text, explorer) in [
+            ("", true),
+            ("console = \"read\"", false),
+            ("console = \"off\"", false),
+            ("listen = \"0.0.0.0:8080\"", false),
+            ("explorer = false", false),
+            ("listen = \"0.0.0.0:8080\"\nconsole = \"off\"\nexplorer = true", true),
+        ] {
+            assert_eq!(load(text).unwrap().explorer, explorer, "{text}");
+        }
     }
 
     #[test]

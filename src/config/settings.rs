@@ -64,12 +64,20 @@ pub struct Settings {
     /// The largest JSON body, in bytes [default: 8388608]
     #[arg(long, env = "ROLLTOP_MAX_BODY", value_name = "BYTES")]
     pub max_body: Option<usize>,
+    /// The memory that all request bodies in progress may take together, in bytes; beyond it a request gets status 503
+    /// [default: 268435456, or 8 times max_body if that is more]
+    #[arg(long, env = "ROLLTOP_BODY_MEMORY", value_name = "BYTES")]
+    pub body_memory: Option<usize>,
     /// The longest NDJSON line, in bytes [default: 65536]
     #[arg(long, env = "ROLLTOP_MAX_LINE", value_name = "BYTES")]
     pub max_line: Option<usize>,
-    /// The origins, besides the service's own, whose pages may call the API from a browser; `*` for any [default: none]
+    /// The origins, besides the service's own, whose pages may read from a browser; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_origins: Option<Vec<String>>,
+    /// The origins, besides the service's own, whose pages may read and change everything from a browser, as there is no
+    /// authentication yet; `*` for any [default: none]
+    #[arg(long, env = "ROLLTOP_CORS_WRITE_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    pub cors_write_origins: Option<Vec<String>>,
     /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name those
     /// under which a proxy on the same machine forwards requests [default: none]
     #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]
@@ -79,6 +87,10 @@ pub struct Settings {
     #[arg(long, env = "ROLLTOP_CONSOLE", value_name = "MODE")]
     #[serde(default, deserialize_with = "text")]
     pub console: Option<ConsoleMode>,
+    /// Whether there is an API explorer at /swagger-ui/, a page that can execute every operation [default: true with the
+    /// console `full`, otherwise false]
+    #[arg(long, env = "ROLLTOP_EXPLORER", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub explorer: Option<bool>,
     /// The time after which a stream that sends nothing is ended [default: 5m]
     #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
     pub stream_idle_timeout: Option<Span>,
@@ -100,7 +112,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 22] = [
+    pub const KEYS: [&str; 25] = [
         "listen",
         "store",
         "data_dir",
@@ -114,10 +126,13 @@ impl Settings {
         "clock",
         "max_skew",
         "max_body",
+        "body_memory",
         "max_line",
         "cors_origins",
+        "cors_write_origins",
         "hosts",
         "console",
+        "explorer",
         "stream_idle_timeout",
         "max_age",
         "workers",
@@ -141,10 +156,13 @@ impl Settings {
             clock: self.clock.or(other.clock),
             max_skew: self.max_skew.or(other.max_skew),
             max_body: self.max_body.or(other.max_body),
+            body_memory: self.body_memory.or(other.body_memory),
             max_line: self.max_line.or(other.max_line),
             cors_origins: self.cors_origins.or(other.cors_origins),
+            cors_write_origins: self.cors_write_origins.or(other.cors_write_origins),
             hosts: self.hosts.or(other.hosts),
             console: self.console.or(other.console),
+            explorer: self.explorer.or(other.explorer),
             stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
             max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),

@@ -4,36 +4,82 @@
 //! may let a host name resolve to an address of the user's machine, which makes the page part of the same origin (DNS
 //! rebinding). So a request that changes something is refused if its origin is another one, and a service that listens
 //! on the loopback interface only is not available under other host names.
+//!
+//! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both must
+//! allow the request.
 
 use std::net::IpAddr;
 
 use actix_web::dev::RequestHead;
 use actix_web::http::Method;
-use actix_web::http::header::{HOST, ORIGIN};
+use actix_web::http::header::{HOST, HeaderName, ORIGIN};
 use actix_web::http::uri::{Authority, Scheme, Uri};
 
 use super::codes::Code;
 use super::problem::Problem;
-use super::state::HttpOptions;
+
+/// How the origin of the page relates to the service: `same-origin`, `same-site`, `cross-site`, or `none` if the user
+/// caused the request.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What a request does to what is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    Changes,
+}
 
 /// The origins and hosts for which requests are accepted.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
-    origins: Vec<String>,
+    /// The origins, besides the service's own, whose pages may read.
+    readers: Vec<String>,
+    /// The origins, besides the service's own, whose pages may read and change everything.
+    writers: Vec<String>,
     /// Host names without a port, in lower case. `None` accepts any.
     hosts: Option<Vec<String>>,
 }
 
 impl Access {
-    pub(super) fn new(options: &HttpOptions) -> Self {
-        let lower_case = |hosts: &Vec<String>| hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { origins: options.cors_origins.clone(), hosts: options.hosts.as_ref().map(lower_case) }
+    /// Returns the rules for pages of origins that may read, and of those that may also change everything. Requests may be
+    /// addressed to these hosts besides those of the loopback interface; `None` accepts any.
+    pub(super) fn new(readers: &[String], writers: &[String], hosts: Option<&[String]>) -> Self {
+        let lower_case = |hosts: &[String]| hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { readers: readers.to_vec(), writers: writers.to_vec(), hosts: hosts.map(lower_case) }
     }
 
-    /// Checks the `Host` of a request and, if its method is not a safe one, the `Origin`.
+    /// Returns whether pages of other origins may use the service at all.
+    pub(super) fn has_origins(&self) -> bool {
+        !self.readers.is_empty() || !self.writers.is_empty()
+    }
+
+    /// Returns whether pages of every origin may read.
+    pub(super) fn is_public(&self) -> bool {
+        self.readers.iter().chain(&self.writers).any(|known| known == "*")
+    }
+
+    /// Returns whether a page of another origin may send a request with this effect.
+    pub(super) fn allows(&self, origin: &str, effect: Effect) -> bool {
+        let is_among = |origins: &[String]| origins.iter().any(|known| known == "*" || known == origin);
+        is_among(&self.writers) || (effect == Effect::Reads && is_among(&self.readers))
+    }
+
+    /// Returns the problem of a request of a page of another origin.
+    pub(super) fn foreign(origin: &str, effect: Effect) -> Problem {
+        let (refused, setting) = match effect {
+            Effect::Reads => ("send this request", "cors_origins"),
+            Effect::Changes => ("change anything", "cors_write_origins"),
+        };
+        let origin = shortened(origin);
+        let detail = format!("pages of origin '{origin}' may not {refused}; add it to the setting '{setting}'");
+        Problem::new(Code::ForeignOrigin, detail)
+    }
+
+    /// Checks the `Host` of a request and, unless its method is a safe one, the `Origin`.
     ///
-    /// Programs other than browsers send no `Origin`, so nothing is required of them.
-    pub(super) fn check(&self, head: &RequestHead) -> Result<(), Problem> {
+    /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page read
+    /// the response to a safe method unless [`cors`](super::cors) adds its origin.
+    pub(super) fn check(&self, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
         // A name that is not ASCII is no known name.
         let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
         // A request to a proxy names the host in its target instead, which has precedence.
@@ -51,16 +97,15 @@ impl Access {
         if matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
-        let is_accepted = |origin: &str| {
-            is_same_host(origin, host) || self.origins.iter().any(|known| known == "*" || known == origin)
-        };
-        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-        let Some(origin) = origins.find(|origin| !is_accepted(origin)) else { return Ok(()) };
-        let detail = format!(
-            "pages of origin '{}' may not change anything; add it to the setting 'cors_origins'",
-            shortened(origin)
-        );
-        Err(Problem::new(Code::ForeignOrigin, detail))
+        let site = head.headers().get(SEC_FETCH_SITE);
+        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
+        let is_accepted = |origin: &str| (is_same_host(origin, host) && !is_foreign) || self.allows(origin, effect);
+        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default()).peekable();
+        let unnamed = (is_foreign && origins.peek().is_none()).then_some("unknown");
+        match unnamed.or_else(|| origins.find(|origin| !is_accepted(origin))) {
+            Some(origin) => Err(Self::foreign(origin, effect)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -116,13 +161,13 @@ mod tests {
 
     fn code(access: &Access, method: Method, headers: &[(&'static str, &'static str)]) -> Option<Code> {
         let request = headers.iter().fold(TestRequest::default().method(method), |r, header| r.insert_header(*header));
-        access.check(request.to_srv_request().head()).err().map(|problem| problem.code())
+        access.check(request.to_srv_request().head(), Effect::Changes).err().map(|problem| problem.code())
     }
 
     #[test]
     fn only_known_origins_may_change_something() {
-        let access = Access { origins: vec!["https://app.example".into()], hosts: None };
-        let any = Access { origins: vec!["*".into()], hosts: None };
+        let writers = |origin: &str| Access { readers: Vec::new(), writers: vec![origin.into()], hosts: None };
+        let (access, any) = (writers("https://app.example"), writers("*"));
         for (origin, is_accepted) in [
             ("http://rolltop.local:8080", true),
             ("http://rolltop.local.:8080", true),
@@ -156,18 +201,47 @@ mod tests {
             let expected = (!is_accepted).then_some(Code::ForeignOrigin);
             assert_eq!(code(&access, Method::POST, &[("host", host), ("origin", origin)]), expected, "{host} {origin}");
         }
+        // A page of the same host and another scheme is of another site.
+        for (site, is_accepted) in
+            [("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false), ("new-value", true)]
+        {
+            let own = [("host", "rolltop.local"), ("origin", "http://rolltop.local"), ("sec-fetch-site", site)];
+            let expected = (!is_accepted).then_some(Code::ForeignOrigin);
+            assert_eq!(code(&access, Method::POST, &own), expected, "{site}");
+            assert_eq!(code(&access, Method::POST, &[own[0], own[2]]), expected, "{site} without an origin");
+            assert_eq!(code(&access, Method::GET, &own), None, "{site}");
+            let listed = [own[0], ("origin", "https://app.example"), own[2]];
+            assert_eq!(code(&access, Method::POST, &listed), None, "{site}");
+        }
         let two = TestRequest::post().insert_header(("host", "rolltop.local"));
         let two =
             two.append_header(("origin", "http://rolltop.local")).append_header(("origin", "http://evil.example"));
-        assert!(access.check(two.to_srv_request().head()).is_err());
+        assert!(access.check(two.to_srv_request().head(), Effect::Changes).is_err());
         assert_eq!(code(&access, Method::PUT, &[("host", "rolltop.local:8080")]), None);
         assert_eq!(code(&access, Method::PUT, &[("origin", "http://a")]), Some(Code::ForeignOrigin));
     }
 
     #[test]
+    fn readers_may_not_change_anything() {
+        let read_by =
+            |origin: &str| Access { readers: vec![origin.into()], writers: vec!["https://b".into()], hosts: None };
+        for access in [read_by("https://a"), read_by("*")] {
+            let post =
+                TestRequest::post().insert_header(("host", "rolltop.local")).insert_header(("origin", "https://a"));
+            let post = post.to_srv_request();
+            assert!(access.check(post.head(), Effect::Reads).is_ok());
+            let problem = access.check(post.head(), Effect::Changes).unwrap_err();
+            assert!(problem.to_string().contains("'https://a'") && problem.to_string().contains("cors_write_origins"));
+            assert!(access.allows("https://b", Effect::Reads) && access.allows("https://b", Effect::Changes));
+        }
+        assert!(!read_by("https://a").allows("https://c", Effect::Reads));
+        assert!(!read_by("*").allows("https://c", Effect::Changes));
+    }
+
+    #[test]
     fn hosts_are_those_of_the_loopback_interface_and_the_listed_ones() {
-        let access = Access { origins: Vec::new(), hosts: Some(vec!["rolltop.example".into()]) };
-        let any = Access { origins: Vec::new(), hosts: None };
+        let known = |hosts| Access { readers: Vec::new(), writers: Vec::new(), hosts };
+        let (access, any) = (known(Some(vec!["rolltop.example".into()])), known(None));
         for (host, is_known) in [
             ("localhost", true),
             ("LOCALHOST:8080", true),
@@ -199,9 +273,9 @@ mod tests {
         }
         assert_eq!(code(&access, Method::GET, &[]), None);
         let target = TestRequest::default().uri("http://evil.example/v1/boards").insert_header(("host", "localhost"));
-        assert!(access.check(target.to_srv_request().head()).is_err());
+        assert!(access.check(target.to_srv_request().head(), Effect::Reads).is_err());
         let latin = HeaderValue::from_bytes(b"evil\xff").unwrap();
         let request = TestRequest::default().insert_header((HOST, latin)).to_srv_request();
-        assert!(access.check(request.head()).is_err());
+        assert!(access.check(request.head(), Effect::Reads).is_err());
     }
 }

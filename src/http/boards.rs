@@ -298,7 +298,7 @@ pub(super) async fn put(
 ) -> Result<HttpResponse, Problem> {
     let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let name = path::new_board_name(&request)?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = body::read_json(&request, payload, &state).await?;
     let definition = definition::parse(&body)?;
     if dry_run {
         return Ok(response::json(&DefinitionPreview::of(&state.service.preview(&name, &definition).await?)));

@@ -1,13 +1,16 @@
 //! Request bodies: media types, size and time limits.
 
+use std::ops::Deref;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_TYPE;
-use actix_web::web::{Bytes, BytesMut, Payload};
+use actix_web::web::{Bytes, Payload};
 
+use super::body_memory::Hold;
 use super::codes::Code;
-use super::compression::Incoming;
+use super::incoming::Incoming;
 use super::problem::Problem;
-use super::state::HttpOptions;
+use super::state::{HttpOptions, HttpState};
 
 /// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub(super) enum Format {
 
 impl Format {
     /// Returns the maximum number of bytes of a compressed body. A stream has none.
-    pub(super) fn max_received(self, options: &HttpOptions) -> u64 {
+    fn max_received(self, options: &HttpOptions) -> u64 {
         match self {
             Format::Json => options.max_body as u64,
             Format::Ndjson => u64::MAX,
@@ -51,14 +54,45 @@ pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     }
 }
 
-/// Reads a JSON body within the size and time limits of the options.
-pub(super) async fn read_json(
+/// Maximum number of items in a JSON list.
+pub(super) const MAX_ITEMS: usize = 100_000;
+
+/// The size in bytes of the blocks in which a body is kept until it has arrived.
+const BLOCK: usize = 64 << 10;
+
+/// The memory that an object of a body takes when it is parsed, apart from its text.
+const PARSED_OBJECT: usize = 192;
+/// The memory that each further element of a list, or member of an object, takes.
+const PARSED_ELEMENT: usize = 96;
+
+/// A JSON body that has arrived, with the memory that it takes until it is dropped.
+pub(super) struct Body {
+    text: Bytes,
+    _hold: Hold,
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+/// Returns the body that the request declares, as it arrives.
+pub(super) fn incoming(
     request: &HttpRequest,
     payload: Payload,
-    options: &HttpOptions,
-) -> Result<Bytes, Problem> {
+    format: Format,
+    state: &HttpState,
+) -> Result<Incoming, Problem> {
+    Incoming::new(request, payload, format.max_received(&state.options), &state.bodies)
+}
+
+/// Reads a JSON body within the limits of size, time and memory.
+pub(super) async fn read_json(request: &HttpRequest, payload: Payload, state: &HttpState) -> Result<Body, Problem> {
     match format(request)? {
-        Format::Json => read(Incoming::new(request, payload, Format::Json.max_received(options))?, options).await,
+        Format::Json => read(incoming(request, payload, Format::Json, state)?, &state.options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",
@@ -66,34 +100,69 @@ pub(super) async fn read_json(
     }
 }
 
-/// Reads a body within the size and time limits of the options.
-pub(super) async fn read(body: Incoming, options: &HttpOptions) -> Result<Bytes, Problem> {
-    let in_time = tokio::time::timeout(options.body_timeout, gather(body, options.max_body)).await;
-    in_time.unwrap_or_else(|_| {
+/// Reads a body within the limits of size, time and memory.
+pub(super) async fn read(mut incoming: Incoming, options: &HttpOptions) -> Result<Body, Problem> {
+    let in_time = tokio::time::timeout(options.body_timeout, gather(&mut incoming, options.max_body)).await;
+    let text = in_time.unwrap_or_else(|_| {
         let seconds = options.body_timeout.as_secs_f64();
         Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
-    })
+    })?;
+    let mut hold = incoming.into_hold();
+    hold.set(text.len() + parsed(&text))?;
+    Ok(Body { text, _hold: hold })
+}
+
+/// Returns an upper estimate of the memory of what a text is parsed into, which may be many times that of the text.
+fn parsed(text: &[u8]) -> usize {
+    let count = |byte| memchr::memchr_iter(byte, text).count();
+    // Longer lists are refused before their elements are parsed.
+    count(b'{').min(2 * MAX_ITEMS) * PARSED_OBJECT + count(b',') * PARSED_ELEMENT
 }
 
 /// Reads at most `limit` bytes, counted after decompression. A body that arrives in one piece is not copied.
-async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, Problem> {
+///
+/// The pieces of others are kept in blocks until the end has arrived. A buffer that grows would be copied again and again,
+/// with two copies in memory.
+async fn gather(body: &mut Incoming, limit: usize) -> Result<Bytes, Problem> {
     let Some(first) = body.next().await.transpose()? else { return Ok(Bytes::new()) };
     if first.len() > limit {
         return Err(too_large(limit));
     }
+    body.hold(first.len())?;
     let Some(second) = body.next().await.transpose()? else { return Ok(first) };
-    let mut whole = BytesMut::from(first.as_ref());
-    let mut piece = second;
-    loop {
+    let (mut blocks, mut len) = (Vec::new(), first.len());
+    append(&mut blocks, &first);
+    drop(first);
+    let mut next = Some(second);
+    while let Some(piece) = next {
         // The pieces that one packet decompresses to must not keep the other requests of the worker waiting.
         tokio::task::yield_now().await;
-        if whole.len() + piece.len() > limit {
+        len += piece.len();
+        if len > limit {
             return Err(too_large(limit));
         }
-        whole.extend_from_slice(&piece);
-        match body.next().await.transpose()? {
-            Some(next) => piece = next,
-            None => return Ok(whole.freeze()),
+        body.hold(len)?;
+        append(&mut blocks, &piece);
+        next = body.next().await.transpose()?;
+    }
+    body.hold(2 * len)?;
+    let mut whole = Vec::with_capacity(len);
+    for block in blocks {
+        whole.extend_from_slice(&block);
+    }
+    Ok(whole.into())
+}
+
+/// Appends a piece to blocks of equal capacity.
+fn append(blocks: &mut Vec<Vec<u8>>, mut piece: &[u8]) {
+    while !piece.is_empty() {
+        match blocks.last_mut() {
+            Some(block) if block.len() < BLOCK => {
+                let (head, rest) = piece.split_at(piece.len().min(BLOCK - block.len()));
+                block.extend_from_slice(head);
+                piece = rest;
+            }
+            _ => blocks.push(Vec::with_capacity(BLOCK)),
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn put(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = body::read_json(&request, payload, &state).await?;
     let ClockSetting { now } = object::parse(&body)?;
     Ok(response::json(&Clock { now: state.service.set_clock(now).await? }))
 }

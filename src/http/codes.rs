@@ -84,12 +84,19 @@ request_codes! {
     /// and `counted_through` is the last line that was counted.
     BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time",
         "Send the request again. If the connection is slow, send smaller bodies; a stream that pauses should be ended and started again after counted_through.";
+    /// The request follows one with `Connection: close` on the same connection. It was not executed.
+    ConnectionEnded = "connection_ended", BAD_REQUEST, "No request may follow on this connection",
+        "Send the request again on another connection; nothing of it was counted.";
+    /// Path and query are longer than allowed; `limit` is the maximum in bytes.
+    UriTooLong = "uri_too_long", URI_TOO_LONG, "The path is too long",
+        "Send less in the path and the query.";
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
         "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";
-    /// The request changes something and comes from a page of another origin, which is not among `cors_origins`.
-    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not change anything",
-        "Send the request from a page of the service itself, or let the operator add the origin to the setting cors_origins.";
+    /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins` lists
+    /// origins that may read, `cors_write_origins` those that may change something.
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not send the request",
+        "Send the request from a page of the service itself, or let the operator add the origin to the setting that the detail names.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
     UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
         "Use localhost, or let the operator add the host name to the setting hosts.";
@@ -170,7 +177,8 @@ request_codes! {
     /// An internal error occurred; `request_id` identifies it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error",
         "Send the request again. If it fails repeatedly, report it with the log lines of the request id.";
-    /// Too many requests are waiting for the store. Nothing was counted; retry after `retry_after` seconds.
+    /// Too many requests are waiting for the store, or the bodies in progress take too much memory. Nothing was counted
+    /// (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded",
         "Send the request again after retry_after seconds, and send fewer requests at a time.";
     /// The store cannot be reached. Nothing was counted; retry after `retry_after` seconds.

@@ -1,42 +1,24 @@
-//! Content codings: compression of responses and decompression of request bodies.
+//! Compression of responses.
 
-use std::cell::Cell;
 use std::error::Error;
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
-use std::rc::Rc;
 
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
-use actix_web::error::PayloadError;
 use actix_web::http::header::{
     ACCEPT_ENCODING, AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderValue,
 };
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use async_compression::Level;
 use async_compression::brotli::EncoderParams;
-use async_compression::tokio::bufread::{BrotliEncoder, GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
+use async_compression::tokio::bufread::{BrotliEncoder, GzipEncoder, ZstdEncoder};
 use async_compression::tokio::write;
-use async_compression::zstd::{CParameter, DParameter};
-use futures_util::{FutureExt, Stream, StreamExt, stream};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio_util::io::{ReaderStream, StreamReader};
-
-use super::codes::Code;
-use super::problem::Problem;
+use async_compression::zstd::CParameter;
+use futures_util::{FutureExt, stream};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Bodies below this size in bytes are not compressed: they fit into one packet in any case.
 const MIN_BYTES: usize = 1_024;
-
-/// The size in bytes of the pieces in which a decompressed body arrives.
-const PIECE: usize = 64 << 10;
-
-/// The number of times by which a body may be larger than its compressed form. Lines of events compress to about a
-/// twentieth; only a body made for it exceeds this.
-const MAX_RATIO: u64 = 250;
-/// The number of decompressed bytes to which the ratio does not apply.
-const WITHOUT_RATIO: u64 = 1 << 20;
 
 /// Compresses the body of a response if it is large enough and the client accepts a supported coding. O(bytes).
 ///
@@ -159,125 +141,12 @@ impl Encoder {
     }
 }
 
-/// The largest window of a zstd body, as a power of 2: 8 MiB, the size that RFC 8878 recommends decoders to support. The
-/// decoder of a stream keeps the window in memory while the stream is open.
-const MAX_WINDOW_LOG: u32 = 23;
-
-/// The body of a request as it arrives, decompressed.
-pub(super) enum Incoming {
-    Plain(Payload),
-    Compressed {
-        pieces: ReaderStream<Pin<Box<dyn AsyncRead>>>,
-        coding: ContentEncoding,
-        /// Number of compressed bytes received so far, and the maximum.
-        received: Rc<Cell<u64>>,
-        max_received: u64,
-        /// Number of decompressed bytes so far.
-        decompressed: u64,
-    },
-}
-
-impl Incoming {
-    /// Returns the body of a request, of which at most `max_received` compressed bytes are read. Fails if its coding is
-    /// not supported.
-    pub(super) fn new(request: &HttpRequest, payload: Payload, max_received: u64) -> Result<Self, Problem> {
-        let mut declared = request.headers().get_all(CONTENT_ENCODING).map(|coding| coding.to_str().unwrap_or("?"));
-        let Some(mut text) = declared.next().map(str::to_owned) else { return Ok(Incoming::Plain(payload)) };
-        // Several headers mean the same as a list.
-        for coding in declared {
-            text = format!("{text}, {coding}");
-        }
-        let text = text.trim().to_ascii_lowercase();
-        let coding = match text.as_str() {
-            "identity" => return Ok(Incoming::Plain(payload)),
-            "gzip" | "x-gzip" => ContentEncoding::Gzip,
-            "zstd" => ContentEncoding::Zstd,
-            _ => {
-                let text: String = text.chars().take(64).collect();
-                let detail = format!("content encoding '{text}' is not supported; use gzip, zstd or none");
-                return Err(Problem::new(Code::UnsupportedMediaType, detail));
-            }
-        };
-        let received = Rc::new(Cell::new(0));
-        let compressed = StreamReader::new(counted(payload, received.clone(), max_received));
-        let reader: Pin<Box<dyn AsyncRead>> = if coding == ContentEncoding::Gzip {
-            let mut decoder = GzipDecoder::new(compressed);
-            decoder.multiple_members(true);
-            Box::pin(decoder)
-        } else {
-            let mut decoder = ZstdDecoder::with_params(compressed, &[DParameter::window_log_max(MAX_WINDOW_LOG)]);
-            decoder.multiple_members(true);
-            Box::pin(decoder)
-        };
-        let pieces = ReaderStream::with_capacity(reader, PIECE);
-        Ok(Incoming::Compressed { pieces, coding, received, max_received, decompressed: 0 })
-    }
-
-    /// Returns a number that changes whenever compressed bytes arrive.
-    pub(super) fn received(&self) -> u64 {
-        match self {
-            Incoming::Plain(_) => 0,
-            Incoming::Compressed { received, .. } => received.get(),
-        }
-    }
-
-    /// Returns the next piece of the body, at most 64 KiB if it is compressed. One packet may decompress to many pieces, so
-    /// a caller must yield between them to the other requests of its worker. Cancel safe: if the future is dropped
-    /// before it is ready, no piece is lost.
-    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
-        match self {
-            Incoming::Plain(payload) => payload.next().await.map(|piece| piece.map_err(incomplete)),
-            Incoming::Compressed { pieces, coding, received, max_received, decompressed } => {
-                // Nothing may wait after a piece is taken: a caller that stops polling would lose it.
-                let piece = match pieces.next().await? {
-                    Ok(piece) => piece,
-                    Err(_) if received.get() > *max_received => {
-                        let detail = format!("a compressed JSON body may have at most {max_received} bytes");
-                        return Some(Err(Problem::new(Code::TooLarge, detail).with("limit", *max_received)));
-                    }
-                    Err(error) => {
-                        let detail = format!("the body is not complete and valid {}: {error}", coding.as_str());
-                        return Some(Err(Problem::new(Code::IncompleteBody, detail)));
-                    }
-                };
-                *decompressed += piece.len() as u64;
-                if *decompressed > WITHOUT_RATIO + MAX_RATIO * received.get() {
-                    let detail = format!("the body decompresses to more than {MAX_RATIO} times its size");
-                    return Some(Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_RATIO)));
-                }
-                Some(Ok(piece))
-            }
-        }
-    }
-}
-
-/// Returns the problem of a body that ended before it was complete.
-fn incomplete(error: PayloadError) -> Problem {
-    match error {
-        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than allowed"),
-        other => Problem::new(Code::IncompleteBody, format!("the body is incomplete: {other}")),
-    }
-}
-
-/// Adds the sizes of the pieces to `received` as they pass, and fails beyond the maximum.
-///
-/// Each piece yields to the other requests of the worker, because a decoder may consume many pieces without any output.
-fn counted(payload: Payload, received: Rc<Cell<u64>>, max: u64) -> Pin<Box<dyn Stream<Item = io::Result<Bytes>>>> {
-    Box::pin(payload.then(move |piece| {
-        let received = received.clone();
-        async move {
-            tokio::task::yield_now().await;
-            let piece = piece.map_err(io::Error::other)?;
-            received.set(received.get() + piece.len() as u64);
-            if received.get() > max { Err(io::Error::other("too many bytes")) } else { Ok(piece) }
-        }
-    }))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use actix_web::test::TestRequest;
-    use async_compression::tokio::bufread::BrotliDecoder;
+    use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
 
     use super::*;
 

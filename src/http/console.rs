@@ -57,18 +57,19 @@ pub(super) struct File {
 
 /// What the page of the console may load: files of this service only, and nothing inline.
 pub(super) const CONTENT_SECURITY_POLICY: &str =
-    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+    "default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Returns the files of the console in this mode, if there is one, and of the custom element.
-pub(super) fn files(mode: ConsoleMode, simulated_clock: bool) -> Vec<File> {
+/// Returns the files of the console, if there is one, and of the custom element.
+pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> Vec<File> {
     let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into(), is_public: false };
     let widget = file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"));
     let mut files = vec![File { is_public: true, ..widget }];
     if mode != ConsoleMode::Off {
-        let page = File { path: "/", media_type: HTML, body: page(mode, simulated_clock).into(), is_public: false };
+        let page = page(mode, simulated_clock, explorer);
+        let page = File { path: "/", media_type: HTML, body: page.into(), is_public: false };
         files.extend([
             page,
             file("/console.js", SCRIPT, include_str!("../../web/built/console.js")),
@@ -80,8 +81,9 @@ pub(super) fn files(mode: ConsoleMode, simulated_clock: bool) -> Vec<File> {
 }
 
 /// Returns the page with the settings that the console has to know.
-fn page(mode: ConsoleMode, simulated_clock: bool) -> String {
+fn page(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> String {
     let clock = if simulated_clock { "simulated" } else { "system" };
-    let settings = format!("console={} clock={clock}", mode.as_str());
+    let explorer = if explorer { "on" } else { "off" };
+    let settings = format!("console={} clock={clock} explorer={explorer}", mode.as_str());
     include_str!("../../web/built/index.html").replace("{{settings}}", &settings)
 }

@@ -1,30 +1,78 @@
-//! Cross-origin resource sharing (CORS), disabled unless origins are configured.
+//! Cross-origin resource sharing (CORS): what tells a browser that a page of another origin may send a request and read
+//! its response. [`Access`] says which origins may; without any, nothing is added to responses.
 
-use actix_cors::Cors;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, RETRY_AFTER};
-use actix_web::middleware::Condition;
+use actix_web::HttpResponse;
+use actix_web::dev::{RequestHead, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, VARY,
+};
 
-use super::caching::ROLLTOP_AS_OF;
-use super::items::IDEMPOTENCY_KEY;
-use super::request_id::X_REQUEST_ID;
+use super::access::{Access, Effect};
+use super::problem::Problem;
 
-/// Browsers send it when they reconnect to a stream of events.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The headers that requests of other origins may have.
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "content-type, content-encoding, if-none-match, idempotency-key, last-event-id, x-request-id",
+);
 
-/// Returns the middleware that allows pages of the given origins to call the API. Wrap the application in it as the
-/// outermost middleware. Without origins it is disabled; `*` allows all origins.
-pub fn cors(origins: &[String]) -> Condition<Cors> {
-    let any = origins.iter().any(|origin| origin == "*");
-    let base = Cors::default()
-        .allowed_methods(["GET", "POST", "PUT", "DELETE"])
-        .allowed_headers([CONTENT_TYPE, CONTENT_ENCODING, IF_NONE_MATCH, IDEMPOTENCY_KEY, LAST_EVENT_ID, X_REQUEST_ID])
-        .expose_headers([ETAG, LOCATION, RETRY_AFTER, ROLLTOP_AS_OF, X_REQUEST_ID])
-        .max_age(3_600);
-    let cors = if any {
-        base.allow_any_origin().send_wildcard()
+/// The headers that pages may read, besides those that they always may.
+const EXPOSED_HEADERS: HeaderValue =
+    HeaderValue::from_static("etag, location, retry-after, rolltop-as-of, x-request-id");
+
+/// The time in seconds for which a browser need not ask again.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
+
+/// Returns the response to a preflight, by which a browser asks whether a page of another origin may send a request to a
+/// path with these methods. Returns `None` if the request is none, or if there are no other origins.
+pub(super) fn preflight(
+    access: &Access,
+    head: &RequestHead,
+    methods: &[(Method, Effect)],
+) -> Option<Result<HttpResponse, Problem>> {
+    if head.method != Method::OPTIONS || !access.has_origins() {
+        return None;
+    }
+    let text = |name: HeaderName| head.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let (origin, wanted) = (text(ORIGIN)?, text(ACCESS_CONTROL_REQUEST_METHOD)?);
+    // A method that the path does not have is missing in the list, which tells the browser.
+    let known = methods.iter().find(|(method, _)| method.as_str() == wanted);
+    let effect = known.map_or(Effect::Reads, |(_, effect)| *effect);
+    if !access.allows(origin, effect) {
+        return Some(Err(Access::foreign(origin, effect)));
+    }
+    let allowed = methods.iter().filter(|(_, effect)| access.allows(origin, *effect));
+    let allowed: Vec<&str> = allowed.map(|(method, _)| method.as_str()).collect();
+    let response = HttpResponse::Ok()
+        .insert_header((ACCESS_CONTROL_ALLOW_METHODS, allowed.join(", ")))
+        .insert_header((ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS))
+        .insert_header((ACCESS_CONTROL_MAX_AGE, MAX_AGE))
+        .insert_header((VARY, "Access-Control-Request-Method"))
+        .finish();
+    Some(Ok(response))
+}
+
+/// Lets pages of the allowed origins read a response, also if it is a problem. A response that every page may read is
+/// left as it is.
+pub(super) fn share(access: &Access, response: &mut ServiceResponse) {
+    if !access.has_origins() || response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+        return;
+    }
+    let allowed = if access.is_public() {
+        Some(HeaderValue::from_static("*"))
     } else {
-        let allowed = origins.to_vec();
-        base.allowed_origin_fn(move |origin, _| allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()))
+        let origin = response.request().headers().get(ORIGIN);
+        let is_allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|o| access.allows(o, Effect::Reads));
+        origin.filter(is_allowed).cloned()
     };
-    Condition::new(!origins.is_empty(), cors)
+    let headers: &mut HeaderMap = response.headers_mut();
+    if !access.is_public() {
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+    if let Some(allowed) = allowed {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    }
 }

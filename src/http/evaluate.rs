@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::access::Effect;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::frame::WindowBounds;
@@ -229,8 +230,11 @@ pub(super) async fn evaluate(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let key = IdempotencyKey::from_request(&request)?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = body::read_json(&request, payload, &state).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
+    if body.record {
+        state.access.check(request.head(), Effect::Changes)?;
+    }
     let rules = parse_rules(&mut body, &state.service)?;
     let fields = events::parse_fields(body.fields)?;
     let mut event = parse_event(body, &fields)?;

@@ -201,7 +201,7 @@ impl Writing {
 fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, Problem> {
     let mut text = Vec::new();
     for value in values {
-        response::append_json(&mut text, &value)?;
+        response::append_line(&mut text, &value)?;
         text.push(b'\n');
     }
     Ok(text)

@@ -12,6 +12,7 @@ use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
+use super::body_memory::BODY_MEMORY;
 use super::codes::ItemCode;
 use super::counts::{Counts, EventCounts};
 
@@ -36,6 +37,7 @@ pub(super) fn describe() {
         "Time from the head of a request to the head of its response"
     );
     describe_gauge!(IN_FLIGHT, "Requests in progress");
+    describe_gauge!(BODY_MEMORY, metrics::Unit::Bytes, "Memory that the request bodies in progress take");
     describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
     describe_counter!(EVENTS, "Events by outcome: accepted, duplicate, unmatched, unknown, rejected");
 }

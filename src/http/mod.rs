@@ -3,16 +3,18 @@
 //! The modules in layers. Each imports only from layers below its own, and none imports the store:
 //!
 //! ```text
-//! router       builds the routes of the application; cors, which wraps it
+//! outermost    wraps the application
+//! router       builds the routes of the application; explorer
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects; live -> rankings -> export; samples -> increments;
 //!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
-//! requests     path, parameters, object -> body, compression, large
-//! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
-//! base         state, schemas, problem, request_id, service_error, codes; access; console
+//! requests     path, parameters, object -> body -> incoming; large
+//! responses    ranking_lines -> response; frame, cursor, delivery, caching, compression, metrics, counts
+//! base         state -> body_memory, access; schemas, problem, request_id, service_error, codes; cors -> access;
+//!              handling; console
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
@@ -22,6 +24,7 @@ mod access;
 mod backup;
 mod boards;
 mod body;
+mod body_memory;
 mod caching;
 mod clock;
 mod codes;
@@ -35,8 +38,11 @@ mod delivery;
 mod document;
 mod evaluate;
 mod events;
+mod explorer;
 mod export;
 mod frame;
+mod handling;
+mod incoming;
 mod increments;
 mod items;
 mod large;
@@ -44,6 +50,7 @@ mod live;
 mod metrics;
 mod object;
 mod operations;
+mod outermost;
 mod parameters;
 mod path;
 mod preview;
@@ -68,10 +75,10 @@ mod windows;
 
 pub use self::codes::{Code, ItemCode};
 pub use self::console::ConsoleMode;
-pub use self::cors::cors;
 pub use self::document::openapi;
 pub use self::live::LiveViews;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
+pub use self::outermost::{on_connect, outermost};
 pub use self::problem::Problem;
 pub use self::router::configure;
 pub use self::routes::registered;

@@ -53,7 +53,7 @@ impl Problem {
     /// Creates the problem of a path without operations.
     pub(super) fn not_found(path: &str) -> Self {
         let path: String = path.chars().take(128).collect();
-        Self::new(Code::NotFound, format!("path {path} does not exist; /swagger-ui/ lists the API"))
+        Self::new(Code::NotFound, format!("path {path} does not exist; /openapi.json describes the API"))
     }
 
     /// Adds a member.

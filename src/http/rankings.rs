@@ -217,7 +217,7 @@ pub(super) async fn lookup(
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
     let board = state.service.window(&name, parameters.window()?, None).await?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = body::read_json(&request, payload, &state).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
+use memchr::memchr2_iter;
 use serde::Serialize;
 
 use super::codes::Code;
@@ -45,6 +46,38 @@ pub(super) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<
         .map_err(|error| Problem::new(Code::Internal, format!("a response could not be serialized as JSON: {error}")))
 }
 
+/// Serializes a value as JSON at the end of a text, as one line for every reader: some take U+0085, U+2028 and U+2029 for
+/// the end of a line, which JSON allows unescaped in strings.
+pub(super) fn append_line(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Problem> {
+    let start = text.len();
+    append_json(text, value)?;
+    escape_line_ends(text, start);
+    Ok(())
+}
+
+/// Escapes the characters that end a line for some readers in JSON from `start` on. JSON has them in strings only.
+pub(super) fn escape_line_ends(text: &mut Vec<u8>, start: usize) {
+    let escape_of = |rest: &[u8]| match rest {
+        [0xC2, 0x85, ..] => Some((2, br"\u0085")),
+        [0xE2, 0x80, 0xA8, ..] => Some((3, br"\u2028")),
+        [0xE2, 0x80, 0xA9, ..] => Some((3, br"\u2029")),
+        _ => None,
+    };
+    let found = memchr2_iter(0xC2, 0xE2, &text[start..]).map(|at| start + at);
+    let found: Vec<_> = found.filter_map(|at| escape_of(&text[at..]).map(|escape| (at, escape))).collect();
+    if found.is_empty() {
+        return;
+    }
+    let rest = text.split_off(start);
+    let mut done = start;
+    for (at, (len, escape)) in found {
+        text.extend_from_slice(&rest[done - start..at - start]);
+        text.extend_from_slice(escape);
+        done = at + len;
+    }
+    text.extend_from_slice(&rest[done - start..]);
+}
+
 /// Returns a response whose body is already serialized as JSON.
 pub(super) fn json_text(status: StatusCode, text: Vec<u8>) -> HttpResponse {
     HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(text)
@@ -64,6 +97,28 @@ pub(super) fn percentile(total: u64, better: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_have_no_character_that_ends_a_line() {
+        for subject in [
+            "plain",
+            "",
+            "\u{2028}",
+            "a\u{85}b\u{2028}\u{2029}c",
+            "caf\u{e9} \u{a0}\u{2027}\u{202a} \u{65e5}\u{672c}\u{2028}",
+            "\n\r\u{b}\u{c}\u{1c}\u{1d}\u{1e}\"\\\u{2029}\\",
+        ] {
+            let mut text = "\u{2028}".as_bytes().to_vec();
+            append_line(&mut text, &subject).unwrap();
+            let line = std::str::from_utf8(&text[3..]).unwrap();
+            // Those at which Python's `splitlines` splits.
+            assert!(!line.contains([
+                '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'
+            ]));
+            assert_eq!(serde_json::from_str::<String>(line).unwrap(), subject);
+            assert!(text.starts_with("\u{2028}".as_bytes()), "what was there before is left as it is");
+        }
+    }
 
     #[test]
     fn percentiles() {

@@ -4,36 +4,32 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix_web::dev::{HttpServiceFactory, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use actix_web::web::{self, Data};
-use actix_web::{Error, HttpRequest, HttpResponse, Route, guard};
-use futures_util::future::Either;
-use utoipa_swagger_ui::{Config, SwaggerUi};
+use actix_web::{HttpRequest, HttpResponse, Route, guard};
 
-use super::access::Access;
+use super::access::Effect;
 use super::codes::Code;
-use super::console;
 use super::delivery::Delivery;
-use super::document;
+use super::handling::call;
 use super::live::{self, LiveViews};
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
-use super::request_id::{RequestId, X_REQUEST_ID};
+use super::request_id::RequestId;
 use super::routes::{self, OPERATIONS};
 use super::state::{HttpOptions, HttpState};
+use super::{console, cors, document, explorer};
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
 /// methods.
 ///
-/// No middleware is required. Wrap the application in [`cors`](super::cors()) to allow pages of other origins. Install
-/// the metrics recorder before the application is built, because metric handles are created then.
+/// Wrap the application in [`outermost`](super::outermost()). Install the metrics recorder before the application is
+/// built, because metric handles are created then.
 pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
     let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
     let document = Data::new(Document(document.into()));
-    let access = Arc::new(Access::new(&state.options));
     metrics::describe();
     live::describe();
     move |app| {
@@ -41,49 +37,31 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
         for operation in routes::operations(state.options.simulated_clock) {
             if !paths.contains(&operation.path) {
                 paths.push(operation.path);
-                register(app, operation.path, methods_of(operation.path), &state.options, &access);
+                register(app, operation.path, methods_of(operation.path), &state);
             }
         }
-        for file in console::files(state.options.console, state.options.simulated_clock) {
+        let HttpOptions { console, simulated_clock, explorer, .. } = state.options;
+        for file in console::files(console, simulated_clock, explorer) {
             let path = file.path;
-            register(
-                app,
-                path,
-                vec![(Method::GET, web::to(move || ready(respond_with(&file))))],
-                &state.options,
-                &access,
-            );
+            let respond = web::to(move || ready(respond_with(&file)));
+            register(app, path, vec![(Method::GET, Effect::Reads, respond)], &state);
         }
-        app.app_data(state)
+        if explorer {
+            app.service(explorer::files(&state));
+        }
+        app.app_data(state.clone())
             .app_data(Data::from(live))
             .app_data(document)
             .app_data(Data::new(IncrementMetrics::new()))
             .app_data(Data::new(EventMetrics::new()))
-            .service(explorer(&access))
-            .default_service(web::to(move |request| not_found(access.clone(), request)));
+            .default_service(web::to(move |request| not_found(state.clone(), request)));
     }
 }
 
-/// Returns the API explorer: static files, to which the same rules of access apply as to operations.
-fn explorer(access: &Arc<Access>) -> impl HttpServiceFactory + use<> {
-    let access = access.clone();
-    let files = SwaggerUi::new("/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true));
-    let scope = web::scope("/swagger-ui").route("", web::get().to(redirect_to_explorer)).service(files);
-    scope.wrap_fn(move |request, inner| {
-        let id = RequestId::from_headers(request.headers());
-        let response = call(&access, inner, request, &id);
-        async move {
-            let mut response = response.await?;
-            response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
-            Ok(response)
-        }
-    })
-}
-
 /// Returns the methods of a path, with the routes of their handlers.
-fn methods_of(path: &str) -> Vec<(Method, Route)> {
+fn methods_of(path: &str) -> Vec<(Method, Effect, Route)> {
     let operations = OPERATIONS.iter().filter(|operation| operation.path == path);
-    operations.map(|operation| (operation.method.clone(), (operation.handler)())).collect()
+    operations.map(|operation| (operation.method.clone(), operation.effect, (operation.handler)())).collect()
 }
 
 /// Returns the response with a file of the console or the custom element.
@@ -96,7 +74,6 @@ fn respond_with(file: &console::File) -> HttpResponse {
     response
         .content_type(file.media_type)
         .insert_header(("content-security-policy", console::CONTENT_SECURITY_POLICY))
-        .insert_header(("x-content-type-options", "nosniff"))
         .insert_header(("referrer-policy", "no-referrer"))
         .body(file.body.clone())
 }
@@ -105,13 +82,12 @@ fn respond_with(file: &console::File) -> HttpResponse {
 fn register(
     app: &mut web::ServiceConfig,
     path: &'static str,
-    methods: Vec<(Method, Route)>,
-    options: &HttpOptions,
-    access: &Arc<Access>,
+    methods: Vec<(Method, Effect, Route)>,
+    state: &Data<HttpState>,
 ) {
     let mut resource = web::resource(path);
     let (mut known, mut allowed) = (Vec::new(), Vec::new());
-    for (method, route) in methods {
+    for (method, effect, route) in methods {
         allowed.push(method.to_string());
         resource = resource.route(if method == Method::GET {
             allowed.push("HEAD".to_owned());
@@ -119,50 +95,42 @@ fn register(
         } else {
             route.method(method.clone())
         });
-        known.push(method);
+        known.push((method, effect));
     }
     let allowed = allowed.join(", ");
     let refuse = move |request: HttpRequest| {
         let detail = format!("method {} is not allowed; allowed: {allowed}", request.method());
         ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
     };
-    let metrics = Rc::new(RouteMetrics::new(path, |method| known.contains(method)));
-    let (access, delivery) = (access.clone(), Rc::new(Delivery::new(path, options)));
+    let metrics = RouteMetrics::new(path, |method| known.iter().any(|(own, _)| own == method));
+    let of_path = Rc::new((state.clone(), known, Delivery::new(path, &state.options), metrics));
     app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
-        let (metrics, delivery, method) = (metrics.clone(), delivery.clone(), request.method().clone());
+        let (of_path, method) = (of_path.clone(), request.method().clone());
+        let (state, known, ..) = &*of_path;
         let id = RequestId::from_headers(request.headers());
-        let response = call(&access, inner, request, &id);
-        let deliver = async move { Ok(delivery.finish(response.await?, &id)) };
-        // Every request moves this future several times.
-        debug_assert!(size_of_val(&deliver) <= 1_024, "{} bytes", size_of_val(&deliver));
-        async move { metrics.measure(method, deliver).await }
+        let effect = known.iter().find(|(own, _)| *own == method).map_or(Effect::Changes, |(_, effect)| *effect);
+        let before = match state.access.check(request.head(), effect) {
+            Ok(()) => cors::preflight(&state.access, request.head(), known),
+            Err(problem) => Some(Err(problem)),
+        };
+        let response = call(inner, request, before, &id);
+        async move {
+            let (state, _, delivery, metrics) = &*of_path;
+            let deliver = async {
+                let mut response = delivery.finish(response.await?, &id);
+                cors::share(&state.access, &mut response);
+                Ok(response)
+            };
+            // Every request moves this future several times.
+            debug_assert!(size_of_val(&deliver) <= 1_024, "{} bytes", size_of_val(&deliver));
+            metrics.measure(method, deliver).await
+        }
     }));
 }
 
-/// Calls the service of a path as the handling of the request with this id, unless access is refused.
-fn call<S>(
-    access: &Access,
-    service: &S,
-    request: ServiceRequest,
-    id: &RequestId,
-) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
-where
-    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
-{
-    let response = match access.check(request.head()) {
-        Ok(()) => Either::Left(service.call(request)),
-        // Made within the scope, because the response to a problem names the request.
-        Err(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
-    };
-    id.clone().scope(response)
-}
-
-async fn redirect_to_explorer() -> HttpResponse {
-    HttpResponse::PermanentRedirect().insert_header(("location", "/swagger-ui/")).finish()
-}
-
-async fn not_found(access: Arc<Access>, request: HttpRequest) -> HttpResponse {
+async fn not_found(state: Data<HttpState>, request: HttpRequest) -> HttpResponse {
     let id = RequestId::of(request.headers());
-    let problem = access.check(request.head()).err().unwrap_or_else(|| Problem::not_found(request.path()));
+    let checked = state.access.check(request.head(), Effect::Changes);
+    let problem = checked.err().unwrap_or_else(|| Problem::not_found(request.path()));
     id.scope(async { problem.into() }).await
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use super::access::Access;
+use super::body_memory::BodyMemory;
 use super::console::ConsoleMode;
 use crate::board::BoardName;
 use crate::service::Service;
@@ -14,15 +16,19 @@ use crate::service::Service;
 pub struct HttpOptions {
     /// Maximum size of a JSON body in bytes.
     pub max_body: usize,
+    /// Maximum number of bytes of memory that all bodies in progress take: what has arrived of them, the decoders, and what
+    /// they are parsed into. A client may have at most as much as it leaves to others.
+    pub body_memory: usize,
     /// Maximum time for a JSON body to arrive.
     pub body_timeout: Duration,
     /// Maximum time between two pieces of an NDJSON stream. The stream as a whole has no time limit.
     pub stream_idle_timeout: Duration,
     /// Maximum length of one line of an NDJSON stream in bytes.
     pub max_line: usize,
-    /// Origins whose pages may call the API: `*` allows any origin, an empty list disables CORS. See
-    /// [`cors`](super::cors()).
+    /// Origins, besides the service's own, whose pages may read: `*` allows any origin.
     pub cors_origins: Vec<String>,
+    /// Origins, besides the service's own, whose pages may read and change everything.
+    pub cors_write_origins: Vec<String>,
     /// The host names that requests may be addressed to, besides those of the loopback interface. `None` accepts any.
     /// A service that only listens on the loopback interface should set it: otherwise any web page could reach it under
     /// a host name that its owner lets resolve to 127.0.0.1.
@@ -34,6 +40,8 @@ pub struct HttpOptions {
     pub max_ages: Vec<(BoardName, Duration)>,
     /// What the console at `/` offers.
     pub console: ConsoleMode,
+    /// Whether there is an API explorer at `/swagger-ui/`, which can execute every operation.
+    pub explorer: bool,
     /// Whether the store runs on a simulated clock, so that `/v1/clock` exists.
     pub simulated_clock: bool,
     /// Source of the text that `/metrics` returns. Without it the path returns 404.
@@ -44,14 +52,17 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             max_body: 8 << 20,
+            body_memory: 256 << 20,
             body_timeout: Duration::from_secs(30),
             stream_idle_timeout: Duration::from_secs(300),
             max_line: 64 << 10,
             cors_origins: Vec::new(),
+            cors_write_origins: Vec::new(),
             hosts: None,
             max_age: Duration::ZERO,
             max_ages: Vec::new(),
             console: ConsoleMode::default(),
+            explorer: false,
             simulated_clock: false,
             metrics: None,
         }
@@ -64,4 +75,15 @@ pub struct HttpState {
     pub service: Arc<Service>,
     /// The options that apply to requests.
     pub options: HttpOptions,
+    pub(super) access: Access,
+    /// The memory of the bodies in progress.
+    pub(super) bodies: Arc<BodyMemory>,
+}
+
+impl HttpState {
+    pub fn new(service: Arc<Service>, options: HttpOptions) -> Self {
+        let access = Access::new(&options.cors_origins, &options.cors_write_origins, options.hosts.as_deref());
+        let bodies = BodyMemory::new(options.body_memory);
+        Self { service, options, access, bodies }
+    }
 }

@@ -170,3 +170,24 @@ fn every_error_code_is_in_the_document() {
         assert!(text.contains(&format!("\"{}\"", code.as_str())), "{}", code.as_str());
     }
 }
+
+/// The explorer fills them in, and one click executes them.
+#[actix_web::test]
+async fn examples_of_removals_rollovers_and_audits_name_no_board_that_exists_by_default() {
+    let document = serde_json::to_value(openapi(true)).unwrap();
+    let boards = Config::from_text("default", DEFAULT_FILE, Settings::default()).unwrap().boards;
+    let mut seen = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if method == "get" || operation.get("requestBody").is_some() || !path.contains("{board}") {
+                continue;
+            }
+            let parameters = operation["parameters"].as_array().unwrap();
+            let board = parameters.iter().find(|parameter| parameter["name"] == "board").unwrap();
+            let example = board["example"].as_str().unwrap();
+            assert!(boards.iter().all(|(name, _)| name.as_str() != example), "{method} {path}: {example}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 4, "removal of a board and of a subject, rollover, audit");
+}

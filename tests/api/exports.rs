@@ -403,3 +403,21 @@ async fn exports_are_compressed_as_the_client_prefers() {
     let request = reqwest::Client::new().get(url).header("accept", CSV).header("accept-encoding", "zstd");
     assert!(request.send().await.unwrap().bytes().await.is_err());
 }
+
+/// Characters at which some readers of lines split, such as `splitlines` of Python.
+#[actix_web::test]
+async fn a_subject_never_ends_a_line() {
+    let site = Site::with_board("b").await;
+    let subjects = ["a\u{2028}b", "c\u{2029}d", "\u{2028}", "caf\u{e9} \u{65e5}"];
+    site.client.count("b", &subjects).await;
+    let export = get(&site.client, "/v1/boards/b/rankings", NDJSON).await;
+    let is_end = |c: char| {
+        matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
+    let lines: Vec<&str> = export.text.split_terminator(is_end).collect();
+    assert_eq!(lines.len(), subjects.len() + 1, "{}", export.text);
+    let read = complete(&export);
+    for subject in subjects {
+        assert!(read.iter().any(|line| line["subject"] == subject), "{subject:?} in {read:?}");
+    }
+}

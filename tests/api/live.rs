@@ -213,3 +213,20 @@ async fn the_head_of_a_stream_names_no_coding() {
     assert_eq!((head.status, head.header("content-type")), (200, "text/event-stream"), "{head:?}");
     assert_eq!(head.header("content-encoding"), "", "{head:?}");
 }
+
+/// Characters at which some readers of lines split, such as `splitlines` of Python.
+#[actix_web::test]
+async fn a_subject_never_ends_a_line_of_an_event() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a\u{2028}b"]).await;
+    for path in ["/v1/boards/b/stream", "/v1/stream?view=b&view=%E2%80%A8"] {
+        let url = format!("http://127.0.0.1:{}{path}", site.client.port);
+        let mut response = reqwest::Client::new().get(url).send().await.unwrap();
+        let mut text = String::new();
+        // The page, and of several views the problem of the other, whose name is not that of a board.
+        while text.matches("data: ").count() < 1 + usize::from(path.contains("view")) || !text.ends_with("\n\n") {
+            text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().expect("an event")).unwrap());
+        }
+        assert!(text.contains(r"a\u2028b") && !text.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{text}");
+    }
+}

@@ -83,7 +83,7 @@ async fn the_api_can_be_explored() {
 
 #[actix_web::test]
 async fn other_origins_are_allowed_only_if_configured() {
-    let preflight = "OPTIONS /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\
+    let preflight = "OPTIONS /v1/query HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\
                      access-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n\r\n";
     let get = "GET /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\r\n";
     for (origins, allowed) in [

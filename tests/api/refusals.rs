@@ -134,7 +134,7 @@ async fn a_stream_that_sends_nothing_is_ended_and_its_complete_lines_count() {
 
 #[actix_web::test]
 async fn pages_of_other_origins_change_nothing() {
-    let site = Site::with(|options| options.cors_origins = vec!["https://app.example".to_owned()]).await;
+    let site = Site::with(|options| options.cors_write_origins = vec!["https://app.example".to_owned()]).await;
     site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
     let own = format!("http://127.0.0.1:{}", site.client.port);
     for (origin, is_accepted) in

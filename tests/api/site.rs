@@ -109,14 +109,14 @@ fn opening(path: &Path) -> EmbeddedOptions {
 }
 
 fn options() -> HttpOptions {
-    HttpOptions { simulated_clock: true, metrics: Some(recorder().clone()), ..HttpOptions::default() }
+    HttpOptions { simulated_clock: true, explorer: true, metrics: Some(recorder().clone()), ..HttpOptions::default() }
 }
 
 fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
-    let cors_origins = options.cors_origins.clone();
     let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
-    let configure = http::configure(Data::new(HttpState { service, options }), live);
-    let server = HttpServer::new(move || App::new().wrap(http::cors(&cors_origins)).configure(configure.clone()))
+    let configure = http::configure(Data::new(HttpState::new(service, options)), live);
+    let server = HttpServer::new(move || App::new().wrap_fn(http::outermost).configure(configure.clone()))
+        .on_connect(http::on_connect)
         .workers(2)
         .disable_signals()
         .bind(("127.0.0.1", 0))

@@ -24,6 +24,7 @@ mod instances;
 mod kills;
 mod limits;
 mod live;
+mod malformed;
 mod metrics;
 mod replaying;
 mod retiring;

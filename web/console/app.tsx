@@ -12,7 +12,7 @@ import { Operate } from "./pages/operate.tsx";
 import { Rules } from "./pages/rules.tsx";
 import { Subject } from "./pages/subject.tsx";
 import { href, route } from "./route.ts";
-import { hasSimulatedClock } from "./settings.ts";
+import { API, hasSimulatedClock } from "./settings.ts";
 
 /** Milliseconds between two tries to reach the service. */
 const AGAIN = 2_000;
@@ -48,7 +48,7 @@ export function App() {
           </a>
           <nav aria-label="Pages">
             {PAGES.map(([name, label]) => <a key={name} href={href(name === "" ? [] : [name])} aria-current={section === name ? "page" : undefined}>{label}</a>)}
-            <a href="swagger-ui/">API</a>
+            <a href={API}>API</a>
           </nav>
           <span class="spring" />
           {zones.length > 1

@@ -9,5 +9,11 @@ const settings = new Map(text.split(" ").map((pair): [string, string] => {
 /** Whether the console may change boards. */
 export const canChange = settings.get("console") === "full";
 
+/** Whether the service has an API explorer. */
+export const hasExplorer = settings.get("explorer") === "on";
+
+/** The address of what describes the API. */
+export const API = hasExplorer ? "swagger-ui/" : "openapi.json";
+
 /** Whether the service runs on a simulated clock, which stands still until it is moved. */
 export const hasSimulatedClock = settings.get("clock") === "simulated";

@@ -82,7 +82,7 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
             continue;
         }
         if let Some(described) = operation_mut(item, &operation.method) {
-            add_path_parameters(described, operation.path);
+            add_path_parameters(described, operation);
             add_problems(described, operation);
             add_caching(described, operation);
             add_idempotency_key(described, operation);
@@ -107,7 +107,10 @@ fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut 
 }
 
 /// Adds the parameters of the path, and makes those of the query optional.
-fn add_path_parameters(described: &mut Described, path: &str) {
+fn add_path_parameters(described: &mut Described, operation: &Operation) {
+    let path = operation.path;
+    // These take effect as soon as the explorer executes them, with nothing to fill in.
+    let is_change_without_body = operation.method != Method::GET && described.request_body.is_none();
     let parameters = described.parameters.get_or_insert_default();
     for parameter in parameters.iter_mut() {
         if let RefOr::T(parameter) = parameter
@@ -128,9 +131,12 @@ fn add_path_parameters(described: &mut Described, path: &str) {
                 .build(),
         )
     };
-    // Names that exist on the boards of the default configuration.
-    let (board, subject) =
-        if path.ends_with("/values") { ("users-per-device", "device-1") } else { ("hot-posts", "post-1") };
+    // Names that exist on the boards of the default configuration, except where something would be removed or changed.
+    let (board, subject) = match path {
+        _ if is_change_without_body => ("name-of-a-board", "name-of-a-subject"),
+        _ if path.ends_with("/values") => ("users-per-device", "device-1"),
+        _ => ("hot-posts", "post-1"),
+    };
     if path.contains("{subject}") {
         let description = "The subject, percent-encoded as one segment of the path: `a/b` is `a%2Fb`.";
         parameters.insert(0, of_path("subject", schemas::subject().into(), description, subject));
@@ -147,7 +153,8 @@ fn add_path_parameters(described: &mut Described, path: &str) {
 fn add_problems(described: &mut Described, operation: &Operation) {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     let origin = (operation.method != Method::GET).then_some(&Code::ForeignOrigin);
-    let of_all = [&Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
+    let of_all =
+        [&Code::ConnectionEnded, &Code::UriTooLong, &Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
     for code in operation.problems.iter().copied().flatten().chain(of_all) {
         let codes = by_status.entry(code.status().as_u16()).or_default();
         if !codes.contains(code) {

@@ -25,9 +25,13 @@ pub(super) fn example(code: Code) -> Problem {
             .with("column", 22),
         Code::IncompleteBody => problem("the body is incomplete: payload reached EOF before completing"),
         Code::BodyTimeout => problem("the body did not arrive within 30 s"),
+        Code::ConnectionEnded => problem(
+            "the request was not executed, because the one before it on the connection has 'Connection: close'",
+        ),
+        Code::UriTooLong => problem("path and query have 9216 bytes; at most 8192 are allowed").with("limit", 8_192),
         Code::InvalidSubject => problem("the decoded subject is not valid UTF-8 from byte 0").with("position", 0),
         Code::ForeignOrigin => problem(
-            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_origins'",
+            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_write_origins'",
         ),
         Code::UnknownHost => problem(
             "the service listens on the loopback interface and does not answer for host 'rolltop.example.com:8080'; \

@@ -15,7 +15,6 @@ use self::item::{EventItem, ParsedEvent};
 use self::receipt::ParsedEvents;
 use super::body::{self, Format};
 use super::codes::Code;
-use super::compression::Incoming;
 use super::counts::EventCounts;
 use super::items::{self, IdempotencyKey, Line, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
@@ -101,7 +100,7 @@ pub(super) async fn add(
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let format = body::format(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
-    let incoming = Incoming::new(&request, payload, format.max_received(&state.options))?;
+    let incoming = body::incoming(&request, payload, format, &state)?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {

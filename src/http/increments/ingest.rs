@@ -10,7 +10,6 @@ use super::item::BoardItem;
 use super::receipt::{ParsedItems, Receipt};
 use crate::board::Board;
 use crate::http::body::{self, Format};
-use crate::http::compression::Incoming;
 use crate::http::counts::Counts;
 use crate::http::items::{self, IdempotencyKey, ItemError, Line, OneOrMany, Position, stream};
 use crate::http::metrics::IncrementMetrics;
@@ -50,7 +49,7 @@ pub(in crate::http) async fn add(
     let name = path::board_name(&request)?;
     let format = body::format(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
-    let incoming = Incoming::new(&request, payload, format.max_received(&state.options))?;
+    let incoming = body::incoming(&request, payload, format, &state)?;
     let board = state.service.board(&name).await?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),

@@ -11,12 +11,9 @@ use super::field::visit_other_types;
 use super::item::{FieldName, Item, Parsed, read_field};
 use super::item_error::ItemError;
 use super::lines::Line;
-use crate::http::body;
+use crate::http::body::{self, MAX_ITEMS};
 use crate::http::codes::{Code, ItemCode};
 use crate::http::problem::Problem;
-
-/// Maximum number of items in a JSON list.
-const MAX_ITEMS: usize = 100_000;
 
 /// The items of a body.
 pub(in crate::http) enum OneOrMany<'a, I> {

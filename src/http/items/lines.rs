@@ -26,6 +26,11 @@ impl Lines {
         Self { partial: Vec::new(), too_long: false, ended: 0, max_len }
     }
 
+    /// Returns the number of bytes of the line whose end has not arrived.
+    pub(super) fn held(&self) -> usize {
+        self.partial.len()
+    }
+
     /// Processes the next piece: calls `each` with every line that ends in it and its number, from 1.
     pub(super) fn feed(&mut self, piece: &[u8], mut each: impl FnMut(u64, Line<'_>)) {
         let mut start = 0;

@@ -15,13 +15,19 @@ use futures_util::stream::FuturesOrdered;
 
 use super::lines::{Line, Lines};
 use crate::http::codes::Code;
-use crate::http::compression::Incoming;
+use crate::http::incoming::Incoming;
 use crate::http::problem::Problem;
 use crate::http::state::HttpOptions;
 use crate::service::{self, ServiceError};
 
 /// Number of lines in a full portion.
 const PORTION: usize = 1_000;
+
+/// Number of bytes from which on a portion with fewer lines is full.
+const PORTION_BYTES: usize = 512 << 10;
+
+/// The memory of a parsed line apart from its text.
+const PARSED_LINE: usize = 256;
 
 /// Maximum number of portions in flight if the store may process them in any order.
 pub(in crate::http) const MAX_IN_FLIGHT: usize = 4;
@@ -60,6 +66,8 @@ pub(in crate::http) trait LineHandler {
 struct Pending<P> {
     portion: Option<P>,
     lines: usize,
+    /// The memory that the lines take.
+    bytes: usize,
     /// Number of the last line, valid or not.
     last: u64,
 }
@@ -68,6 +76,7 @@ struct Pending<P> {
 struct Sent<H: LineHandler> {
     portion: H::Portion,
     last: u64,
+    bytes: usize,
     outcomes: service::Result<H::Outcomes>,
 }
 
@@ -89,8 +98,10 @@ pub(in crate::http) async fn process<H: LineHandler>(
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
     let mut lines = Lines::new(options.max_line);
-    let (mut pending, mut full) = (Pending::new(), VecDeque::new());
+    let (mut pending, mut full) = (Pending::new(), VecDeque::<Pending<H::Portion>>::new());
     let mut in_flight = FuturesOrdered::new();
+    // The memory of the portions in flight.
+    let mut sent_bytes = 0;
     let mut ended = false;
     loop {
         // Pieces without lines to send, and a client that is fast, must not keep the other requests of the worker waiting.
@@ -98,6 +109,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
         while in_flight.len() < handler.max_in_flight()
             && let Some(portion) = full.pop_front()
         {
+            sent_bytes += portion.bytes;
             in_flight.extend(send(handler, portion));
         }
         if ended && full.is_empty() && in_flight.is_empty() {
@@ -106,9 +118,15 @@ pub(in crate::http) async fn process<H: LineHandler>(
         tokio::select! {
             biased;
             piece = next_piece(&mut body, options.stream_idle_timeout), if !ended && full.is_empty() => {
+                let held = sent_bytes + pending.bytes + lines.held();
+                let piece = piece.map(|piece| {
+                    let piece = piece?;
+                    body.hold(held + parsed(&piece))?;
+                    Ok(piece)
+                });
                 let mut each = |number, line: Line<'_>| {
                     pending.add(handler, number, line);
-                    if pending.lines >= PORTION {
+                    if pending.lines >= PORTION || pending.bytes >= PORTION_BYTES {
                         full.push_back(pending.take());
                     }
                 };
@@ -134,6 +152,9 @@ pub(in crate::http) async fn process<H: LineHandler>(
                 }
             }
             Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
+                sent_bytes -= sent.bytes;
+                // Less than before, which does not fail.
+                let _ = body.hold(sent_bytes + pending.bytes + lines.held());
                 if let Err(error) = recorder.record(sent) {
                     return Err(recorder.abort(in_flight, error.into()).await);
                 }
@@ -143,6 +164,11 @@ pub(in crate::http) async fn process<H: LineHandler>(
             }
         }
     }
+}
+
+/// Returns the memory of a piece and of the lines that it is parsed into.
+fn parsed(piece: &[u8]) -> usize {
+    piece.len() + PARSED_LINE * memchr::memchr_iter(b'\n', piece).count()
 }
 
 /// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
@@ -164,17 +190,17 @@ async fn next_piece(body: &mut Incoming, idle: Duration) -> Option<Result<Bytes,
 
 /// Sends pending lines to the store, if there are any.
 fn send<H: LineHandler>(handler: &H, pending: Pending<H::Portion>) -> Option<impl Future<Output = Sent<H>>> {
-    let Pending { portion, last, .. } = pending;
+    let Pending { portion, last, bytes, .. } = pending;
     let mut portion = portion?;
     Some(async move {
         let outcomes = handler.send(&mut portion).await;
-        Sent { portion, last, outcomes }
+        Sent { portion, last, bytes, outcomes }
     })
 }
 
 impl<P> Pending<P> {
     fn new() -> Self {
-        Self { portion: None, lines: 0, last: 0 }
+        Self { portion: None, lines: 0, bytes: 0, last: 0 }
     }
 
     /// Takes all pending lines.
@@ -186,6 +212,7 @@ impl<P> Pending<P> {
         let portion = self.portion.get_or_insert_with(|| handler.new_portion(PORTION));
         handler.parse_line(portion, number, line);
         self.lines += 1;
+        self.bytes += PARSED_LINE + if let Line::Text(text) = line { text.len() } else { 0 };
         self.last = number;
     }
 }
@@ -193,7 +220,7 @@ impl<P> Pending<P> {
 impl<H: LineHandler> Recorder<'_, H> {
     /// Adds the outcomes of a portion to the receipt.
     fn record(&mut self, sent: Sent<H>) -> Result<(), ServiceError> {
-        let Sent { portion, last, outcomes } = sent;
+        let Sent { portion, last, outcomes, .. } = sent;
         let outcomes = outcomes.inspect_err(|_| self.has_failed = true)?;
         self.handler.record(&mut self.receipt, portion, outcomes);
         if !self.has_failed {

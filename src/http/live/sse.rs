@@ -3,6 +3,8 @@
 use actix_web::web::Bytes;
 use serde_json::Value as Json;
 
+use crate::http::response::escape_line_ends;
+
 /// The first bytes of a stream: the time in milliseconds after which a client connects again.
 pub(super) const RETRY: Bytes = Bytes::from_static(b"retry: 2000\n\n");
 
@@ -22,7 +24,8 @@ pub(super) struct Event {
 impl Event {
     /// Creates an event with the entity tag of the page after it, if it has one. The data must be JSON without line
     /// breaks.
-    pub(super) fn new(name: &'static str, tag: Option<&str>, data: Vec<u8>) -> Self {
+    pub(super) fn new(name: &'static str, tag: Option<&str>, mut data: Vec<u8>) -> Self {
+        escape_line_ends(&mut data, 0);
         let mut text = format!("event: {name}\n").into_bytes();
         if let Some(tag) = tag {
             text.extend_from_slice(format!("id: {tag}\n").as_bytes());
@@ -42,6 +45,7 @@ impl Event {
     pub(super) fn text_of_view(&self, view: &str) -> Bytes {
         let (name, view) = (self.name, Json::from(view));
         let mut text = format!("event: {name}\ndata: {{\"view\":{view},\"{name}\":").into_bytes();
+        escape_line_ends(&mut text, 0);
         text.extend_from_slice(&self.data);
         text.extend_from_slice(b"}\n\n");
         text.into()
@@ -60,6 +64,12 @@ mod tests {
             page.text_of_view("a\nb,limit=10"),
             "event: page\ndata: {\"view\":\"a\\nb,limit=10\",\"page\":{\"total\":3}}\n\n"
         );
+        let subject = Event::new("change", None, "{\"subject\":\"a\u{2028}b\"}".into());
+        assert_eq!(subject.text(), "event: change\ndata: {\"subject\":\"a\\u2028b\"}\n\n");
+        assert!(subject.text_of_view("a\u{85}").starts_with(
+            br#"event: change
+data: {"view":"a\u0085","change""#
+        ));
         assert_eq!(Event::new("problem", None, b"{}".to_vec()).text(), "event: problem\ndata: {}\n\n");
     }
 }

@@ -196,7 +196,7 @@ pub(super) async fn query(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let body = read_json(&request, payload, &state.options).await?;
+    let body = read_json(&request, payload, &state).await?;
     let queries: Vec<Result<ParsedQuery, Problem>> = parse_queries(&body)?;
     let hops = queries.iter().filter(|query| matches!(query, Ok(ParsedQuery::Hop(_)))).count();
     if hops > MAX_HOPS {

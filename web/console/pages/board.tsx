@@ -12,7 +12,7 @@ import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../p
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { go, href, route } from "../route.ts";
-import { canChange } from "../settings.ts";
+import { API, canChange } from "../settings.ts";
 import { inWords, millis, theLast, windowOf } from "../span.ts";
 import { NextToLeave, Strip, type Bar } from "../strip.tsx";
 import { extentOf } from "../timeline.ts";
@@ -201,7 +201,7 @@ function NothingYet({ metric }: { metric: string }) {
     <Empty title="Nothing is counted in this window yet">
       {event
         ? <><p>Post an event, and it appears here:</p><Command>{postCommand(event)}</Command></>
-        : <p>Post events of its type: <a href="swagger-ui/">the API</a> says how.</p>}
+        : <p>Post events of its type: <a href={API}>the API</a> says how.</p>}
     </Empty>
   );
 }

@@ -7,7 +7,7 @@ import { boardPath, call, Problem } from "../api.ts";
 import { lostSince } from "../clock.ts";
 import { Caret, counted, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
-import { canChange } from "../settings.ts";
+import { API, canChange } from "../settings.ts";
 import { inWords, theLast } from "../span.ts";
 import type { Preview } from "../types.ts";
 
@@ -245,7 +245,7 @@ export function Define() {
         </div>
         <p class="actions">
           <button type="submit" class="main" disabled={!canDefine}>Define</button>
-          {!canChange && <span class="soft">This console only reads. Define it with <code>PUT /v1/boards/{tried}</code>, or see <a href="swagger-ui/">the API</a>.</span>}
+          {!canChange && <span class="soft">This console only reads. Define it with <code>PUT /v1/boards/{tried}</code>, or see <a href={API}>the API</a>.</span>}
           {canChange && preview.value && name.value.trim() === "" && <span class="soft">Give it a name first.</span>}
         </p>
       </form>

@@ -8,7 +8,7 @@ import { duration, noteTime, now, time } from "../clock.ts";
 import { counted, Empty, Figure, Focused, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
-import { canChange, hasSimulatedClock } from "../settings.ts";
+import { canChange, hasExplorer, hasSimulatedClock } from "../settings.ts";
 import type { Audit, Definition, Health, List, Rollover } from "../types.ts";
 
 /** Milliseconds between two reads of the health and the metrics. */
@@ -105,7 +105,7 @@ function State() {
       <Notice problem={problem} />
       {(ready.data.value?.warnings ?? []).map((warning) => <p class="notice" key={warning}>{warning}</p>)}
       <p class="soft">
-        <a href="metrics">All metrics</a> · <a href="swagger-ui/">Explore the API</a> · <a href="openapi.json">OpenAPI document</a>
+        <a href="metrics">All metrics</a> · {hasExplorer && <><a href="swagger-ui/">Explore the API</a> · </>}<a href="openapi.json">OpenAPI document</a>
       </p>
     </section>
   );

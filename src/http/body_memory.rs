@@ -1,0 +1,196 @@
+//! The memory that the request bodies in progress take: one bound for all of them, of which each client has a share.
+//!
+//! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, and what the body
+//! is parsed into. What a header promises is not counted, because it costs nothing.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Gauge, gauge};
+use parking_lot::Mutex;
+
+use super::codes::Code;
+use super::problem::Problem;
+
+/// A gauge: the bytes of memory that the request bodies in progress take.
+pub(super) const BODY_MEMORY: &str = "rolltop_http_body_memory_bytes";
+
+/// The number of bytes of a body that are not counted: as much as its connection takes in any case.
+const UNCOUNTED: usize = 16 << 10;
+
+/// The number of bytes in which memory is counted.
+const STEP: usize = 64 << 10;
+
+/// The time after which a client may try again: bodies are read or given up in seconds.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// The memory of all bodies in progress.
+pub(super) struct BodyMemory {
+    limit: usize,
+    held: Mutex<Held>,
+    gauge: Gauge,
+}
+
+#[derive(Default)]
+struct Held {
+    total: usize,
+    by_client: HashMap<IpAddr, usize>,
+}
+
+/// The memory that one body takes, until it is dropped.
+pub(super) struct Hold {
+    memory: Arc<BodyMemory>,
+    client: IpAddr,
+    bytes: usize,
+}
+
+impl BodyMemory {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, held: Mutex::default(), gauge: gauge!(BODY_MEMORY) })
+    }
+
+    /// Returns the memory of a body of the client with this address. It takes none yet.
+    pub(super) fn hold(self: &Arc<Self>, client: Option<SocketAddr>) -> Hold {
+        Hold { memory: self.clone(), client: network(client), bytes: 0 }
+    }
+
+    /// Returns how many bytes all bodies take.
+    #[cfg(test)]
+    pub(super) fn total(&self) -> usize {
+        self.held.lock().total
+    }
+
+    /// Changes the memory of a body of a client. Returns whether there is enough.
+    ///
+    /// A client may have at most as much as it leaves to others. So one alone has half of the memory, and however many
+    /// there are, the next one still finds some.
+    fn change(&self, client: IpAddr, from: usize, to: usize) -> bool {
+        let mut held = self.held.lock();
+        let own = held.by_client.get(&client).copied().unwrap_or(0) + to - from;
+        let total = held.total + to - from;
+        if to > from && own > self.limit.saturating_sub(total) {
+            return false;
+        }
+        held.total = total;
+        self.gauge.set(total as f64);
+        if own == 0 {
+            held.by_client.remove(&client);
+        } else {
+            held.by_client.insert(client, own);
+        }
+        true
+    }
+}
+
+impl Hold {
+    /// Changes the number of bytes that the body takes. Fails if all bodies, or those of this client, would take too much;
+    /// then it is as before.
+    pub(super) fn set(&mut self, bytes: usize) -> Result<(), Problem> {
+        let bytes = if bytes <= UNCOUNTED { 0 } else { bytes.next_multiple_of(STEP) };
+        if bytes == self.bytes || self.memory.change(self.client, self.bytes, bytes) {
+            self.bytes = bytes;
+            return Ok(());
+        }
+        let most = self.memory.limit / 2;
+        if bytes > most {
+            let detail = format!(
+                "the body and what it is parsed into take {bytes} bytes of memory, and one request may take {most}: \
+                 divide the items among several requests, or raise the setting 'body_memory'"
+            );
+            return Err(Problem::new(Code::TooLarge, detail).with("limit", most));
+        }
+        let detail = "the bodies of requests in progress take too much memory";
+        Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_AFTER))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.memory.change(self.client, self.bytes, 0);
+        }
+    }
+}
+
+/// Returns what stands for a client: its address, of IPv6 the network, within which it chooses addresses freely.
+fn network(client: Option<SocketAddr>) -> IpAddr {
+    match client.map(|address| address.ip().to_canonical()) {
+        None => Ipv4Addr::UNSPECIFIED.into(),
+        Some(IpAddr::V6(address)) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        Some(address) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: usize = 1 << 20;
+
+    fn client(number: u8) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([192, 0, 2, number], 4_711)))
+    }
+
+    #[test]
+    fn memory_is_counted_as_it_is_held_and_free_afterwards() {
+        let memory = BodyMemory::new(64 * MB);
+        let mut first = memory.hold(client(1));
+        first.set(UNCOUNTED).unwrap();
+        assert_eq!(memory.total(), 0, "small bodies are not counted");
+        first.set(UNCOUNTED + 1).unwrap();
+        assert_eq!(memory.total(), STEP);
+        first.set(5 * MB).unwrap();
+        let mut second = memory.hold(client(1));
+        second.set(3 * MB).unwrap();
+        first.set(MB).unwrap();
+        assert_eq!(memory.total(), 4 * MB);
+        drop((first, second));
+        assert_eq!(memory.total(), 0);
+        assert!(memory.held.lock().by_client.is_empty());
+    }
+
+    #[test]
+    fn beyond_the_limit_a_body_is_refused_and_keeps_what_it_has() {
+        let memory = BodyMemory::new(64 * MB);
+        let mut bodies: Vec<Hold> = (0..4).map(|_| memory.hold(client(1))).collect();
+        for body in &mut bodies {
+            body.set(8 * MB).unwrap();
+        }
+        let problem = bodies[0].set(9 * MB).unwrap_err();
+        assert!(problem.code() == Code::Overloaded && problem.has_retry_after(), "{problem}");
+        assert_eq!(memory.total(), 32 * MB);
+        drop(bodies.pop());
+        bodies[0].set(9 * MB).unwrap();
+        // What can never fit is not worth another try.
+        assert_eq!(bodies[0].set(33 * MB).unwrap_err().code(), Code::TooLarge);
+    }
+
+    #[test]
+    fn clients_that_take_all_they_can_leave_some_to_the_next() {
+        let memory = BodyMemory::new(256 * MB);
+        let mut bodies = Vec::new();
+        for number in 0..6 {
+            let before = memory.total();
+            loop {
+                let mut body = memory.hold(client(number));
+                if body.set(MB).is_err() {
+                    break;
+                }
+                bodies.push(body);
+            }
+            let (own, left) = (memory.total() - before, 256 * MB - memory.total());
+            assert!(own.abs_diff(left) <= MB, "client {number} has {own} and leaves {left}");
+        }
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        let address = |text: &str| network(Some(SocketAddr::new(text.parse().unwrap(), 1)));
+        assert_eq!(address("2001:db8:1:2::3"), address("2001:db8:1:2:ffff::4"));
+        assert_ne!(address("2001:db8:1:2::3"), address("2001:db8:1:3::3"));
+        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
+        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
+    }
+}
