@@ -117,10 +117,12 @@ mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use self::divided::{Division, divide};
 use self::findings::Health;
@@ -140,6 +142,11 @@ use super::{
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
+
+/// The time for which an instance that starts waits for a master that Sentinels are replacing.
+const SWITCH: Duration = Duration::from_secs(5);
+/// The pause between two attempts to start.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The address of the server, and how to use it.
 #[derive(Clone)]
@@ -205,18 +212,16 @@ impl RedisStore {
             });
         }
         let servers = Servers::open(&options.url, options.ca.as_deref()).await?;
-        boards::check_server(&servers).await?;
-        let keys = StoreKeys::new(&options.prefix);
-        let simulated = matches!(options.clock, ClockMode::Simulated(_));
-        let reading = clock::open(&servers, &keys, options.clock).await?;
-        let recorded = match simulated || options.trust_clock {
-            true => None,
-            false => clock::recorded(&servers, &keys).await.map_err(|failure| servers.error(failure))?,
+        let deadline = Instant::now() + SWITCH;
+        let session = loop {
+            match prepare(&servers, &options).await {
+                // The master may have been replaced in the meantime. Everything up to here can be repeated.
+                Err(error) if servers.has_sentinels() && error.is_transient() && Instant::now() < deadline => {
+                    sleep(PAUSE).await;
+                }
+                prepared => break Arc::new(prepared?),
+            }
         };
-        let clock = StoreClock::new(recorded, reading);
-        let health = Health::new(options.clock, options.rewrite_aof);
-        let session = Arc::new(Session::new(servers, keys, simulated, options.limits, clock, health));
-        health::mark(&session).await.map_err(|failure| session.servers.error(failure))?;
         let queue = Arc::new(Queue::new(options.queue, session.servers.at().clone()));
         let versions = Arc::new(Versions::default());
         start_combiner(session.clone(), queue.clone(), versions.clone())?;
@@ -248,6 +253,23 @@ impl RedisStore {
         }
         Ok(())
     }
+}
+
+/// Checks the servers, and opens the clock and the health of the store.
+async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Session> {
+    boards::check_server(servers).await?;
+    let keys = StoreKeys::new(&options.prefix);
+    let simulated = matches!(options.clock, ClockMode::Simulated(_));
+    let reading = clock::open(servers, &keys, options.clock).await?;
+    let recorded = match simulated || options.trust_clock {
+        true => None,
+        false => clock::recorded(servers, &keys).await.map_err(|failure| servers.error(failure))?,
+    };
+    let clock = StoreClock::new(recorded, reading);
+    let health = Health::new(options.clock, options.rewrite_aof);
+    let session = Session::new(servers.clone(), keys, simulated, options.limits, clock, health);
+    health::mark(&session).await.map_err(|failure| servers.error(failure))?;
+    Ok(session)
 }
 
 /// Starts the thread that combines writes. The combiner and the connection for writes wake each other all the time,

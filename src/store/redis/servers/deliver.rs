@@ -62,6 +62,12 @@ impl Servers {
                         return Err(failure);
                     }
                 }
+                Refusal::Replaced => {
+                    self.refresh(seen).await;
+                    if !self.has_moved(request.slot, &node) {
+                        return Err(Refusal::Replaced.into_failure());
+                    }
+                }
                 refusal @ Refusal::NoScript(_) => return Err(refusal.into_failure()),
             }
         }

@@ -13,10 +13,10 @@ use super::address::Host;
 /// The longest time for which an observation counts, from before the question was sent.
 pub(super) const LEASE: Duration = Duration::from_secs(1);
 
-/// The longest time for which a sign of a failover prevents that the master is confirmed by the majority of the
-/// Sentinels. They name the new master about a second after its promotion. A sign that lasts longer is that of a failover
-/// that failed (a Sentinel gives it up only after its `failover-timeout`, three minutes by default), or of a replica that
-/// was restarted without its configuration.
+/// The longest time for which a sign of a failover alone prevents that the master is confirmed. The Sentinels name the
+/// new master about a second after its promotion. A replica that says for longer that it is a master was restarted
+/// without its configuration, and a failover that lasts longer although every replica still is one has failed: a Sentinel
+/// gives it up only after its `failover-timeout`, three minutes by default.
 const FAILOVER: Duration = Duration::from_secs(5);
 
 /// The state of the master as one Sentinel knows it.
@@ -69,17 +69,21 @@ pub(super) struct Evidence {
     latest: Option<Report>,
     /// The master that is used.
     current: Option<Host>,
+    /// Whether the majority of the Sentinels has named the current master since it is used. Only then are its replicas
+    /// known: a Sentinel that was reset or cut off may list none.
+    is_established: bool,
     /// The servers that have been replicas since the current master is used. If one of them says that it is a master, it
     /// has been promoted. Another one was the master before, and has not been told yet.
     followers: HashSet<Host>,
-    /// The time since when there are signs that the current master is being replaced.
-    suspected: Option<Instant>,
+    /// The times since when replicas say that they are masters, and, with no server, since when a Sentinel reports that it
+    /// is replacing the current master.
+    signs: HashMap<Option<Host>, Instant>,
 }
 
 impl Evidence {
     pub fn new(sentinels: usize) -> Self {
-        let (reports, roles) = Default::default();
-        Self { sentinels, reports, roles, latest: None, current: None, followers: HashSet::new(), suspected: None }
+        let (reports, roles, followers, signs) = Default::default();
+        Self { sentinels, reports, roles, latest: None, current: None, is_established: false, followers, signs }
     }
 
     /// Records the answer of a Sentinel.
@@ -93,6 +97,11 @@ impl Evidence {
             self.followers.insert(server.clone());
         }
         self.roles.insert(server, Seen { asked, answer: role });
+    }
+
+    /// Returns the server that the Sentinels name as the master.
+    pub fn named(&self) -> Option<&Host> {
+        self.latest.as_ref().map(|latest| &latest.master)
     }
 
     /// Returns the servers whose roles have to be asked for.
@@ -114,8 +123,9 @@ impl Evidence {
             return match self.role_of(&master, now) {
                 Some(Seen { answer: Role::Master, .. }) => {
                     self.current = Some(master.clone());
+                    self.is_established = false;
                     self.followers.clear();
-                    self.suspected = None;
+                    self.signs.clear();
                     Verdict::Replaced(master, epoch)
                 }
                 Some(_) => Verdict::Doubted(format!("the Sentinels name {master}, which is not a master yet")),
@@ -133,26 +143,34 @@ impl Evidence {
         };
         let others: Vec<&Host> = replicas.iter().filter(|replica| *replica != master).collect();
         let roles: Vec<_> = others.iter().map(|other| (*other, self.role_of(other, now))).collect();
+        let following = roles.iter().map(|(_, role)| role.filter(|role| role.answer == Role::Replica));
+        let followed = following.map(|role| role.map(|role| role.asked)).collect::<Option<Vec<_>>>();
+
         let is_promoted = |(other, role): &&(&Host, Option<Seen<Role>>)| {
             role.is_some_and(|role| role.answer == Role::Master) && self.followers.contains(*other)
         };
-        let sign = match roles.iter().find(is_promoted) {
-            Some((other, _)) => Some(format!("{other} has been promoted")),
-            None if self.is_being_replaced(master, now) => Some(format!("a Sentinel is replacing {master}")),
-            None => None,
-        };
-        self.suspected = sign.as_ref().map(|_| self.suspected.unwrap_or(now));
-        if let (Some(sign), Some(since)) = (sign, self.suspected)
-            && now.saturating_duration_since(since) < FAILOVER
-        {
-            return Verdict::Doubted(sign);
+        let promoted: Vec<&Host> = roles.iter().filter(is_promoted).map(|(other, _)| *other).collect();
+        let is_being_replaced = self.is_being_replaced(master, now);
+        let is_sign = |sign: &Option<Host>| sign.as_ref().map_or(is_being_replaced, |host| promoted.contains(&host));
+        self.signs.retain(|sign, _| is_sign(sign));
+        for sign in promoted.iter().map(|host| Some((*host).clone())).chain(is_being_replaced.then_some(None)) {
+            self.signs.entry(sign).or_insert(now);
         }
-        // Either of the two suffices: every replica is one, or the majority of the Sentinels names this master.
-        let following = roles.iter().map(|(_, role)| role.filter(|role| role.answer == Role::Replica));
-        let followed = following.map(|role| role.map(|role| role.asked)).collect::<Option<Vec<_>>>();
-        let followed = followed.map(|asked| asked.into_iter().fold(own, Instant::min));
-        let named = self.named_by_majority(master, now).map(|asked| asked.min(own));
-        match followed.max(named) {
+        let is_recent = |since: &Instant| now.saturating_duration_since(*since) < FAILOVER;
+        if let Some(other) = promoted.iter().find(|host| self.signs.get(&Some((**host).clone())).is_some_and(is_recent))
+        {
+            return Verdict::Doubted(format!("{other} has been promoted"));
+        }
+        if is_being_replaced && (followed.is_none() || self.signs.get(&None).is_some_and(is_recent)) {
+            return Verdict::Doubted(format!("a Sentinel is replacing {master}"));
+        }
+
+        // Either of the two suffices: the majority of the Sentinels names this master, or every replica is one.
+        let named = self.named_by_majority(master, now);
+        self.is_established |= named.is_some();
+        let is_known = self.is_established && !others.is_empty();
+        let followed = followed.filter(|_| is_known).map(|asked| asked.into_iter().fold(own, Instant::min));
+        match followed.max(named.map(|asked| asked.min(own))) {
             Some(asked) => Verdict::Confirmed(asked),
             None => {
                 let silent: Vec<String> =
@@ -168,18 +186,21 @@ impl Evidence {
     }
 
     /// Updates the most recent state. A report of fewer failovers is outdated, unless the majority agrees with it
-    /// because the Sentinels were set up again.
+    /// because the Sentinels were set up again. Of two of equally many failovers that of more Sentinels counts.
     fn learn_latest(&mut self, now: Instant) {
         let fresh = || self.reports.values().filter(|seen| is_fresh(seen.asked, now)).map(|seen| &seen.answer);
-        let Some(best) = fresh().max_by_key(|report| report.epoch) else { return };
-        let is_outdated = self.latest.as_ref().is_some_and(|latest| best.epoch < latest.epoch);
-        if is_outdated && self.named_by_majority(&best.master, now).is_none() {
+        let agreeing = |master: &Host| fresh().filter(|report| report.master == *master).count();
+        let Some(best) = fresh().max_by_key(|report| (report.epoch, agreeing(&report.master))) else { return };
+        let has_majority = agreeing(&best.master) > self.sentinels / 2;
+        let latest = self.latest.as_ref();
+        if latest.is_some_and(|latest| best.epoch < latest.epoch) && !has_majority {
             return;
         }
-        // The Sentinels find replicas one by one.
-        let agreeing = fresh().filter(|report| report.master == best.master);
+        // Each Sentinel finds the replicas by itself, and forgets them when it is reset.
+        let known = latest.filter(|latest| latest.master == best.master && !has_majority);
+        let listed = fresh().filter(|report| report.master == best.master).chain(known);
         let mut replicas: Vec<Host> = Vec::new();
-        for replica in agreeing.flat_map(|report| &report.replicas) {
+        for replica in listed.flat_map(|report| &report.replicas) {
             if !replicas.contains(replica) {
                 replicas.push(replica.clone());
             }
@@ -233,7 +254,7 @@ mod tests {
         fn new(replicas: &[u16]) -> Self {
             let mut watched = Self { evidence: Evidence::new(3), start: Instant::now() };
             watched.reports(0, A, 1, replicas);
-            assert!(matches!(watched.judge(0), Verdict::Doubted(_)), "A was not asked yet");
+            assert!(matches!(watched.judge(0), Verdict::Doubted(_)), "the role of A is not known");
             watched.role(0, A, Role::Master);
             assert_eq!(watched.judge(0), Verdict::Replaced(host(A), 1));
             for replica in replicas {
@@ -321,22 +342,78 @@ mod tests {
     #[test]
     fn a_failover_in_progress_ends_the_confirmation_for_a_limited_time() {
         let mut watched = Watched::new(&[B]);
-        for millis in [100, 2_500, 4_900, 5_101] {
+        let replacing = |watched: &mut Watched, millis, replica| {
             watched.role(millis, A, Role::Master);
-            watched.role(millis, B, Role::Replica);
+            if let Some(role) = replica {
+                watched.role(millis, B, role);
+            }
             watched.reports(millis, A, 1, &[B]);
             watched.replacing(0, millis, A);
-            let verdict = watched.judge(millis);
-            match millis {
-                5_101 => assert_eq!(verdict, watched.confirmed(5_101)),
-                _ => assert!(matches!(verdict, Verdict::Doubted(why) if why.contains("replacing h:1")), "{millis}"),
-            }
+            watched.judge(millis)
+        };
+        for millis in [100, 2_500, 5_099] {
+            let verdict = replacing(&mut watched, millis, Some(Role::Replica));
+            assert!(matches!(verdict, Verdict::Doubted(why) if why.contains("replacing h:1")), "{millis}");
         }
+        assert_eq!(replacing(&mut watched, 5_100, Some(Role::Replica)), watched.confirmed(5_100));
+        // It goes on, and the replica is silent, or is promoted after all.
+        assert!(matches!(replacing(&mut watched, 6_200, None), Verdict::Doubted(_)));
+        assert_eq!(replacing(&mut watched, 6_300, Some(Role::Replica)), watched.confirmed(6_300));
+        let verdict = replacing(&mut watched, 6_400, Some(Role::Master));
+        assert!(matches!(verdict, Verdict::Doubted(why) if why.contains("h:2 has been promoted")));
         // The next failover is a new sign.
-        watched.reports(5_200, A, 1, &[B]);
-        assert_eq!(watched.judge(5_200), watched.confirmed(5_101));
-        watched.replacing(0, 5_300, A);
-        assert!(matches!(watched.judge(5_300), Verdict::Doubted(_)));
+        watched.role(6_500, B, Role::Replica);
+        watched.reports(6_500, A, 1, &[B]);
+        assert_eq!(watched.judge(6_500), watched.confirmed(6_400));
+        assert!(matches!(replacing(&mut watched, 6_600, Some(Role::Replica)), Verdict::Doubted(_)));
+    }
+
+    #[test]
+    fn a_replica_that_was_restarted_as_a_master_ends_the_confirmation_for_a_limited_time() {
+        let mut watched = Watched::new(&[B]);
+        for millis in [100, 2_600, 5_099, 5_100] {
+            watched.role(millis, A, Role::Master);
+            watched.role(millis, B, Role::Master);
+            watched.reports(millis, A, 1, &[B]);
+            let verdict = watched.judge(millis);
+            assert_eq!(matches!(verdict, Verdict::Doubted(_)), millis < 5_100, "{millis} {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_sentinel_that_lists_no_replicas_confirms_nothing() {
+        // The service, the master and one Sentinel are on one side, and that Sentinel is reset.
+        let mut watched = Watched::new(&[B]);
+        watched.role(1_500, A, Role::Master);
+        watched.report(0, 1_500, A, 0, &[]);
+        assert!(matches!(watched.judge(1_500), Verdict::Open(why) if why.contains("h:2")));
+        watched.report(0, 1_600, A, 1, &[]);
+        assert!(matches!(watched.judge(1_600), Verdict::Open(why) if why.contains("h:2")));
+        // A service that starts there knows no replica, or one of several.
+        for (replicas, role) in [(&[][..], None), (&[C], Some(Role::Replica))] {
+            let mut watched = Watched { evidence: Evidence::new(3), start: Instant::now() };
+            watched.report(0, 0, A, 1, replicas);
+            watched.role(0, A, Role::Master);
+            assert_eq!(watched.judge(0), Verdict::Replaced(host(A), 1));
+            if let Some(role) = role {
+                watched.role(0, C, role);
+            }
+            assert!(matches!(watched.judge(0), Verdict::Open(_)));
+        }
+    }
+
+    #[test]
+    fn of_sentinels_that_count_the_same_failovers_the_majority_is_believed() {
+        for odd in 0..3 {
+            let mut watched = Watched { evidence: Evidence::new(3), start: Instant::now() };
+            watched.reports(0, A, 0, &[B]);
+            watched.report(odd, 0, B, 0, &[A]);
+            watched.role(0, A, Role::Master);
+            watched.role(0, B, Role::Replica);
+            watched.judge(0);
+            watched.role(0, A, Role::Master);
+            assert_eq!(watched.judge(0), watched.confirmed(0), "{odd}");
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(super) enum Refusal {
     NoScript(RedisError),
     /// The server has become a replica: nothing was done.
     Demoted(String),
+    /// The server is no longer the one that the Sentinels name: nothing was sent.
+    Replaced,
     Failed(ServerFailure),
 }
 
@@ -71,6 +73,7 @@ impl Refusal {
         match self {
             Refusal::Failed(failure) => failure,
             Refusal::Demoted(reason) => ServerFailure::ReadOnly(reason),
+            Refusal::Replaced => ServerFailure::busy("another server has become the master".to_owned()),
             Refusal::NoScript(error) => ServerFailure::Other(error),
             Refusal::Moved(to) | Refusal::Ask(to) => ServerFailure::busy(format!("the slot is at {to}")),
         }

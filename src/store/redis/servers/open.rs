@@ -15,7 +15,7 @@ use super::map::Map;
 use super::node::{Node, Signs};
 use super::standing::Standing;
 use super::watch::{self, Watch};
-use super::{Channel, Info, LOOK, Servers};
+use super::{Channel, Info, Servers};
 use crate::store::{Result, StoreError};
 
 /// The address and login of the servers.
@@ -97,7 +97,7 @@ impl Servers {
         })?;
         let found = match (&servers.access.address.deployment, first) {
             (Deployment::Sentinel { master, login }, _) => match watch::start(&servers, master, login) {
-                Ok(()) => servers.watch.first(LOOK).await,
+                Ok(()) => servers.watch.first().await,
                 Err(failure) => Err(failure),
             },
             (Deployment::Cluster, _) => servers.discover(Extent::First).await,
@@ -121,6 +121,11 @@ impl Servers {
             Deployment::Cluster => "nodes of a cluster; of a single server write redis://",
         };
         StoreError::Setup { detail: format!("at {} there should be {what}: {error}", self.at) }
+    }
+
+    /// Returns whether the master may be replaced at any moment, by Sentinels.
+    pub fn has_sentinels(&self) -> bool {
+        matches!(self.access.address.deployment, Deployment::Sentinel { .. })
     }
 
     /// Returns the information of each node about itself. Returns an error for a server whose mode differs from the

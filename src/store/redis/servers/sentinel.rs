@@ -48,14 +48,20 @@ pub(super) fn role() -> Cmd {
     cmd("ROLE")
 }
 
-/// Reads the answer to [`role`].
-pub(super) fn read_role(answer: &Value) -> Option<Role> {
-    let Value::Array(values) = answer else { return None };
-    match text(values.first()?)? {
-        "master" => Some(Role::Master),
-        "slave" | "replica" => Some(Role::Replica),
-        _ => None,
+/// Reads the answer to [`role`] of the server at `at`.
+pub(super) fn read_role(answers: Vec<Value>, at: &Host) -> Result<Role, ServerFailure> {
+    let answer = answers.into_iter().next().unwrap_or(Value::Nil).extract_error().map_err(read_failure)?;
+    let Value::Array(values) = answer else { return Err(unreadable_role(at)) };
+    match values.first().and_then(text) {
+        Some("master") => Ok(Role::Master),
+        Some("slave" | "replica") => Ok(Role::Replica),
+        _ => Err(unreadable_role(at)),
     }
+}
+
+fn unreadable_role(at: &Host) -> ServerFailure {
+    let detail = format!("{at} answers ROLE in an unknown form");
+    ServerFailure::Other(RedisError::from((ErrorKind::UnexpectedReturnType, "unreadable", detail)))
 }
 
 fn read_failure(error: RedisError) -> ServerFailure {
@@ -131,9 +137,15 @@ mod tests {
 
     #[test]
     fn roles_are_parsed() {
-        for (word, role) in [("master", Some(Role::Master)), ("slave", Some(Role::Replica)), ("sentinel", None)] {
-            assert_eq!(read_role(&Value::Array(vec![bulk(word), Value::Int(3)])), role);
+        let at = Host { name: "h".to_owned(), port: 1 };
+        let read = |answers| read_role(answers, &at);
+        for (word, role) in [("master", Role::Master), ("slave", Role::Replica)] {
+            assert_eq!(read(vec![Value::Array(vec![bulk(word), Value::Int(3)])]).unwrap(), role);
         }
-        assert_eq!((read_role(&Value::Nil), read_role(&Value::Array(vec![]))), (None, None));
+        for answers in
+            [vec![Value::Array(vec![bulk("sentinel")])], vec![Value::Nil], vec![Value::Array(vec![])], vec![]]
+        {
+            assert!(matches!(read(answers), Err(ServerFailure::Other(error)) if error.to_string().contains("h:1")));
+        }
     }
 }

@@ -69,9 +69,7 @@ impl Standing {
         let admitted = timeout(self.patience, states.wait_for(|state| *state != State::Doubted)).await;
         match admitted.map(|state| state.map(|state| *state)) {
             Ok(Ok(State::Confirmed(_))) => {}
-            Ok(Ok(State::Replaced)) => {
-                return Err(Refusal::Demoted("READONLY: another server is the master".to_owned()));
-            }
+            Ok(Ok(State::Replaced)) => return Err(Refusal::Replaced),
             _ => return Err(ServerFailure::busy("the master is not confirmed".to_owned()).into()),
         }
         let unknown = |why: &str| Err(ServerFailure::Unknown(why.to_owned()).into());
@@ -133,7 +131,7 @@ mod tests {
             standing.replace();
         });
         assert!(matches!(answer, Err(ServerFailure::Unknown(_))), "{answer:?}");
-        assert!(matches!(standing.vouch(ready(Ok(7))).await, Err(Refusal::Demoted(_))), "it was not sent");
+        assert!(matches!(standing.vouch(ready(Ok(7))).await, Err(Refusal::Replaced)), "it was not sent");
     }
 
     #[tokio::test]

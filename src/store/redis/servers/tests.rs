@@ -390,10 +390,12 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     let (old, new) = (Fake::start().await, Fake::start().await);
     old.on(with_role("slave", "+old"));
     new.on(with_role("master", "+new"));
-    let (behind, informed) = (Fake::start().await, Fake::start().await);
+    let (behind, informed, third) = (Fake::start().await, Fake::start().await, Fake::start().await);
     behind.on(naming(old.port, 1, new.port));
     informed.on(naming(new.port, 2, old.port));
-    let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}/main", behind.port, informed.port);
+    third.on(naming(new.port, 2, old.port));
+    let ports = [behind.port, informed.port, third.port].map(|port| format!("127.0.0.1:{port}"));
+    let url = format!("redis+sentinel://{}/main", ports.join(","));
     let servers = Servers::open(&url, None).await.unwrap();
     assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
     assert_eq!(text(servers.send(slot(16_383), Channel::Bulk, &get()).await), "new");

@@ -25,6 +25,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LEAST: Duration = Duration::from_millis(20);
 /// The longest time for connecting.
 const CONNECT: Duration = Duration::from_secs(1);
+/// The longest time for which the first confirmed master is waited for, if the Sentinels answer. It is longer than a
+/// failover.
+const FIRST: Duration = Duration::from_secs(10);
 
 /// The result of the watch so far, and a way to hurry it.
 #[derive(Debug)]
@@ -39,10 +42,10 @@ pub(super) struct Watch {
 pub(super) enum Found {
     /// There is none so far, for this reason.
     Nothing(ServerFailure),
-    /// All Sentinels refused.
+    /// All Sentinels refused, or the server that they name.
     Refused(ServerFailure),
     /// The master of the map with this version.
-    Master(u64),
+    Master { version: u64, is_confirmed: bool },
 }
 
 /// A Sentinel or a server that is asked.
@@ -77,6 +80,8 @@ struct Watcher {
     evidence: Evidence,
     /// The failures of the Sentinels that did not answer when they were last asked.
     failures: HashMap<usize, ServerFailure>,
+    /// The errors of the servers that did not say their role.
+    refusals: HashMap<Host, ServerFailure>,
     /// Whether it was logged that the master is not confirmed.
     is_noted: bool,
 }
@@ -87,12 +92,14 @@ impl Watch {
         Self { found: watch::Sender::new(nothing), hurried: Notify::new() }
     }
 
-    /// Waits for the first master. Returns the reason if there is none in time.
-    pub async fn first(&self, within: Duration) -> Result<(), ServerFailure> {
+    /// Waits for the first confirmed master. Returns the reason if there is none in time.
+    pub async fn first(&self) -> Result<(), ServerFailure> {
         let mut found = self.found.subscribe();
-        drop(timeout(within, found.wait_for(|found| !matches!(found, Found::Nothing(_)))).await);
+        let is_final = |found: &Found| matches!(found, Found::Refused(_) | Found::Master { is_confirmed: true, .. });
+        drop(timeout(FIRST, found.wait_for(is_final)).await);
         match &*found.borrow() {
-            Found::Master(_) => Ok(()),
+            // Its answers are held back until it is confirmed.
+            Found::Master { .. } => Ok(()),
             Found::Nothing(failure) | Found::Refused(failure) => Err(failure.clone()),
         }
     }
@@ -100,7 +107,7 @@ impl Watch {
     /// Asks again at once, and waits for a map that is later than version `seen`.
     pub async fn hurry(&self, seen: u64, within: Duration) {
         self.hurried.notify_waiters();
-        let is_later = |found: &Found| matches!(found, Found::Master(version) if *version > seen);
+        let is_later = |found: &Found| matches!(found, Found::Master { version, .. } if *version > seen);
         drop(timeout(within, self.found.subscribe().wait_for(is_later)).await);
     }
 }
@@ -132,6 +139,7 @@ impl Watcher {
             peers: HashMap::new(),
             asked: FuturesUnordered::new(),
             failures: HashMap::new(),
+            refusals: HashMap::new(),
             is_noted: false,
         })
     }
@@ -147,7 +155,10 @@ impl Watcher {
             self.judge(&servers);
             let needed: Vec<Host> = self.evidence.servers().into_iter().cloned().collect();
             match source {
-                Source::Server(host) if !needed.contains(&host) => drop(self.peers.remove(&host)),
+                Source::Server(host) if !needed.contains(&host) => {
+                    self.peers.remove(&host);
+                    self.refusals.remove(&host);
+                }
                 source => self.ask(source, Some(sent)),
             }
             for host in needed {
@@ -184,11 +195,15 @@ impl Watcher {
 
     fn record(&mut self, sent: Instant, source: &Source, answers: Result<Vec<Value>, ServerFailure>) {
         match source {
-            Source::Server(host) => {
-                if let Some(role) = answers.ok().and_then(|answers| sentinel::read_role(answers.first()?)) {
+            Source::Server(host) => match answers.and_then(|answers| sentinel::read_role(answers, host)) {
+                Ok(role) => {
+                    self.refusals.remove(host);
                     self.evidence.role(host.clone(), sent, role);
                 }
-            }
+                // It answers, but does not say its role, as without the permission.
+                Err(failure @ ServerFailure::Other(_)) => drop(self.refusals.insert(host.clone(), failure)),
+                Err(_) => drop(self.refusals.remove(host)),
+            },
             Source::Sentinel(place) => {
                 let at = &self.sentinels[*place].at;
                 match answers.and_then(|answers| sentinel::read_report(answers, at, &self.master)) {
@@ -215,7 +230,8 @@ impl Watcher {
                     map.epoch = *epoch;
                     let former = servers.nodes().into_iter().filter(|former| !Arc::ptr_eq(former, &node));
                     let former: Vec<_> = former.collect();
-                    self.watch.found.send_replace(Found::Master(servers.install(map)));
+                    let version = servers.install(map);
+                    self.watch.found.send_replace(Found::Master { version, is_confirmed: false });
                     for former in former {
                         if let Some(standing) = former.standing() {
                             standing.replace();
@@ -236,6 +252,10 @@ impl Watcher {
         let doubt = match verdict {
             Verdict::Confirmed(at) => {
                 standing.confirm(at);
+                self.watch.found.send_if_modified(|found| match found {
+                    Found::Master { is_confirmed, .. } => !std::mem::replace(is_confirmed, true),
+                    Found::Nothing(_) | Found::Refused(_) => false,
+                });
                 if std::mem::take(&mut self.is_noted) {
                     tracing::info!(at = &*servers.at, "the master is confirmed again");
                 }
@@ -267,9 +287,11 @@ impl Watcher {
         let is_refused = self.failures.len() == self.sentinels.len();
         // An error that a Sentinel returned is more useful than the fact that a different one does not answer.
         let worst = self.failures.values().find(|failure| matches!(failure, ServerFailure::Other(_)));
-        self.watch.found.send_replace(match worst.or(self.failures.values().next()) {
-            Some(worst) if is_refused => Found::Refused(worst.clone()),
-            _ => Found::Nothing(ServerFailure::busy(why)),
+        let worst = worst.or(self.failures.values().next()).filter(|_| is_refused);
+        let refusal = self.evidence.named().and_then(|named| self.refusals.get(named));
+        self.watch.found.send_replace(match refusal.or(worst) {
+            Some(failure) => Found::Refused(failure.clone()),
+            None => Found::Nothing(ServerFailure::busy(why)),
         });
     }
 }
