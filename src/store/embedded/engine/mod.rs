@@ -8,7 +8,7 @@
 //! progress      how far the log is written, and how far it is synced
 //! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`)
 //! keeper        thread: ends waits that take too long, frees expired memory
-//! recovery      opening a data directory
+//! recovery      opening a data directory (`log_survey`: what the log says about each board)
 //! directory_lock  the lock that keeps other processes out of a data directory
 //! backup        copying a data directory while it is in use
 //! check_data    checking a data directory that is not in use
@@ -23,6 +23,7 @@ mod directory_lock;
 mod journal;
 mod keeper;
 mod log_progress;
+mod log_survey;
 mod log_writer;
 mod recovery;
 mod space;
