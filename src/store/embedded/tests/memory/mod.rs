@@ -9,6 +9,7 @@ mod freeing;
 mod measuring;
 mod passing;
 mod portions;
+mod removing;
 mod restarting;
 mod sizing;
 mod walking;
