@@ -131,11 +131,11 @@ impl Checkpointer {
                     self.work.begin(Task::Backup);
                     sender.send(self.back_up()).ok();
                 }
-                Ok(Command::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Ok(Command::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return self.record_end_of_log(),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             if self.journal.is_stopping() {
-                // The next start does what is left.
+                // The next start does what is left. Only the end of the log is still to be recorded.
                 continue;
             }
             self.measure_space();
@@ -157,6 +157,17 @@ impl Checkpointer {
                     self.retry_at = Some(Instant::now() + RETRY_AFTER);
                 }
             }
+        }
+    }
+
+    /// Installs, when the store is closed, a manifest with the end of the log, so that a later start finds out if any of
+    /// it is missing. After a stop that could not complete the log, the manifest stays as it is.
+    fn record_end_of_log(mut self) {
+        if self.progress.wait_for_end(CONFIRM_TIMEOUT)
+            && self.progress.confirmed() > self.manifest.log_start.synced_seq
+            && let Err(error) = self.install(None, 0)
+        {
+            tracing::warn!(%error, "the manifest does not record the end of the log");
         }
     }
 

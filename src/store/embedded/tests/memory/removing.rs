@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::store::embedded::storage::files::Files;
 use crate::store::embedded::storage::files::simulated::OperationKind;
-use crate::store::embedded::storage::manifest::MANIFEST;
+use crate::store::embedded::storage::manifest::{MANIFEST, Manifest};
 
 /// The number of boards.
 const BOARDS: usize = 300;
@@ -58,6 +58,7 @@ async fn a_backup_does_not_wait_for_a_manifest_for_each_removed_board() {
     assert!(installed <= 2, "{installed} manifests for {BOARDS} removed boards");
     store.close().await.unwrap();
     drop(store);
+    assert_eq!(Manifest::read(&disk).unwrap().unwrap().boards.len(), 1);
     assert_eq!(live(&open(&disk, usual()).unwrap()).board.name(), &board_name(0));
 }
 
