@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::harness::{long, process};
 use crate::running::Running;
 
-/// The number of lines of one request.
-const LINES: u64 = 5_000;
+/// The bytes of one request.
+const BYTES: usize = 250_000;
 
 /// A service on a simulated clock.
 struct Simulated {
@@ -32,7 +32,7 @@ impl Simulated {
     async fn post(&self, board: &str, numbers: std::ops::Range<u64>, line: impl Fn(u64) -> String) {
         let mut first = numbers.start;
         while first < numbers.end {
-            let last = (first + LINES).min(numbers.end);
+            let last = (first + (BYTES / line(first).len()) as u64).min(numbers.end);
             let receipt = self.service.ndjson(board, (first..last).map(|n| line(n) + "\n").collect()).await;
             assert_eq!(receipt["accepted"], last - first, "{receipt}");
             first = last;
@@ -64,6 +64,67 @@ async fn memory_of_an_unranked_board_with_new_sessions_is_bounded() {
     }
     println!("resident megabytes after each step of {sessions} sessions: {resident:.0?}");
     assert!(resident[36] <= 1.35 * resident[14], "{:.0} MB after step 36, {:.0} after 14", resident[36], resident[14]);
+}
+
+/// Tests that the log of ten hours, of which the boards keep one or two, takes no memory at a start, and neither does
+/// the log of a removed board.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_takes_no_more_memory_than_the_service_had() {
+    let counts = json!({"metric": "COUNT(1h, hit, session)", "slot": "1h"});
+    let with = |key: &str, value: serde_json::Value| {
+        let mut definition = counts.clone();
+        definition[key] = value;
+        definition
+    };
+    let values = json!({"metric": "COUNT_DISTINCT(1h, hit, session, page)", "slot": "1h"});
+    let sketches = json!({"metric": "APPROX_COUNT_DISTINCT(1h, hit, session, page)", "slot": "1h"});
+    // The number of boards, the subjects of each in an hour, the bytes of their names, and the keys of a line besides.
+    let cases = [
+        (&counts, 1, 14_000, 325, ""),
+        (&counts, 1, 10_000, 512, ""),
+        (&counts, 4, 2_500, 450, ""),
+        (&values, 1, 20_000, 53, "value"),
+        (&sketches, 1, 20_000, 53, "value"),
+        (&with("windows", json!(["10m/1m", "2h/1h"])), 1, 5_000, 450, ""),
+        (&with("ranked", json!(false)), 1, 10_000, 450, ""),
+    ];
+    let mut exceeded = Vec::new();
+    for (definition, boards, subjects, length, key) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let mut simulated = Simulated::start(folder.path());
+        let line = |n: u64| {
+            let other = if key.is_empty() { String::new() } else { format!(",\"{key}\":\"{n:0100}\"") };
+            format!("{{\"subject\":\"{n:0length$}\"{other}}}")
+        };
+        let names: Vec<String> = (0..boards).map(|board| format!("board-{board}")).collect();
+        for board in names.iter().map(String::as_str).chain(["removed"]) {
+            simulated.service.ok("PUT", &format!("/v1/boards/{board}"), Some(definition.clone())).await;
+        }
+        simulated.post("removed", 0..subjects, line).await;
+        simulated.service.ok("DELETE", "/v1/boards/removed", None).await;
+        for hour in 0..10 {
+            for board in &names {
+                simulated.post(board, hour * subjects..(hour + 1) * subjects, line).await;
+            }
+            simulated.pass(60).await;
+            for board in &names {
+                // The hour has retired, so its memory is used again.
+                simulated.service.ok("POST", &format!("/v1/boards/{board}/rollover"), None).await;
+            }
+        }
+        let before = simulated.resident();
+        simulated.service.kill();
+        drop(simulated);
+        let again = Simulated::start(folder.path());
+        let peak = process::peak(again.service.id());
+        println!(
+            "{boards} x {subjects} names of {length} bytes, {key} {definition}: {before:.0} MB, start {peak:.0} MB"
+        );
+        if peak > 1.1 * before {
+            exceeded.push((length, key, before, peak));
+        }
+    }
+    assert!(exceeded.is_empty(), "bytes of a name, key, megabytes before and at the start: {exceeded:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

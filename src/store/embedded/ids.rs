@@ -122,12 +122,23 @@ impl Ids {
         }
     }
 
+    /// Stores an id while a store is opened, unless its bucket has expired.
+    pub(super) fn restore(&mut self, fingerprint: Fingerprint, arrival: i64, now: i64) {
+        if !self.is_expired(self.number(arrival), now) {
+            self.insert(fingerprint, arrival);
+        }
+    }
+
     /// Removes and returns the oldest bucket if all its ids are past the horizon. The caller should drop it without the
     /// lock, because that takes long. O(1).
     pub(super) fn remove_expired(&mut self, now: i64) -> Option<Bucket> {
         let (&oldest, _) = self.buckets.first_key_value()?;
-        let expired = self.start(oldest + 1).saturating_add(self.horizon) <= now;
-        if expired { self.buckets.remove(&oldest) } else { None }
+        if self.is_expired(oldest, now) { self.buckets.remove(&oldest) } else { None }
+    }
+
+    /// Returns whether all ids of a bucket are past the horizon.
+    fn is_expired(&self, number: i64, now: i64) -> bool {
+        self.start(number.saturating_add(1)).saturating_add(self.horizon) <= now
     }
 
     /// Returns the number of table entries moved so far.

@@ -7,10 +7,12 @@ use crate::board::{Board, Sketch, Timestamp};
 /// Applies an operation to its board. Operations of the store itself change nothing.
 ///
 /// The operations of a checkpoint, followed by those of the log since the checkpoint began, end in the state that
-/// memory had, however often any part of the log is applied. [`Tables::rebuild`] completes the state.
+/// memory had, however often any part of the log is applied. [`Tables::rebuild`] completes the state. What has expired
+/// at the board's time is left out.
 ///
 /// Returns a description of what is not valid if the operation cannot be applied.
 pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation) -> Result<(), &'static str> {
+    let (floors, now) = (tables.floors(), tables.now.millis());
     let holdings = &mut tables.holdings;
     match operation {
         LogOperation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
@@ -24,17 +26,13 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
             holdings.restore_sketch(subject.into(), slot, sketch);
         }
         LogOperation::Value { last_seen, subject, value } => {
-            holdings.restore_last_seen(subject.into(), value, last_seen)
+            holdings.restore_last_seen(subject.into(), value, last_seen, floors)
         }
-        LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
-        LogOperation::Id { arrival, fingerprint } => tables.ids.insert(fingerprint, arrival),
+        LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
+        LogOperation::Id { arrival, fingerprint } => tables.ids.restore(fingerprint, arrival, now),
         LogOperation::Events { slot, count } => tables.events.restore(slot, count),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
-        LogOperation::Advanced { now } => {
-            tables.move_clock(board, Timestamp::from_millis(now));
-            // The log may contain ids that are older than the horizon.
-            while tables.ids.remove_expired(tables.now.millis()).is_some() {}
-        }
+        LogOperation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
         LogOperation::Board(_)
         | LogOperation::Defined { .. }
         | LogOperation::Undefined { .. }

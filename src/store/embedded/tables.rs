@@ -207,11 +207,18 @@ impl Tables {
         self.holdings.number(self.holdings.oldest_kept)
     }
 
-    /// Moves the clock while a store is opened. Does the same as [`advance`](Self::advance), but leaves expired data
-    /// for [`rebuild`](Self::rebuild) to drop.
+    /// Moves the clock while a store is opened. What has expired by then is not restored from now on. What was restored
+    /// before is left for [`rebuild`](Self::rebuild) to drop, so a store that is opened moves the clock once, as far as
+    /// it will go, before it restores anything.
     pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
-        self.now = self.now.max(now);
-        self.window = board.window_at(self.now);
+        if now <= self.now {
+            return;
+        }
+        self.now = now;
+        self.window = board.window_at(now);
+        self.holdings.oldest_kept = oldest_kept(board, &self.window);
+        self.holdings.restore_at(self.window.head.millis(), self.holdings.oldest_kept, now.millis());
+        while self.ids.remove_expired(now.millis()).is_some() {}
         for (tables, board) in self.further.iter_mut().zip(board.further()) {
             tables.move_clock(board, now);
         }
@@ -219,7 +226,6 @@ impl Tables {
 
     /// Completes the state after everything was restored: see [`Holdings::rebuild`].
     pub(super) fn rebuild(&mut self, board: &Board) {
-        self.holdings.oldest_kept = oldest_kept(board, &self.window);
         self.events.forget_before(self.holdings.oldest_kept);
         self.holdings.rebuild(self.floors(), self.window.head.millis(), self.now.millis());
         self.round.began = self.now.millis();

@@ -8,8 +8,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the resident memory, in megabytes.
 pub fn resident(id: u32) -> f64 {
+    megabytes(id, "VmRSS:")
+}
+
+/// Returns the largest resident memory so far, in megabytes.
+pub fn peak(id: u32) -> f64 {
+    megabytes(id, "VmHWM:")
+}
+
+fn megabytes(id: u32, field: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect(field);
     line.split_whitespace().next().and_then(|kilobytes| kilobytes.parse::<f64>().ok()).expect("a number") / 1_024.0
 }
 

@@ -123,6 +123,9 @@ impl Checkpointer {
             Ok(())
         };
         for file in named {
+            if self.journal.is_stopping() {
+                return Err(std::io::Error::other("the store is being closed")).context("copy", file);
+            }
             link_or_copy(&*self.files, file, target, file).context("copy", file)?;
             add_len(file)?;
         }

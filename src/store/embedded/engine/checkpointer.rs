@@ -23,6 +23,7 @@ use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{LogStart, segment_name};
 use super::super::storage::manifest::{BoardEntry, ClockRecord, MANIFEST, Manifest};
+use super::files_work::{FilesWork, Task};
 use super::journal::Journal;
 use super::log_progress::LogProgress;
 use super::space::FreeSpace;
@@ -31,9 +32,6 @@ use crate::store::{BackedUp, Result as StoreResult};
 
 /// The interval between measurements of the free space.
 const MEASURE_SPACE_EVERY: Duration = Duration::from_millis(100);
-/// The interval at which a manifest records how far the log was confirmed, while it grows. If the end of the log is
-/// lost, this record makes the loss detectable.
-const RECORD_CONFIRMED_EVERY: Duration = Duration::from_secs(30);
 /// The time to wait for the disk to confirm the log.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time to wait after a failure.
@@ -41,21 +39,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// An estimate of the size of a checkpoint: it has at most this many times the bytes that the log has of the same
 /// subjects.
 const LOG_TO_CHECKPOINT: u64 = 2;
-/// The log of a store must be at least this many times [`Pace::log_bytes`] before boards are checkpointed to shorten
-/// it.
-const LOG_SHARE: u64 = 4;
-/// The largest number of segments before boards are checkpointed to reduce it. Each start of the store begins a
-/// segment.
-const MAX_SEGMENTS: usize = 64;
-
-/// The number of times [`Pace::age`] by which the checkpoint of a large board may be delayed.
-const LARGE_BOARD_DELAY: u32 = 24;
 
 /// A request to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Some files are no longer needed.
-    DeleteUnneeded,
     BackUp(oneshot::Sender<StoreResult<BackedUp>>),
     Stop,
 }
@@ -66,24 +53,24 @@ pub(super) struct Checkpointer {
     pub(super) files: Arc<dyn Files>,
     pub(super) journal: Arc<Journal>,
     pub(super) progress: Arc<LogProgress>,
-    boards: Arc<Boards>,
+    pub(super) boards: Arc<Boards>,
     clock: Arc<Clock>,
     /// The manifest that is on the disk. Its boards are ordered by generation.
     pub(super) manifest: Manifest,
-    pace: Pace,
+    pub(super) pace: Pace,
     pub(super) backup_dir: Option<PathBuf>,
     commands: mpsc::Receiver<Command>,
+    pub(super) work: Arc<FilesWork>,
     metrics: StoreMetrics,
-    space: FreeSpace,
+    pub(super) space: FreeSpace,
     measured: Option<Instant>,
     /// The time when the manifest was installed.
-    installed: Instant,
-    has_unneeded_files: bool,
+    pub(super) installed: Instant,
     retry_at: Option<Instant>,
     /// The number of the next file.
     pub(super) next_file: u64,
     /// For each board, the first sequence of its log and the time when this sequence was first seen.
-    ages: BTreeMap<Generation, (u64, Instant)>,
+    pub(super) ages: BTreeMap<Generation, (u64, Instant)>,
 }
 
 /// The reason why a checkpoint was not made.
@@ -105,7 +92,7 @@ impl Checkpointer {
         boards: &Arc<Boards>,
         clock: &Arc<Clock>,
         (mut manifest, pace, backup_dir): (Manifest, Pace, Option<PathBuf>),
-        commands: mpsc::Receiver<Command>,
+        (commands, work): (mpsc::Receiver<Command>, &Arc<FilesWork>),
     ) -> Self {
         manifest.boards.sort_unstable_by_key(|entry| entry.generation);
         let number = |file: &str| {
@@ -124,12 +111,11 @@ impl Checkpointer {
             pace,
             backup_dir,
             commands,
+            work: work.clone(),
             metrics: StoreMetrics::new(),
             space: FreeSpace::default(),
             measured: None,
             installed: Instant::now(),
-            // A crash may have left files that no manifest names.
-            has_unneeded_files: true,
             retry_at: None,
             next_file,
             ages: BTreeMap::new(),
@@ -139,13 +125,18 @@ impl Checkpointer {
     /// Runs until the store is closed.
     pub(super) fn run(mut self) {
         loop {
+            self.work.begin(Task::None);
             match self.commands.recv_timeout(self.pace.tick) {
-                Ok(Command::DeleteUnneeded) => self.has_unneeded_files = true,
                 Ok(Command::BackUp(sender)) => {
+                    self.work.begin(Task::Backup);
                     sender.send(self.back_up()).ok();
                 }
-                Ok(Command::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Ok(Command::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return self.record_end_of_log(),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if self.journal.is_stopping() {
+                // The next start does what is left. Only the end of the log is still to be recorded.
+                continue;
             }
             self.measure_space();
             if self.retry_at.is_some_and(|at| Instant::now() < at) {
@@ -153,7 +144,7 @@ impl Checkpointer {
             }
             let made = match self.next_due() {
                 Some(live) => self.checkpoint(&live),
-                None if self.has_unneeded_files || self.has_expired_ids() || self.is_manifest_old() => {
+                None if self.work.is_manifest_outdated() || self.has_expired_ids() || self.is_manifest_old() => {
                     self.install(None, 0)
                 }
                 None => continue,
@@ -169,13 +160,24 @@ impl Checkpointer {
         }
     }
 
+    /// Installs, when the store is closed, a manifest with the end of the log, so that a later start finds out if any of
+    /// it is missing. After a stop that could not complete the log, the manifest stays as it is.
+    fn record_end_of_log(mut self) {
+        if self.progress.wait_for_end(CONFIRM_TIMEOUT)
+            && self.progress.confirmed() > self.manifest.log_start.synced_seq
+            && let Err(error) = self.install(None, 0)
+        {
+            tracing::warn!(%error, "the manifest does not record the end of the log");
+        }
+    }
+
     /// Returns the last reading of the clock that may be recorded.
     pub(super) fn recorded(&self) -> Option<ClockRecord> {
         self.clock.record().map(Into::into).or(self.manifest.clock.clone())
     }
 
     /// Returns the bytes that the next checkpoint and the next segments of the log may take.
-    fn needed_bytes(&self) -> u64 {
+    pub(super) fn needed_bytes(&self) -> u64 {
         let boards = self.boards.read();
         let largest =
             boards.values().map(|live| self.checkpoint_bytes(live) + LOG_TO_CHECKPOINT * live.logged.bytes()).max();
@@ -192,12 +194,12 @@ impl Checkpointer {
         }
     }
 
-    fn log_bytes(&self) -> u64 {
+    pub(super) fn log_bytes(&self) -> u64 {
         self.progress.segments().iter().map(|segment| segment.bytes).sum()
     }
 
     /// Returns the bytes of a board's last checkpoint.
-    fn checkpoint_bytes(&self, live: &LiveBoard) -> u64 {
+    pub(super) fn checkpoint_bytes(&self, live: &LiveBoard) -> u64 {
         let entry = self.entry(live.board.generation());
         entry.map_or(0, |entry| entry.files().map(|(_, bytes, _)| bytes).sum())
     }
@@ -208,68 +210,10 @@ impl Checkpointer {
         boards.get(at)
     }
 
-    /// Returns the board to checkpoint next, if any.
-    fn next_due(&mut self) -> Option<Arc<LiveBoard>> {
-        let boards: Vec<_> = self.boards.read().values().cloned().collect();
-        let logged = || boards.iter().filter(|live| live.logged.first().is_some());
-        // First, the board whose log has grown most in relation to its checkpoint.
-        let ratio = |live: &Arc<LiveBoard>| {
-            let most = self.checkpoint_bytes(live).max(self.pace.log_bytes).max(1);
-            (live.logged.bytes() as f64 / most as f64, live.clone())
-        };
-        let (most, live) = logged().map(ratio).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        if most > 1.0 {
-            return Some(live);
-        }
-        // Then, if the log as a whole is large, the board that prevents the deletion of the most segments.
-        let state: u64 = boards.iter().map(|live| self.checkpoint_bytes(live)).sum();
-        let segments = self.progress.segments();
-        let oldest = logged().min_by_key(|live| live.logged.first())?;
-        let holds_up = segments.get(1).is_some_and(|second| oldest.logged.first().is_some_and(|at| at < second.first));
-        let is_large = self.log_bytes() > state.max(LOG_SHARE * self.pace.log_bytes) || segments.len() > MAX_SEGMENTS;
-        if holds_up && (is_large || self.space.is_getting_short(self.needed_bytes())) {
-            return Some(oldest.clone());
-        }
-        self.next_by_age(&boards)
-    }
-
-    /// Returns a board whose part of the log is old.
-    fn next_by_age(&mut self, boards: &[Arc<LiveBoard>]) -> Option<Arc<LiveBoard>> {
-        let mut ages = BTreeMap::new();
-        let mut found = None;
-        for live in boards {
-            let (Some(first), generation) = (live.logged.first(), live.board.generation()) else { continue };
-            let seen = self.ages.get(&generation).filter(|(of, _)| *of == first).copied();
-            let (_, since) = *ages.entry(generation).or_insert(seen.unwrap_or((first, Instant::now())));
-            // A large board is not written again for a few records.
-            let delay = if self.checkpoint_bytes(live) > self.pace.log_bytes { LARGE_BOARD_DELAY } else { 1 };
-            if since.elapsed() >= self.pace.age.saturating_mul(delay) {
-                found = Some(live.clone());
-            }
-        }
-        self.ages = ages;
-        found
-    }
-
-    /// Returns whether the log was confirmed further than the manifest records, and the manifest is old.
-    fn is_manifest_old(&self) -> bool {
-        self.installed.elapsed() >= RECORD_CONFIRMED_EVERY
-            && self.progress.confirmed() > self.manifest.log_start.synced_seq
-    }
-
-    /// Returns whether a file contains only ids whose horizon has passed.
-    fn has_expired_ids(&self) -> bool {
-        let boards = self.boards.read();
-        boards.values().any(|live| {
-            let Some(entry) = self.entry(live.board.generation()) else { return false };
-            let expired = |horizon: i64| entry.ids.iter().any(|bucket| bucket.newest <= horizon);
-            !entry.ids.is_empty() && expired(expired_through(live))
-        })
-    }
-
     /// Writes a board's state in memory, and installs a manifest that names it.
     fn checkpoint(&mut self, live: &Arc<LiveBoard>) -> Result<(), CheckpointError> {
         let started = Instant::now();
+        self.work.begin(Task::Checkpoint);
         let (from, taken) = {
             let tables = live.tables.lock();
             if tables.removed {
@@ -298,7 +242,7 @@ impl Checkpointer {
                 drop(tables);
                 // If only the installation of the manifest failed, the manifest on the disk may name the new file. So
                 // the file is not deleted here, but after the next installation.
-                self.has_unneeded_files = true;
+                self.work.manifest_outdated();
                 Err(error)
             }
         }
@@ -307,6 +251,17 @@ impl Checkpointer {
     /// Installs a manifest of the current boards, with `replaced` for one of them, and deletes files that are no longer
     /// needed. Waits first until the disk has confirmed the log up to `through`.
     fn install(&mut self, replaced: Option<BoardEntry>, through: u64) -> Result<(), CheckpointError> {
+        self.work.begin(Task::Manifest);
+        // Boards that are removed from here on may be in the list below, and need a further manifest.
+        let outdated = self.work.take_outdated();
+        let installed = self.install_current(replaced, through);
+        if installed.is_err() && outdated {
+            self.work.manifest_outdated();
+        }
+        installed
+    }
+
+    fn install_current(&mut self, replaced: Option<BoardEntry>, through: u64) -> Result<(), CheckpointError> {
         // The list of boards includes all definitions and removals in frames up to `catalog_seq`, because boards are
         // added and removed under this lock. Of the frame that is being gathered it includes a part, and the rest is
         // still to be applied.
@@ -364,15 +319,21 @@ impl Checkpointer {
         manifest.install(&*self.files)?;
         self.manifest = manifest;
         self.installed = Instant::now();
-        self.has_unneeded_files = !self.delete_unneeded_files();
+        self.work.begin(Task::Deletion);
+        if !self.delete_unneeded_files() {
+            self.work.manifest_outdated();
+        }
         Ok(())
     }
 
-    /// Deletes files that the manifest does not name. Returns whether all of them were deleted.
+    /// Deletes files that the manifest does not name. Returns whether all of them were deleted. If the store is being
+    /// closed, they are left to the next start.
     fn delete_unneeded_files(&self) -> bool {
         let mut all = true;
         let mut remove = |name: &str| {
-            if let Err(error) = self.files.remove(name)
+            if self.journal.is_stopping() {
+                all = false;
+            } else if let Err(error) = self.files.remove(name)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
                 tracing::debug!(%error, name, "cannot delete an unneeded file");
@@ -397,7 +358,7 @@ impl Checkpointer {
 }
 
 /// Returns the time such that ids which arrived at or before it are past the board's horizon.
-fn expired_through(live: &LiveBoard) -> i64 {
+pub(super) fn expired_through(live: &LiveBoard) -> i64 {
     let tables = live.tables.lock();
     tables.ids.expired_through(tables.now.millis())
 }

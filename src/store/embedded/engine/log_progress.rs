@@ -314,6 +314,20 @@ impl LogProgress {
         true
     }
 
+    /// Waits until nothing more is written and everything written is confirmed. Returns `false` if that does not happen
+    /// within `timeout`, or cannot happen because the last frames could not be written or synced.
+    pub(super) fn wait_for_end(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.state.lock();
+        while !state.stopped || state.confirmed < state.written {
+            let failed = state.stopped && state.broken.is_some();
+            if failed || self.advanced.wait_until(&mut state, deadline).timed_out() {
+                return false;
+            }
+        }
+        state.broken.is_none()
+    }
+
     /// Requests a new segment. Returns the number of the current one.
     pub(super) fn request_rotation(&self) -> u64 {
         let mut state = self.state.lock();

@@ -6,9 +6,10 @@
 //! log_writer    thread: writes groups of operations as frames of the log
 //! syncer        thread: syncs the log to the disk
 //! progress      how far the log is written, and how far it is synced
-//! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`)
+//! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`);
+//!               `due` chooses the board, `files_work` is what other threads know of its work
 //! keeper        thread: ends waits that take too long, frees expired memory
-//! recovery      opening a data directory
+//! recovery      opening a data directory (`log_survey`: what the log says about each board)
 //! directory_lock  the lock that keeps other processes out of a data directory
 //! backup        copying a data directory while it is in use
 //! check_data    checking a data directory that is not in use
@@ -20,9 +21,12 @@ mod check_data;
 mod checkpoint_files;
 mod checkpointer;
 mod directory_lock;
+mod due;
+mod files_work;
 mod journal;
 mod keeper;
 mod log_progress;
+mod log_survey;
 mod log_writer;
 mod recovery;
 mod space;
@@ -40,6 +44,7 @@ use tokio::sync::oneshot;
 pub use self::check_data::{DataReport, check_data};
 use self::checkpointer::{Checkpointer, Command};
 use self::directory_lock::{lock, setup_error};
+use self::files_work::{FilesWork, Task};
 pub(super) use self::journal::{Journal, Ticket};
 use self::keeper::Keeper;
 use self::log_writer::LogWriter;
@@ -56,11 +61,15 @@ use crate::store::{BackedUp, ClockMode, Result, StoreError};
 
 /// The time for which closing waits for a disk that does not respond.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
+/// The threads that complete the log.
+const LOG_THREADS: [&str; 2] = ["rolltop-log", "rolltop-sync"];
+
 /// The threads of a store, and the channels to them.
 #[derive(Debug)]
 pub(super) struct Engine {
     journal: Arc<Journal>,
     commands: mpsc::Sender<Command>,
+    files_work: Arc<FilesWork>,
     stop_keeper: mpsc::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// The lock of the data directory, held as long as the store is open. `None` on simulated files.
@@ -123,17 +132,18 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         progress: progress.clone(),
         durability: options.durability,
     };
-    let checkpointer =
-        Checkpointer::new(&files, &journal, &progress, &boards, &clock, (manifest, pace, options.backup_dir), receiver);
+    let files_work = Arc::new(FilesWork::new());
+    let stored = (manifest, pace, options.backup_dir);
+    let checkpointer = Checkpointer::new(&files, &journal, &progress, &boards, &clock, stored, (receiver, &files_work));
     let (stop_keeper, stop) = mpsc::channel();
     let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), stop };
     let threads = vec![
-        spawn("rolltop-log", with_lock(&lock, || writer.run()))?,
-        spawn("rolltop-sync", with_lock(&lock, || syncer.run()))?,
+        spawn(LOG_THREADS[0], with_lock(&lock, || writer.run()))?,
+        spawn(LOG_THREADS[1], with_lock(&lock, || syncer.run()))?,
         spawn("rolltop-files", with_lock(&lock, || checkpointer.run()))?,
         spawn("rolltop-keeper", || keeper.run())?,
     ];
-    let engine = Engine { journal, commands, stop_keeper, threads: Mutex::new(threads), _lock: lock };
+    let engine = Engine { journal, commands, files_work, stop_keeper, threads: Mutex::new(threads), _lock: lock };
     Ok(Opened { boards, clock, engine, key })
 }
 
@@ -144,7 +154,7 @@ impl Engine {
 
     /// Requests the deletion of the files of a board that was removed.
     pub(super) fn board_removed(&self) {
-        self.commands.send(Command::DeleteUnneeded).ok();
+        self.files_work.manifest_outdated();
     }
 
     /// Copies the data as it is at one instant.
@@ -165,7 +175,7 @@ impl Engine {
         let deadline = Instant::now() + CLOSE_TIMEOUT;
         while threads.iter().any(|thread| !thread.is_finished()) {
             if Instant::now() >= deadline {
-                let reason = "the disk did not respond; unconfirmed writes may be lost in a power failure".to_owned();
+                let reason = reason_to_give_up(&threads, self.files_work.task());
                 return Err(StoreError::ReadOnly { reason });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -193,6 +203,18 @@ impl Drop for Engine {
                 thread::sleep(Duration::from_millis(1));
             }
         }
+    }
+}
+
+/// Returns the reason why a store cannot be closed although it waited for [`CLOSE_TIMEOUT`], from its threads and what
+/// the thread for files does.
+fn reason_to_give_up(threads: &[JoinHandle<()>], task: Task) -> String {
+    let mut running = threads.iter().filter(|thread| !thread.is_finished()).filter_map(|one| one.thread().name());
+    let seconds = CLOSE_TIMEOUT.as_secs();
+    if running.any(|name| LOG_THREADS.contains(&name)) {
+        format!("the disk did not respond within {seconds} s; unconfirmed writes may be lost in a power failure")
+    } else {
+        format!("{task} did not end within {seconds} s; the log is complete, and the next start does what is left")
     }
 }
 
@@ -226,5 +248,28 @@ fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
         }
         recovery::OpenError::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
         recovery::OpenError::Store(error) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_to_give_up_names_what_did_not_end() {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let hanging = |name: &str| {
+            let receiver = receiver.clone();
+            spawn(name, move || receiver.lock().recv().unwrap_or_default()).unwrap()
+        };
+        let threads = [hanging("rolltop-files"), hanging("rolltop-keeper")];
+        let reason = reason_to_give_up(&threads, Task::Backup);
+        assert!(reason.starts_with("a backup did not end") && reason.contains("the log is complete"), "{reason}");
+        let threads = threads.into_iter().chain([hanging("rolltop-sync")]).collect::<Vec<_>>();
+        let reason = reason_to_give_up(&threads, Task::Manifest);
+        assert!(reason.contains("the disk did not respond") && reason.contains("unconfirmed"), "{reason}");
+        drop(sender);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

@@ -19,6 +19,7 @@ use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, Segment
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
 use super::super::tables::Tables;
 use super::log_progress::{LogProgress, Segment};
+use super::log_survey::LogSurvey;
 use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
@@ -64,9 +65,12 @@ pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> R
         None => create(&**files, clock)?,
     };
     check_clock_mode(&manifest, clock)?;
-    let mut loading = Loading::new(&manifest);
+    let log = || LogReader::open(files.clone(), manifest.store, manifest.log_start);
+    let mut report = ProgressReport(Instant::now());
+    let survey = LogSurvey::read(log()?, &mut report)?;
+    let mut loading = Loading::new(&manifest, survey, report);
     loading.load_checkpoints(files, &manifest)?;
-    let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
+    let mut log = log()?;
     loading.apply_log(&mut log)?;
     let mut end = log.finish()?;
     // Everything that recovery has relied on must be on the disk before new data is built on it.
@@ -160,6 +164,19 @@ fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), OpenErr
     Err(OpenError::Store(StoreError::ClockModeMismatch { stored, wanted }))
 }
 
+/// Logs the progress of long work from time to time. Holds the time of the last report.
+pub(super) struct ProgressReport(Instant);
+
+impl ProgressReport {
+    /// Logs how much is done, of how much in all, unless this was called a short time ago.
+    pub(super) fn log(&mut self, work: &dyn std::fmt::Display, (done, all): (u64, u64)) {
+        if self.0.elapsed() >= REPORT_EVERY {
+            self.0 = Instant::now();
+            tracing::info!(percent = done * 100 / all.max(1), "{work}");
+        }
+    }
+}
+
 /// The data read so far.
 struct Loading {
     boards: BTreeMap<Generation, LoadedBoard>,
@@ -167,7 +184,8 @@ struct Loading {
     must_reach: u64,
     recorded: Option<ClockRecord>,
     simulated: Option<i64>,
-    reported: Instant,
+    survey: LogSurvey,
+    report: ProgressReport,
 }
 
 struct LoadedBoard {
@@ -179,23 +197,27 @@ struct LoadedBoard {
 }
 
 impl Loading {
-    fn new(manifest: &Manifest) -> Self {
+    fn new(manifest: &Manifest, survey: LogSurvey, report: ProgressReport) -> Self {
         Self {
             boards: BTreeMap::new(),
             catalog_seq: manifest.catalog_seq,
             must_reach: manifest.log_start.synced_seq,
             recorded: manifest.clock.as_ref().map(ClockRecord::from),
             simulated: manifest.simulated_clock,
-            reported: Instant::now(),
+            survey,
+            report,
         }
     }
 
-    /// Reads the checkpoint and the ids of each board of the manifest.
+    /// Reads the checkpoint and the ids of each board of the manifest that the log does not remove.
     fn load_checkpoints(&mut self, files: &Arc<dyn Files>, manifest: &Manifest) -> Result<(), OpenError> {
         for entry in &manifest.boards {
             let generation = Generation(entry.generation);
             self.define(generation, &entry.name, entry.definition.clone(), entry.from_seq)
                 .map_err(|what| StorageError::damaged("MANIFEST", 0, what))?;
+            if !self.boards.contains_key(&generation) {
+                continue;
+            }
             for (name, bytes, kind) in entry.files() {
                 let subject = FileIdentity { kind, store: manifest.store, generation: entry.generation };
                 self.load_file(files, name, bytes, subject)?;
@@ -216,10 +238,7 @@ impl Loading {
             let (done, all) = reader.progress();
             let Some(block) = reader.next()? else { return Ok(()) };
             self.apply(block, None).map_err(|what| StorageError::damaged(name, done, what))?;
-            if self.reported.elapsed() >= REPORT_EVERY {
-                self.reported = Instant::now();
-                tracing::info!(file = name, percent = done * 100 / all.max(1), "loading a checkpoint");
-            }
+            self.report.log(&format_args!("loading {name}"), (done, all));
         }
     }
 
@@ -231,10 +250,7 @@ impl Loading {
             let (segment, offset) = (frame.segment, frame.offset);
             self.apply(frame.payload, Some(frame.seq))
                 .map_err(|what| StorageError::damaged(segment_name(segment), offset, what))?;
-            if self.reported.elapsed() >= REPORT_EVERY {
-                self.reported = Instant::now();
-                tracing::info!(percent = done * 100 / all.max(1), "applying the log");
-            }
+            self.report.log(&"applying the log", (done, all));
         }
     }
 
@@ -292,7 +308,7 @@ impl Loading {
         definition: serde_json::Value,
         from_seq: u64,
     ) -> Result<(), String> {
-        if self.boards.contains_key(&generation) {
+        if self.boards.contains_key(&generation) || self.survey.removes(generation) {
             return Ok(());
         }
         let unreadable =
@@ -300,7 +316,10 @@ impl Loading {
         let parsed = BoardName::parse(name).map_err(|error| unreadable(&error))?;
         let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
         let board = Arc::new(Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?);
-        let tables = Tables::new(&board, Timestamp::EPOCH);
+        let mut tables = Tables::new(&board, Timestamp::EPOCH);
+        if let Some(time) = self.survey.time_of(&board) {
+            tables.move_clock(&board, time);
+        }
         self.boards.insert(generation, LoadedBoard { board, tables, from_seq, logged: UncheckpointedLog::default() });
         Ok(())
     }

@@ -52,8 +52,9 @@ pub(super) struct Holdings {
     epoch: u64,
     /// The position of a walk: see [`Walk`](walking::Walk).
     walk_position: Option<u32>,
-    /// While restoring: the number of the first slot that is kept. No cell is in a slot before it.
-    first_kept: i64,
+    /// While restoring: the number of the first slot that has not expired, or the first start of a counter that has not
+    /// ended.
+    first_restored: i64,
 }
 
 /// The error that a subject's amount in a slot would exceed the bound.
@@ -208,7 +209,7 @@ impl Holdings {
             garbage: Vec::new(),
             epoch: new_epoch(),
             walk_position: None,
-            first_kept: i64::MIN,
+            first_restored: i64::MIN,
         }
     }
 

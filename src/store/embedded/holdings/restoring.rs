@@ -1,31 +1,46 @@
 //! Restoring while a store is opened: creates records from checkpoints and the log, without scores, places or lists.
 //! [`rebuild`](Holdings::rebuild) computes these at the end. Each call sets an absolute state, so applying a log twice
 //! ends in the same state.
+//!
+//! What has expired at the board's time is not restored. A checkpoint and a log contain much of that: with it, a start
+//! would need more memory than the store had.
 
 use super::Holdings;
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::last_seen::Floors;
-use crate::store::embedded::numbering::MAX_SLOT_AGE;
 use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
 use crate::store::embedded::record::{Cell, Counter};
 use crate::store::embedded::slot_list::SlotList;
 
-/// The number of slots before the newest that any board may still need: a board keeps at most 4,001, and a time zone
-/// may skip some.
-const SLOTS_NEEDED: i64 = MAX_SLOT_AGE / 4;
-
 impl Holdings {
+    /// Sets the time for what is restored from now on: the start of the newest slot, that of the oldest slot that is
+    /// kept, and the board's time.
+    pub(in super::super) fn restore_at(&mut self, head: i64, oldest_kept: i64, now: i64) {
+        self.subjects.numbering.move_to(head);
+        self.first_restored = match self.traits.counter_duration {
+            Some(duration) => now - duration + 1,
+            None => self.number(oldest_kept),
+        };
+    }
+
     /// Sets the number of a cell.
     pub(in super::super) fn restore_amount(&mut self, name: HashedName, slot: i64, amount: i64) {
-        let Some(id) = self.restored_id(name) else { return };
         if self.traits.counter_duration.is_some() {
-            return self.set_counter(id, Counter { start: slot, amount });
+            return self.restore_counter(name, Counter { start: slot, amount });
         }
-        let slot = self.number(slot);
         if amount == 0 && self.traits.absent_key() == 0 {
-            self.remove_restored_cell(id, slot);
+            self.remove_restored_cell(name, slot);
         } else {
-            self.restore_cell(id, slot, amount);
+            self.restore_cell(name, slot, amount);
+        }
+    }
+
+    /// Sets a counter. One that has ended takes the place of an earlier one, so that is removed.
+    fn restore_counter(&mut self, name: HashedName, counter: Counter) {
+        if counter.start < self.first_restored {
+            self.restore_removed(name);
+        } else if let Some(id) = self.restored_id(name) {
+            self.set_counter(id, counter);
         }
     }
 
@@ -36,11 +51,10 @@ impl Holdings {
         }
     }
 
-    /// Completes the restored data: drops what has expired (which finishes any retiring), and computes cached totals,
-    /// scores, lists and the ranking. `floors` and `head` are those at `now`. [`oldest_kept`](Self::oldest_kept) must be
-    /// set before. O(n log n).
+    /// Completes the restored data: drops what has expired since it was restored (which finishes any retiring), and
+    /// computes cached totals, scores, lists and the ranking. `floors` and `head` are those at `now`.
+    /// [`oldest_kept`](Self::oldest_kept) must be set before. O(n log n).
     pub(in super::super) fn rebuild(&mut self, floors: Floors, head: i64, now: i64) {
-        self.reach_slot(self.number(head));
         self.subjects.numbering.move_to(head);
         let mut entries = Unsorted::default();
         let mut next = 0;
@@ -72,45 +86,42 @@ impl Holdings {
         self.id_or_add(self.subjects.id(name), name).ok()
     }
 
-    /// Sets a cell. Returns its index, or `None` if it expired long ago.
-    pub(in super::super) fn restore_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
-        self.reach_slot(slot);
-        if slot < self.first_kept {
+    /// Sets the number of the cell of the slot that starts at `slot`. Returns the subject, the number of the slot and
+    /// the index of the cell, or `None` if the slot has expired.
+    pub(in super::super) fn restore_cell(
+        &mut self,
+        name: HashedName,
+        slot: i64,
+        amount: i64,
+    ) -> Option<(u32, i64, usize)> {
+        let slot = self.number(slot);
+        if slot < self.first_restored {
             return None;
         }
-        match self.subjects.find_cell(id, slot) {
+        let id = self.restored_id(name)?;
+        self.subjects.numbering.range(slot);
+        let at = match self.subjects.find_cell(id, slot) {
             Ok(at) => {
                 self.subjects.set_amount(id, at, amount);
-                Some(at)
+                at
             }
             Err(at) => {
                 self.subjects.insert_cell(id, at, Cell { slot, amount, place: 0 });
-                Some(at)
+                at
             }
-        }
+        };
+        Some((id, slot, at))
     }
 
-    pub(in super::super) fn remove_restored_cell(&mut self, id: u32, slot: i64) {
-        if slot >= self.first_kept
+    /// Removes the cell of the slot that starts at `slot`, if there is one.
+    pub(in super::super) fn remove_restored_cell(&mut self, name: HashedName, slot: i64) {
+        let (Some(id), slot) = (self.subjects.id(name), self.number(slot)) else { return };
+        if slot >= self.first_restored
             && let Ok(at) = self.subjects.find_cell(id, slot)
         {
             self.subjects.remove_cell(id, at);
+            self.remove_subject_if_empty(id);
         }
-    }
-
-    /// Records that time has reached a slot. A log may cover the whole life of a board, so cells that expired long ago
-    /// are dropped from time to time. Otherwise the ordinals of the remaining cells would be ambiguous. O(n) once in
-    /// some thousand slots.
-    fn reach_slot(&mut self, slot: i64) {
-        if self.traits.counter_duration.is_none() && slot - self.first_kept.max(0) >= MAX_SLOT_AGE - SLOTS_NEEDED {
-            self.first_kept = slot - SLOTS_NEEDED;
-            let mut next = 0;
-            while let Some(id) = self.subjects.next_from(next) {
-                next = id + 1;
-                self.remove_cells_before(id, self.first_kept);
-            }
-        }
-        self.subjects.numbering.range(slot);
     }
 
     fn drop_expired(&mut self, id: u32, floor: i64, now: i64) {

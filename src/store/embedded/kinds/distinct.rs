@@ -261,25 +261,38 @@ impl Holdings {
         by
     }
 
-    /// Sets what is stored about a value. `None` removes the value.
+    /// Sets what is stored about a value. `None`, or a time before its floor, removes the value.
     pub(in crate::store::embedded) fn restore_last_seen(
         &mut self,
         name: HashedName,
         value: &str,
         last_seen: Option<LastSeen>,
+        floors: Floors,
     ) {
-        let Some(id) = self.restored_id(name) else { return };
-        let Some(values) = values_mut(&mut self.subjects, id) else { return };
-        match last_seen {
-            Some(last_seen) => values.set(value, last_seen),
-            None => drop(values.remove(value)),
+        match last_seen.filter(|last_seen| last_seen.at >= floors.of(last_seen.retracted)) {
+            Some(last_seen) => {
+                let id = self.restored_id(name);
+                if let Some(values) = id.and_then(|id| values_mut(&mut self.subjects, id)) {
+                    values.set(value, last_seen);
+                }
+            }
+            None => {
+                let Some(id) = self.subjects.id(name) else { return };
+                if let Some(values) = values_mut(&mut self.subjects, id) {
+                    values.remove(value);
+                }
+                self.remove_subject_if_empty(id);
+            }
         }
     }
 
-    /// Sets the newest time of a dropped value.
-    pub(in crate::store::embedded) fn restore_capped(&mut self, name: HashedName, at: i64) {
-        let Some(id) = self.restored_id(name) else { return };
-        if let Some(values) = values_mut(&mut self.subjects, id) {
+    /// Sets the newest time of a dropped value, if the window contains it.
+    pub(in crate::store::embedded) fn restore_capped(&mut self, name: HashedName, at: i64, floors: Floors) {
+        if at < floors.seen {
+            return;
+        }
+        let id = self.restored_id(name);
+        if let Some(values) = id.and_then(|id| values_mut(&mut self.subjects, id)) {
             values.capped = Some(at);
         }
     }

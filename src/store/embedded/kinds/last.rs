@@ -70,9 +70,7 @@ impl StoredKind for Last {
 impl Holdings {
     /// Restores the time and the value of a cell.
     pub(in crate::store::embedded) fn restore_last(&mut self, name: HashedName, slot: i64, at: i64, value: i64) {
-        let Some(id) = self.restored_id(name) else { return };
-        let slot = self.number(slot);
-        if self.restore_cell(id, slot, value).is_some() {
+        if let Some((id, slot, _)) = self.restore_cell(name, slot, value) {
             self.set_time(id, slot, at);
         }
     }

@@ -166,12 +166,10 @@ impl Holdings {
         slot: i64,
         (sum, count): (i64, i64),
     ) {
-        let Some(id) = self.restored_id(name) else { return };
-        let slot = self.number(slot);
         if (sum, count) == (0, 0) {
-            return self.remove_restored_cell(id, slot);
+            return self.remove_restored_cell(name, slot);
         }
-        if self.restore_cell(id, slot, sum).is_some() {
+        if let Some((id, slot, _)) = self.restore_cell(name, slot, sum) {
             self.set_count(id, slot, count, 0);
         }
     }

@@ -167,18 +167,18 @@ impl Holdings {
 
     /// Restores the sketch of a cell.
     pub(in crate::store::embedded) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
-        let Some(id) = self.restored_id(name) else { return };
-        let at = self.restore_cell(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) {
+        if let Some((id, _, at)) = self.restore_cell(name, slot, 0)
+            && let Some(sketches) = sketches_mut(&mut self.subjects, id)
+        {
             sketches.set(at, sketch);
         }
     }
 
     /// Raises a register of a cell's sketch while a store is opened.
     pub(in crate::store::embedded) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
-        let Some(id) = self.restored_id(name) else { return };
-        let at = self.restore_cell(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) {
+        if let Some((id, _, at)) = self.restore_cell(name, slot, 0)
+            && let Some(sketches) = sketches_mut(&mut self.subjects, id)
+        {
             sketches.mark(at, mark);
         }
     }

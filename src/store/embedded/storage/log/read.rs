@@ -281,7 +281,8 @@ impl LogReader {
                 }
             }
         };
-        let what = format!("{what}; the frame with sequence {missing} is missing, but {proof}");
+        let file = if self.next.is_none() { ", or the segment that begins with it," } else { "" };
+        let what = format!("{what}; the frame with sequence {missing}{file} is missing, but {proof}");
         Err(StorageError::damaged(segment_name(self.number), self.offset, what))
     }
 

@@ -9,6 +9,8 @@ mod freeing;
 mod measuring;
 mod passing;
 mod portions;
+mod removing;
+mod restarting;
 mod sizing;
 mod walking;
 mod working;
@@ -130,4 +132,14 @@ fn change(board: &Board, number: i64) -> Change {
     let amount = Change::Amount(Amount(number));
     let seen = || Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());
     if board.takes(&amount) { amount } else { seen() }
+}
+
+/// Waits until something holds that a thread brings about.
+async fn reach(holds: impl Fn() -> bool) {
+    let reached = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reached).await.expect("it is reached");
 }

@@ -1,0 +1,67 @@
+//! What the log says about each board as a whole, read before anything is restored.
+//!
+//! A checkpoint and a log contain more than the store had in memory: slots that have expired since, and boards that
+//! were removed. With the time that a board reaches at the end of the log, this data is not restored at all. So a start
+//! needs no more memory than the store had.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::log_operations::{LogOperation, operations};
+use super::super::storage::damage::StorageError;
+use super::super::storage::log::LogReader;
+use super::recovery::ProgressReport;
+use crate::board::{Board, Generation, Timestamp};
+
+/// The times that boards reach in the log, and the boards that it removes.
+#[derive(Debug, Default)]
+pub(super) struct LogSurvey {
+    /// The latest time, in milliseconds, of each window.
+    times: BTreeMap<Generation, i64>,
+    removed: BTreeSet<Generation>,
+}
+
+impl LogSurvey {
+    /// Reads the whole log.
+    ///
+    /// # Errors
+    /// Returns an error if the log cannot be read. Operations that are not valid are left to the reader that applies
+    /// them.
+    pub(super) fn read(mut log: LogReader, report: &mut ProgressReport) -> Result<Self, StorageError> {
+        let mut survey = Self::default();
+        loop {
+            report.log(&"reading the log", log.progress());
+            let Some(frame) = log.next()? else { return Ok(survey) };
+            survey.add(frame.payload);
+        }
+    }
+
+    fn add(&mut self, payload: &[u8]) {
+        let mut current = None;
+        for operation in operations(payload).map_while(Result::ok) {
+            match operation {
+                LogOperation::Board(generation) => current = Some(generation),
+                LogOperation::Advanced { now } => {
+                    let Some(generation) = current else { continue };
+                    let time = self.times.entry(generation).or_insert(now);
+                    *time = now.max(*time);
+                }
+                LogOperation::Undefined { generation } => {
+                    self.removed.insert(generation);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns whether the log removes a board. Its generation is never used again.
+    pub(super) fn removes(&self, generation: Generation) -> bool {
+        self.removed.contains(&generation)
+    }
+
+    /// Returns the time that a board reaches in the log.
+    pub(super) fn time_of(&self, board: &Arc<Board>) -> Option<Timestamp> {
+        let times = board.tracks().filter_map(|window| self.times.get(&window.generation()));
+        times.max().map(|now| Timestamp::from_millis(*now))
+    }
+}
