@@ -29,6 +29,7 @@ mod rankings;
 mod refusals;
 mod rolling;
 mod samples;
+mod scheduling;
 mod streams;
 mod subjects;
 mod windows;
