@@ -6,6 +6,7 @@ use actix_web::middleware::Condition;
 
 use super::caching::ROLLTOP_AS_OF;
 use super::items::IDEMPOTENCY_KEY;
+use super::live::ROLLTOP_INTERVAL;
 use super::request_id::X_REQUEST_ID;
 
 /// Browsers send it when they reconnect to a stream of events.
@@ -18,7 +19,7 @@ pub fn cors(origins: &[String]) -> Condition<Cors> {
     let base = Cors::default()
         .allowed_methods(["GET", "POST", "PUT", "DELETE"])
         .allowed_headers([CONTENT_TYPE, CONTENT_ENCODING, IF_NONE_MATCH, IDEMPOTENCY_KEY, LAST_EVENT_ID, X_REQUEST_ID])
-        .expose_headers([ETAG, LOCATION, RETRY_AFTER, ROLLTOP_AS_OF, X_REQUEST_ID])
+        .expose_headers([ETAG, LOCATION, RETRY_AFTER, ROLLTOP_AS_OF, ROLLTOP_INTERVAL, X_REQUEST_ID])
         .max_age(3_600);
     let cors = if any {
         base.allow_any_origin().send_wildcard()
