@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use actix_web::http::Method;
 use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, Header, HeaderValue, Quality};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -113,8 +114,12 @@ pub(super) async fn respond(
     format: Format,
     mut export: Export,
 ) -> Result<HttpResponse, Problem> {
-    let first =
-        read(&mut export).await.0?.ok_or_else(|| Problem::new(Code::Internal, "an export has no first page"))?;
+    // A response without a body waits for no turn: nothing of it is written.
+    let first = match *request.method() {
+        Method::HEAD => export.next_page().await?,
+        _ => read(&mut export).await.0?,
+    };
+    let first = first.ok_or_else(|| Problem::new(Code::Internal, "an export has no first page"))?;
     let as_of = first.answer.frame.as_of;
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, format.content_type()));

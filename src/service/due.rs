@@ -1,6 +1,7 @@
 //! The tracks of all boards, ordered by the time at which they are due. A tick touches only those that are due, so boards
 //! between two of their slots cost nothing.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -111,8 +112,8 @@ impl DueTracks {
         let gone: Vec<Generation> = self.tracks.keys().filter(|track| !known.contains_key(track)).copied().collect();
         gone.into_iter().for_each(|track| self.remove(track));
         for (generation, board) in known {
-            if !self.tracks.contains_key(&generation) {
-                self.tracks.insert(generation, Track::new(board.clone()));
+            if let Entry::Vacant(place) = self.tracks.entry(generation) {
+                place.insert(Track::new(board.clone()));
                 self.wait_until(generation, Timestamp::EPOCH);
             }
         }
