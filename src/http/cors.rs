@@ -20,7 +20,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 
 /// The headers that pages may read, besides those that they always may.
 const EXPOSED_HEADERS: HeaderValue =
-    HeaderValue::from_static("etag, location, retry-after, rolltop-as-of, x-request-id");
+    HeaderValue::from_static("etag, location, retry-after, rolltop-as-of, rolltop-interval, x-request-id");
 
 /// The time in seconds for which a browser need not ask again.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");

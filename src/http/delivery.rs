@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::dev::ServiceResponse;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue, VARY};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::Bytes;
 use futures_util::stream;
@@ -14,9 +14,6 @@ use futures_util::stream;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::state::HttpOptions;
 use super::{caching, compression};
-
-/// The media type of server-sent events, which are never compressed.
-pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// How the responses of a path are delivered.
 pub(super) struct Delivery {
@@ -69,12 +66,8 @@ impl Delivery {
             Err(body) => {
                 // For HEAD a stream is dropped, because the server would read it to its end and send nothing of it.
                 let body = if *request.method() == Method::HEAD { no_pieces() } else { body };
-                // An encoder would keep events until it has enough of them.
-                if response.headers().get(CONTENT_TYPE) == Some(&EVENT_STREAM) {
-                    response.set_body(body)
-                } else {
-                    compression::compress_stream(&request, response, body)
-                }
+                // A stream compresses its pieces itself, or does not: an encoder would delay events.
+                response.set_body(body)
             }
             Ok(body) => {
                 let mut response = response.set_body(body);

@@ -2,17 +2,29 @@
 //!
 //! A page is read when the client has taken the lines of the previous one. So an export keeps one page in memory, however
 //! long the ranking is and however slowly the client reads.
+//!
+//! Pages are read in [turns](TURNS), and written and compressed on a separate thread. So exports, however many there are,
+//! delay other requests of a worker by the time of reading a page.
 
-use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header, HeaderValue, Quality};
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use actix_web::http::Method;
+use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, Header, HeaderValue, Quality};
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use csv::{Terminator, WriterBuilder};
 use futures_util::stream;
 use serde::Serialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::caching::ROLLTOP_AS_OF;
 use super::codes::Code;
+use super::compression::StreamEncoder;
 use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::RankingLine;
@@ -20,6 +32,17 @@ use super::request_id::RequestId;
 use super::{cursor, response};
 use crate::board::{Shown, Timestamp};
 use crate::service::{About, Export, Page};
+
+/// The turns of exports: as many pages are read and written at a time as half of the processors can. A turn is for one page,
+/// so a client that stops reading has none. Tokio's semaphore is fair.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = available_parallelism().map_or(1, |number| number.get());
+    Semaphore::new((processors / 2).max(1))
+});
+
+/// The time for which a read of a page keeps its turn. A store that takes longer is not busy with it, but does not respond, and
+/// must not delay exports of boards elsewhere.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A format of exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,43 +109,73 @@ pub(super) struct ExportEnd {
 
 /// Reads the first page, so that its errors are answered as usual. Returns a response that streams this page and the
 /// others.
-pub(super) async fn respond(format: Format, mut export: Export) -> Result<HttpResponse, Problem> {
-    let first = export.next_page().await?;
+pub(super) async fn respond(
+    request: &HttpRequest,
+    format: Format,
+    mut export: Export,
+) -> Result<HttpResponse, Problem> {
+    // A response without a body waits for no turn: nothing of it is written.
+    let first = match *request.method() {
+        Method::HEAD => export.next_page().await?,
+        _ => read(&mut export).await.0?,
+    };
     let first = first.ok_or_else(|| Problem::new(Code::Internal, "an export has no first page"))?;
     let as_of = first.answer.frame.as_of;
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, format.content_type()));
     response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
     response.insert_header((ROLLTOP_AS_OF, as_of.to_string()));
+    let encoder = StreamEncoder::of(request);
+    if let Some(encoder) = &encoder {
+        response.insert_header((CONTENT_ENCODING, encoder.coding()));
+    }
     let writing = Writing {
         frame: frame_of(&first),
         first_as_of: as_of,
-        unwritten: Some(first),
         format,
         export,
         lines: 0,
-        has_ended: false,
+        encoder,
         // The body is written after the handler has returned.
         request: RequestId::current(),
     };
-    Ok(response.streaming(stream::unfold(writing, |mut writing| async {
-        let piece = writing.next_piece().await?;
-        Some((piece, writing))
+    Ok(response.streaming(stream::unfold((Some(first), Some(writing)), |(first, writing)| async {
+        let mut writing = writing?;
+        let (page, turn) = match first {
+            Some(first) => (Ok(Some(first)), TURNS.acquire().await.ok()),
+            None => read(&mut writing.export).await,
+        };
+        let (piece, writing) = writing.write(page, turn).await;
+        Some((piece, (None, writing)))
     })))
+}
+
+/// Reads the next page in turn. The turn lasts until the permit is dropped.
+async fn read(export: &mut Export) -> (Result<Option<About<Page>>, Problem>, Option<SemaphorePermit<'static>>) {
+    // The semaphore is never closed.
+    let turn = TURNS.acquire().await.ok();
+    let mut reading = std::pin::pin!(export.next_page());
+    let (read, turn) = match timeout(PATIENCE, &mut reading).await {
+        Ok(read) => (read, turn),
+        Err(_) => {
+            drop(turn);
+            (reading.await, TURNS.acquire().await.ok())
+        }
+    };
+    (read.map_err(Problem::from), turn)
 }
 
 /// An export that is being written.
 struct Writing {
     format: Format,
     export: Export,
-    /// The first page, until it is written.
-    unwritten: Option<About<Page>>,
     /// The frame and the metric of the last page.
     frame: (RankingFrame, String),
     first_as_of: Timestamp,
     /// The number of lines written.
     lines: u64,
-    has_ended: bool,
+    /// `None` if the client accepts no coding.
+    encoder: Option<StreamEncoder>,
     request: RequestId,
 }
 
@@ -132,25 +185,42 @@ fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
 }
 
 impl Writing {
-    /// Returns the lines of the next page, or the end of the body. Reads the store only when called.
-    async fn next_piece(&mut self) -> Option<Result<Bytes, Problem>> {
-        if self.has_ended {
-            return None;
-        }
-        let read = match self.unwritten.take() {
-            Some(first) => Ok(Some(first)),
-            None => {
-                // A client that is as fast as the store must not keep the other requests of the worker waiting.
-                tokio::task::yield_now().await;
-                self.export.next_page().await.map_err(Problem::from)
+    /// Writes a page that was read, or the end of the body, on a separate thread. The turn ends with it. Also returns what
+    /// writes the next page, unless this was the end.
+    async fn write(
+        mut self,
+        read: Result<Option<About<Page>>, Problem>,
+        turn: Option<SemaphorePermit<'static>>,
+    ) -> (Result<Bytes, Problem>, Option<Self>) {
+        let writing = spawn_blocking(move || {
+            let _turn = turn;
+            let written = match read {
+                Ok(Some(read)) => self.page(&read).and_then(|text| self.encode(text, false)),
+                Ok(None) => return (self.last_piece(None), None),
+                Err(problem) => Err(problem),
+            };
+            match written {
+                Ok(piece) => (Ok(piece), Some(self)),
+                Err(problem) => (self.last_piece(Some(problem)), None),
             }
-        };
-        let written = match read {
-            Ok(Some(read)) => self.page(&read),
-            Ok(None) => self.end(None),
-            Err(problem) => Err(problem),
-        };
-        Some(written.or_else(|problem| self.end(Some(problem))).map(Bytes::from))
+        });
+        writing.await.unwrap_or_else(|error| {
+            let problem = Problem::new(Code::Internal, format!("the thread of an export failed: {error}"));
+            (Err(problem), None)
+        })
+    }
+
+    fn last_piece(&mut self, problem: Option<Problem>) -> Result<Bytes, Problem> {
+        let text = self.end(problem)?;
+        self.encode(text, true)
+    }
+
+    /// Returns the bytes of the body for a text, compressed if the client accepts it.
+    fn encode(&mut self, text: Vec<u8>, is_last: bool) -> Result<Bytes, Problem> {
+        let Some(encoder) = &mut self.encoder else { return Ok(text.into()) };
+        encoder
+            .encode(&text, is_last)
+            .map_err(|error| Problem::new(Code::Internal, format!("an export could not be compressed: {error}")))
     }
 
     /// Returns the lines of a page.
@@ -169,7 +239,6 @@ impl Writing {
     /// Ends the body. NDJSON has a line that says so; CSV has no such line, so an export that ends early is an error, which
     /// cuts the connection.
     fn end(&mut self, problem: Option<Problem>) -> Result<Vec<u8>, Problem> {
-        self.has_ended = true;
         if let Some(problem) = &problem {
             let (id, code, lines) = (self.request.as_str(), problem.code().as_str(), self.lines);
             tracing::info!(request_id = id, code, lines, "an export ended early");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::codes::Code;
@@ -91,8 +92,14 @@ pub(super) async fn metrics(request: HttpRequest, state: Data<HttpState>) -> Res
     match &state.options.metrics {
         Some(recorder) => {
             state.service.observe().await;
-            let known = state.service.known_boards();
-            let text = metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board));
+            let (known, recorder) = (state.service.known_boards(), recorder.clone());
+            // With thousands of boards this takes longer than the other requests of the worker should wait.
+            let rendered = spawn_blocking(move || {
+                metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board))
+            });
+            let text = rendered.await.map_err(|error| {
+                Problem::new(Code::Internal, format!("the thread that writes the metrics failed: {error}"))
+            })?;
             Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
         }
         None => Err(Problem::not_found(request.path())),

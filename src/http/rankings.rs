@@ -126,7 +126,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);
-        return export::respond(format, state.service.export(&board, start, limit)?).await;
+        return export::respond(&request, format, state.service.export(&board, start, limit)?).await;
     }
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { board, answer: page } = match &cursor {

@@ -38,6 +38,7 @@ mod audit;
 mod board_selection;
 mod configured;
 mod cursor;
+mod due;
 mod error;
 mod evaluate;
 mod event_index;
@@ -71,8 +72,9 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use metrics::{describe_gauge, gauge};
+use parking_lot::Mutex;
 
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
@@ -94,6 +96,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The pause between two steps of the work that belongs to no board. It is longer than the store works on one step.
 const BETWEEN_TIDY_STEPS: Duration = Duration::from_millis(5);
 
+/// The largest number of tracks that the scheduler rolls over at once. Their steps take turns, so a small board does not
+/// wait for large ones.
+const ROLLOVERS: usize = 256;
+
 /// The result of a call to the service.
 pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
@@ -102,6 +108,8 @@ pub struct Service {
     store: Arc<dyn Store>,
     registry: Registry,
     rollover: RolloverRunner,
+    /// The list of boards whose rollover is scheduled: see [`Registry::known_since`].
+    scheduled: Mutex<Option<u64>>,
     rules: NamedRules,
 }
 
@@ -147,6 +155,7 @@ impl Service {
         Arc::new(Self {
             registry: Registry::new(store.clone()),
             rollover: RolloverRunner::new(store.clone()),
+            scheduled: Mutex::default(),
             rules,
             store,
         })
@@ -326,9 +335,19 @@ impl Service {
     /// Rolls over every board that is due, and does the other work that is due in the store. Returns when all of it is
     /// done. For callers that use no [`Scheduler`], which does the same at each tick.
     pub async fn roll_over_due(&self) -> Result<()> {
-        let due = self.claim_due_boards(true).await?;
-        join_all(due.iter().map(|board| self.scheduled_rollover(board))).await;
+        self.find_due(true).await?;
+        let due = stream::iter(std::iter::from_fn(|| self.rollover.take_due()));
+        due.for_each_concurrent(ROLLOVERS, |board| self.scheduled_rollover(board)).await;
         self.tidy().await
+    }
+
+    /// Rolls over the boards that [`find_due`](Self::find_due) finds, without end. For one caller.
+    ///
+    /// All of them are one task, so those of other requests wait for a few steps at most, however many boards are due at the
+    /// same time.
+    async fn keep_rolling_over(&self) {
+        let due = stream::unfold((), |()| async { Some((self.rollover.next_due().await, ())) });
+        due.for_each_concurrent(ROLLOVERS, |board| self.scheduled_rollover(board)).await;
     }
 
     /// Does the work that is due in the store and belongs to no board, in steps.
@@ -339,19 +358,26 @@ impl Service {
         Ok(())
     }
 
-    /// Returns the [tracks](Board::tracks) of boards that are due, marked as running. The scheduler then calls
-    /// [`scheduled_rollover`](Self::scheduled_rollover) for each of them.
-    async fn claim_due_boards(&self, list_again: bool) -> Result<Vec<Arc<Board>>> {
-        let boards = if list_again { self.registry.refresh_all().await? } else { self.registry.known() };
+    /// Finds the [tracks](Board::tracks) of boards that are due. With `list_again`, reads the list of boards from the store
+    /// if it has changed, for boards that other instances defined.
+    async fn find_due(&self, list_again: bool) -> Result<()> {
+        if list_again {
+            self.registry.listed_within(Duration::ZERO).await?;
+        }
         let now = self.store.now().await?;
-        let tracks = boards.iter().flat_map(Board::tracks).cloned().collect();
-        Ok(self.rollover.claim_due(tracks, now))
+        let mut scheduled = self.scheduled.lock();
+        if let Some((boards, changes)) = self.registry.known_since(*scheduled) {
+            self.rollover.set_boards(&boards);
+            *scheduled = Some(changes);
+        }
+        self.rollover.tick(now);
+        Ok(())
     }
 
-    async fn scheduled_rollover(&self, board: &Arc<Board>) {
-        let outcome = self.rollover.run(board).await;
+    async fn scheduled_rollover(&self, board: Arc<Board>) {
+        let outcome = self.rollover.run(&board).await;
         match &outcome {
-            Ok(report) if report.slots_retired > 0 => tracing::info!(
+            Ok(report) if report.slots_retired > 0 => tracing::debug!(
                 board = %board.name(), window = %board.length(), slots = report.slots_retired, subjects = report.subjects_touched,
                 took_ms = report.took.as_millis() as u64, "rolled over"
             ),
@@ -359,7 +385,7 @@ impl Service {
             Err(StoreError::BoardChanged) => self.registry.forget(board.name()),
             Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick tries again"),
         }
-        self.rollover.finished(board, &outcome);
+        self.rollover.finished(&board, &outcome);
     }
 
     /// Reads the board of the same name from the store. One store call.

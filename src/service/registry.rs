@@ -42,6 +42,8 @@ struct Known {
     list: Option<List>,
     /// A counter that grows with everything learned from the store.
     lessons: u64,
+    /// A counter that grows with each board that is added or removed.
+    changes: u64,
     /// The boards of the last list that cannot be read.
     unreadable: Vec<Unreadable>,
 }
@@ -120,10 +122,18 @@ impl Registry {
         let mut known = self.known.write();
         known.lessons += 1;
         if known.boards.remove(name).is_some() {
-            known.event_index = None;
+            known.note_change();
             // The board may have been replaced by another one with the same name.
             known.list = None;
         }
+    }
+
+    /// Returns the boards known here, and a number that is the same as long as they are, unless it is `seen`. No store
+    /// call.
+    pub(super) fn known_since(&self, seen: Option<u64>) -> Option<(Vec<Arc<Board>>, u64)> {
+        let known = self.known.read();
+        let boards = || known.boards.values().map(|entry| entry.board.clone()).collect();
+        (seen != Some(known.changes)).then(|| (boards(), known.changes))
     }
 
     /// Returns the boards known here. No store call.
@@ -228,7 +238,7 @@ impl Known {
         let before = self.boards.len();
         self.boards.retain(|_, entry| is_newer(entry));
         if self.boards.len() < before {
-            self.event_index = None;
+            self.note_change();
         }
         if !agrees {
             // Either of two boards with the same name may be the current one.
@@ -274,9 +284,15 @@ impl Known {
             Some(entry) if entry.board.generation() == board.generation() => entry.lesson = lesson,
             _ => {
                 self.boards.insert(board.name().clone(), Entry { board: board.clone(), lesson });
-                self.event_index = None;
+                self.note_change();
             }
         }
+    }
+
+    /// Notes that a board was added or removed.
+    fn note_change(&mut self) {
+        self.event_index = None;
+        self.changes += 1;
     }
 
     fn event_index(&mut self) -> Arc<EventIndex> {

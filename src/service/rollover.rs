@@ -6,18 +6,16 @@
 //! A step is atomic in the store and can be repeated without harm. So the scheduler, a manual call and other instances
 //! may roll over the same board at the same time.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use metrics::{Label, counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, Notify, Semaphore};
 
-use crate::board::{Board, BoardName, Frame, Generation, Timestamp};
+use super::due::{self, DueTracks};
+use crate::board::{Board, BoardName, Frame, Timestamp};
 use crate::store::{self, RetireStep, Store, StoreError};
 
 /// The time to wait after another instance has just made a step for the board.
@@ -32,18 +30,11 @@ const WORTH_A_PAUSE: Duration = Duration::from_micros(200);
 /// The shortest time that a timer waits. Shorter pauses add up until they reach it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Each board is visited after this many to twice as many milliseconds of the store's clock, even if no slot has ended,
-/// because ids and the data of single subjects expire in between. The spread prevents many boards from being due at
-/// once.
-const BETWEEN_VISITS: u64 = 30_000;
+/// The time that a step is taken to cost at least, beside what the store says: to send it, and to record its result.
+const LEAST_COST: Duration = Duration::from_micros(50);
 
-/// The time without progress after which the rollover of a board is overdue.
-const OVERDUE_AFTER: Duration = Duration::from_secs(60);
-
-const RETIRING: &str = "rolltop_retiring_slots";
-const SLOTS_RETIRED: &str = "rolltop_slots_retired_total";
-const SUBJECTS_RETIRED: &str = "rolltop_subjects_retired_total";
-const LAG: &str = "rolltop_rollover_lag_seconds";
+/// The largest number of steps in progress at once, of all boards together.
+const MAX_STEPS: usize = 32;
 
 /// The result of one rollover.
 #[derive(Clone, Debug)]
@@ -77,36 +68,6 @@ impl RolloverReport {
     }
 }
 
-/// A window of a board, in one generation.
-type Key = (BoardName, Generation);
-
-fn key_of(board: &Board) -> Key {
-    (board.name().clone(), board.generation())
-}
-
-/// Returns the labels of the metrics of a board: its name, and the length of a further window, or the time for which a
-/// board over all time keeps slots.
-fn labels_of(board: &Board) -> Vec<Label> {
-    let mut labels = vec![Label::new("board", board.name().as_str().to_owned())];
-    if board.is_further() {
-        labels.push(Label::new("window", board.length().to_string()));
-    }
-    labels
-}
-
-/// The state of one board's rollover on this instance.
-#[derive(Default)]
-struct RolloverState {
-    /// The time on the store's clock at which the head's slot ends. Unknown before the first step.
-    due_at: Option<Timestamp>,
-    /// The time since which the rollover is due without a successful step.
-    stalled_since: Option<Instant>,
-    /// The time on the store's clock of the last scheduled rollover.
-    visited_at: Option<Timestamp>,
-    /// Whether a scheduled rollover is in progress.
-    running: bool,
-}
-
 /// A step, and the time that it took, including the round trip to the store.
 struct Step {
     step: RetireStep,
@@ -123,36 +84,70 @@ fn most_under_way(worked: Duration, took: Duration) -> usize {
     usize::try_from(turns).unwrap_or(MAX_UNDER_WAY).clamp(1, MAX_UNDER_WAY)
 }
 
-/// Returns the longest time between two visits of a window, in milliseconds of the store's clock. It is always the same
-/// for the same window.
-fn visit_after((name, generation): &Key) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (name.as_str(), generation.0).hash(&mut hasher);
-    BETWEEN_VISITS + hasher.finish() % BETWEEN_VISITS
+/// The times at which steps may begin.
+///
+/// After each step there is a pause as long as the step cost, so the store spends at most half of its time on retiring,
+/// independent of the number of boards and of steps in progress.
+struct Pace {
+    /// The time at which the next step may begin.
+    free_at: Instant,
+    /// The mean cost of the last steps, which is expected of the first step of a board.
+    usual: Duration,
+}
+
+impl Pace {
+    /// Makes room for a step that is expected to cost this much, or as much as others did.
+    fn begin(&mut self, now: Instant, expected: Option<Duration>) -> Duration {
+        let expected = expected.unwrap_or(self.usual);
+        self.free_at = self.free_at.max(now) + 2 * expected;
+        expected
+    }
+
+    /// Corrects the pause after a step by what it has cost.
+    fn end(&mut self, expected: Duration, cost: Duration) {
+        let more = self.free_at + 2 * cost.saturating_sub(expected);
+        self.free_at = more.checked_sub(2 * expected.saturating_sub(cost)).unwrap_or(more);
+        self.usual = (3 * self.usual + cost) / 4;
+    }
+}
+
+/// What several rollovers have done, for one line in the log.
+#[derive(Default)]
+struct Tally {
+    tracks: u64,
+    slots: u64,
+    subjects: u64,
 }
 
 /// The rollover of all boards.
 pub(super) struct RolloverRunner {
     store: Arc<dyn Store>,
-    /// Held by the step that begins next. The mutex of Tokio is fair, so the boards take turns.
+    /// Held by a step from before its turn until it is done. Semaphore and mutex of Tokio are fair, so the boards take
+    /// turns.
+    under_way: Semaphore,
+    /// Held by the step that begins next.
     turn: Turn<()>,
-    /// The time at which the next step may begin. After each step there is a pause as long as the store worked on it,
-    /// so the store spends at most half of its time on retiring, independent of the number of steps in progress.
-    free_at: Mutex<Instant>,
-    /// Never held across an await.
-    states: Mutex<HashMap<Key, RolloverState>>,
+    /// Never held across an await, nor is the next one.
+    pace: Mutex<Pace>,
+    due: Mutex<DueTracks>,
+    /// What was rolled over since the last tick.
+    tally: Mutex<Tally>,
+    /// Notified when a tick has found tracks that are due.
+    found: Notify,
 }
 
 impl RolloverRunner {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        describe_gauge!(RETIRING, "Expired slots not yet fully subtracted, by board, after the last step");
-        describe_counter!(SLOTS_RETIRED, "Slots retired by this instance, by board");
-        describe_counter!(
-            SUBJECTS_RETIRED,
-            "Subtractions made by this instance, one for each subject and slot, by board"
-        );
-        describe_gauge!(LAG, "How long ago the head's slot ended without this instance having rolled over, by board");
-        Self { store, turn: Turn::new(()), free_at: Mutex::new(Instant::now()), states: Mutex::default() }
+        due::describe();
+        Self {
+            store,
+            under_way: Semaphore::new(MAX_STEPS),
+            turn: Turn::new(()),
+            pace: Mutex::new(Pace { free_at: Instant::now(), usual: LEAST_COST }),
+            due: Mutex::default(),
+            tally: Mutex::default(),
+            found: Notify::new(),
+        }
     }
 
     /// Rolls a board over. Returns when nothing is left below its floor, nor any other data that is no longer needed.
@@ -163,7 +158,7 @@ impl RolloverRunner {
         let started = Instant::now();
         let (mut advanced, mut retired, mut touched, mut removed) = (0, 0, 0, 0);
         let mut under_way = FuturesUnordered::new();
-        let (mut expected, mut most, mut is_done) = (Duration::ZERO, 1, false);
+        let (mut expected, mut most, mut is_done) = (None, 1, false);
         loop {
             while !is_done && under_way.len() < most {
                 under_way.push(self.step(board, expected));
@@ -176,7 +171,7 @@ impl RolloverRunner {
             touched += step.subjects_touched;
             removed += step.subjects_removed;
             is_done |= step.done;
-            (expected, most) = (step.worked, most_under_way(step.worked, took));
+            (expected, most) = (Some(step.worked), most_under_way(step.worked, took));
             if is_done && under_way.is_empty() {
                 return Ok(RolloverReport {
                     frame: step.frame,
@@ -193,43 +188,28 @@ impl RolloverRunner {
         }
     }
 
-    /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it.
-    async fn step(&self, board: &Arc<Board>, expected: Duration) -> store::Result<Step> {
-        let started = {
+    /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it, if that is
+    /// known.
+    async fn step(&self, board: &Arc<Board>, expected: Option<Duration>) -> store::Result<Step> {
+        // The semaphore is never closed.
+        let _under_way = self.under_way.acquire().await;
+        let (started, expected) = {
             let _turn = self.turn.lock().await;
             loop {
-                let now = Instant::now();
-                let pause = self.free_at.lock().saturating_duration_since(now);
+                let pause = self.pace.lock().free_at.saturating_duration_since(Instant::now());
                 if pause < SHORTEST_PAUSE {
                     break;
                 }
                 tokio::time::sleep(pause).await;
             }
             let now = Instant::now();
-            let mut free_at = self.free_at.lock();
-            *free_at = (*free_at).max(now) + 2 * expected;
-            now
+            (now, self.pace.lock().begin(now, expected))
         };
         let step = self.store.retire_step(board).await?;
         let took = started.elapsed();
-        {
-            let mut free_at = self.free_at.lock();
-            let more = *free_at + 2 * step.worked.saturating_sub(expected);
-            *free_at = more.checked_sub(2 * expected.saturating_sub(step.worked)).unwrap_or(more);
-        }
-        self.record(board, &step);
+        self.pace.lock().end(expected, step.worked.max(LEAST_COST));
+        self.due.lock().stepped(board, &step);
         Ok(Step { step, took })
-    }
-
-    fn record(&self, board: &Arc<Board>, step: &RetireStep) {
-        let labels = labels_of(board);
-        gauge!(RETIRING, labels.clone()).set(step.frame.retiring as f64);
-        counter!(SLOTS_RETIRED, labels.clone()).increment(step.slots_retired);
-        counter!(SUBJECTS_RETIRED, labels).increment(step.subjects_touched);
-        let mut states = self.states.lock();
-        let entry = states.entry(key_of(board)).or_default();
-        entry.due_at = Some(step.frame.window.end);
-        entry.stalled_since = if step.done { None } else { Some(Instant::now()) };
     }
 
     /// Returns the work that a rollover would do now. The call advances the board like every call, so only the retiring
@@ -247,54 +227,58 @@ impl RolloverRunner {
         })
     }
 
-    /// Returns those of the boards that are due at `now`, marked as running. Each [track](Board::tracks) of a board is one
-    /// of them. The caller rolls each of them over and then calls [`finished`](Self::finished).
-    pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
-        let mut states = self.states.lock();
-        let known: HashSet<Key> = boards.iter().map(|board| key_of(board)).collect();
-        states.retain(|key, _| known.contains(key));
-        let mut due = Vec::new();
-        for board in boards {
-            let key = key_of(&board);
-            let visit_after = visit_after(&key);
-            let entry = states.entry(key).or_default();
-            let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
-            gauge!(LAG, labels_of(&board)).set(lag as f64 / 1_000.0);
-            // A clock before the last visit also counts: the clock was wrong at that visit.
-            let away = |at: Timestamp| now.millis().abs_diff(at.millis()) >= visit_after;
-            let is_due = entry.stalled_since.is_some()
-                || entry.due_at.is_none_or(|at| at <= now)
-                || entry.visited_at.is_none_or(away);
-            if is_due {
-                entry.stalled_since.get_or_insert_with(Instant::now);
-                if !entry.running {
-                    entry.running = true;
-                    entry.visited_at = Some(now);
-                    due.push(board);
-                }
-            }
-        }
-        due
+    /// Makes the tracks of these boards those that are rolled over when they are due.
+    pub(super) fn set_boards(&self, boards: &[Arc<Board>]) {
+        self.due.lock().set(boards);
     }
 
-    /// Marks the rollover of a board claimed with [`claim_due`](Self::claim_due) as finished.
-    pub(super) fn finished(&self, board: &Board, outcome: &store::Result<RolloverReport>) {
-        let mut states = self.states.lock();
-        if let Some(entry) = states.get_mut(&key_of(board)) {
-            entry.running = false;
-            if matches!(outcome, Err(StoreError::BoardChanged)) {
-                *entry = RolloverState::default();
+    /// Lets everything that is due at `now` be rolled over. Logs what was rolled over since the last tick.
+    pub(super) fn tick(&self, now: Timestamp) {
+        let Tally { tracks, slots, subjects } = std::mem::take(&mut *self.tally.lock());
+        if tracks > 0 {
+            tracing::info!(boards = tracks, slots, subjects, "rolled over");
+        }
+        if self.due.lock().tick(now) {
+            self.found.notify_one();
+        }
+    }
+
+    /// Returns the track that has been due for the longest time as of the last tick, if any is. The caller rolls it over
+    /// and then calls [`finished`](Self::finished).
+    pub(super) fn take_due(&self) -> Option<Arc<Board>> {
+        self.due.lock().take()
+    }
+
+    /// Waits until a track is due, and returns it as [`take_due`](Self::take_due) does. For one caller.
+    pub(super) async fn next_due(&self) -> Arc<Board> {
+        loop {
+            if let Some(board) = self.take_due() {
+                return board;
             }
+            self.found.notified().await;
+        }
+    }
+
+    /// Marks the rollover of a track that was taken as finished.
+    pub(super) fn finished(&self, board: &Board, outcome: &store::Result<RolloverReport>) {
+        if let Ok(report) = outcome
+            && report.slots_retired > 0
+        {
+            let mut tally = self.tally.lock();
+            tally.tracks += 1;
+            tally.slots += report.slots_retired;
+            tally.subjects += report.subjects_touched;
+        }
+        let mut due = self.due.lock();
+        match outcome {
+            Err(StoreError::BoardChanged) => due.remove(board.generation()),
+            outcome => due.finished(board, outcome.is_ok()),
         }
     }
 
     /// Returns the boards whose rollover has been due for a minute without progress.
     pub(super) fn overdue(&self) -> Vec<BoardName> {
-        let states = self.states.lock();
-        let stalled = |p: &RolloverState| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);
-        let names: BTreeSet<BoardName> =
-            states.iter().filter(|(_, p)| stalled(p)).map(|((name, _), _)| name.clone()).collect();
-        names.into_iter().collect()
+        self.due.lock().overdue()
     }
 }
 
@@ -315,23 +299,16 @@ mod tests {
     }
 
     #[test]
-    fn only_further_windows_have_a_label_of_their_own() {
-        let labels = |windows: &str| -> Vec<String> {
-            let text = format!(r#"{{"metric":"COUNT(24h, like, post)","slot":"1h","windows":[{windows}]}}"#);
-            let definition = serde_json::from_str(&text).unwrap();
-            let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
-            let label = |label: &Label| format!("{}={}", label.key(), label.value());
-            board.tracks().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
-        };
-        assert_eq!(labels(""), ["board=b"]);
-        assert_eq!(labels(r#""7d/6h","all""#), ["board=b", "board=b window=7d", "board=b window=all"]);
-    }
-
-    #[test]
-    fn visits_are_spread_and_have_bounded_intervals() {
-        let key = |i: u64| (BoardName::parse(&format!("b{}", i / 2)).unwrap(), Generation(i));
-        let after: HashSet<u64> = (0..100).map(|i| visit_after(&key(i))).collect();
-        assert!(after.len() > 90);
-        assert!(after.iter().all(|millis| (BETWEEN_VISITS..2 * BETWEEN_VISITS).contains(millis)));
+    fn the_first_step_of_a_board_is_paced_like_those_of_others() {
+        let (us, now) = (Duration::from_micros, Instant::now());
+        let mut pace = Pace { free_at: now, usual: us(100) };
+        for n in 1..=3 {
+            assert_eq!(pace.begin(now, None), us(100));
+            assert_eq!(pace.free_at, now + n * us(200), "steps in progress also count");
+        }
+        pace.end(us(100), us(500));
+        assert_eq!((pace.free_at, pace.usual), (now + us(1_400), us(200)));
+        pace.end(us(100), us(50));
+        assert_eq!(pace.free_at, now + us(1_300));
     }
 }

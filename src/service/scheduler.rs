@@ -15,8 +15,8 @@ use super::Service;
 
 const EVERY_SECOND: &str = "* * * * * *";
 
-/// The number of ticks after which the list of boards is read from the store again, for boards that other instances
-/// defined.
+/// The number of ticks after which the list of boards is read from the store if it has changed, for boards that other
+/// instances defined.
 const TICKS_BETWEEN_LISTS: u64 = 15;
 
 /// The number of ticks after which the work that belongs to no board is done. With Redis, it records the time with
@@ -34,8 +34,8 @@ struct Ticker {
     ticks: AtomicU64,
     /// Whether the last tick failed. An outage is logged when it begins and when it ends, not every second.
     failing: AtomicBool,
-    /// The rollovers in progress, which are ended when the scheduler stops. Locked by one tick at a time, which also
-    /// prevents ticks from overlapping.
+    /// The work in progress, which is ended when the scheduler stops. Locked by one tick at a time, which also prevents
+    /// ticks from overlapping.
     running: Mutex<JoinSet<()>>,
     /// Whether each kind of work for the store is in progress. A finished one is started again by a later tick.
     tidying: Arc<AtomicBool>,
@@ -71,6 +71,8 @@ impl Scheduler {
             tending: Arc::default(),
             looking: Arc::default(),
         });
+        let rolling = ticker.service.clone();
+        ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
         let jobs = JobScheduler::new().await?;
         let on_tick = ticker.clone();
         jobs.add(Job::new_async_tz(EVERY_SECOND, chrono::Utc, move |_, _| {
@@ -129,14 +131,10 @@ impl Ticker {
                 }
             });
         }
-        match self.service.claim_due_boards(list_again).await {
-            Ok(due) => {
+        match self.service.find_due(list_again).await {
+            Ok(()) => {
                 if self.failing.swap(false, Ordering::Relaxed) {
                     tracing::info!("boards roll over again");
-                }
-                for board in due {
-                    let service = self.service.clone();
-                    running.spawn(async move { service.scheduled_rollover(&board).await });
                 }
             }
             Err(error) => {

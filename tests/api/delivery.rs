@@ -257,7 +257,7 @@ async fn pages_of_allowed_origins_may_use_all_headers() {
     }
     let (answer, _) = get(&site.client, "/v1/boards/b/rankings", &[origin]).await;
     let exposed = answer.header("access-control-expose-headers").to_lowercase();
-    for header in ["etag", "x-request-id", "rolltop-as-of", "retry-after", "location"] {
+    for header in ["etag", "x-request-id", "rolltop-as-of", "rolltop-interval", "retry-after", "location"] {
         assert!(exposed.contains(header), "{header}: {exposed}");
     }
     let vary: Vec<_> = answer.headers.get_all("vary").iter().map(|value| value.to_str().unwrap()).collect();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZstdDecoder};
+use futures_util::future::join_all;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
@@ -420,4 +421,26 @@ async fn a_subject_never_ends_a_line() {
     for subject in subjects {
         assert!(read.iter().any(|line| line["subject"] == subject), "{subject:?} in {read:?}");
     }
+}
+
+#[actix_web::test]
+async fn exports_that_begin_together_are_read_in_turns() {
+    let site = Site::with_board("b").await;
+    fill(&site.client, "b", (0..3_500).map(|n| json!({"subject": format!("s-{n}"), "amount": n + 1}))).await;
+    let expected = pages(&site.client, "b").await;
+    site.switch.slow_pages();
+    let answers = join_all((0..40).map(|_| get(&site.client, "/v1/boards/b/rankings", NDJSON))).await;
+    assert!(answers.iter().all(|answer| complete(answer) == expected));
+    let most = site.switch.most_pages();
+    assert!(most < 20, "{most} pages were read at the same time");
+}
+
+#[actix_web::test]
+async fn clients_that_stop_reading_take_no_turns() {
+    let site = Site::with_board("b").await;
+    fill_with_long_names(&site.client, "b", 20_000).await;
+    let request = format!("GET /v1/boards/b/rankings HTTP/1.1\r\nhost: test\r\naccept: {NDJSON}\r\n\r\n");
+    let stalled = join_all((0..20).map(|_| connect(&site.client, &request))).await;
+    assert_eq!(complete(&get(&site.client, "/v1/boards/b/rankings", NDJSON).await).len(), 20_000);
+    drop(stalled);
 }

@@ -28,6 +28,10 @@ pub struct Switch {
     fault: Mutex<Option<Planned>>,
     spares_reads: AtomicBool,
     calls: AtomicU64,
+    slow_pages: AtomicBool,
+    /// The number of slow pages that are being read, and the largest one.
+    pages: AtomicU64,
+    most_pages: AtomicU64,
 }
 
 struct Planned {
@@ -62,6 +66,27 @@ impl Switch {
     pub fn refuse_writes(&self) {
         self.spares_reads.store(true, Ordering::Relaxed);
         self.fail(Fault::ReadOnly);
+    }
+
+    /// Pages take a while from now on, in which other tasks of their thread run.
+    pub fn slow_pages(&self) {
+        self.slow_pages.store(true, Ordering::SeqCst);
+    }
+
+    /// The largest number of slow pages that were read at the same time.
+    pub fn most_pages(&self) -> u64 {
+        self.most_pages.load(Ordering::SeqCst)
+    }
+
+    async fn read_slowly(&self) {
+        if self.slow_pages.load(Ordering::SeqCst) {
+            let now = self.pages.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_pages.fetch_max(now, Ordering::SeqCst);
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            self.pages.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     /// How often the store was called; each query of a read is one.
@@ -148,6 +173,12 @@ macro_rules! reads {
                 answers
             }
 
+            async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
+                self.switch.check(false)?;
+                self.switch.read_slowly().await;
+                self.inner.page_from(board, start, limit).await
+            }
+
             $(async fn $name(&self, $($argument: $kind),*) -> Result<$answer> {
                 self.switch.check(false)?;
                 self.inner.$name($($argument),*).await
@@ -163,7 +194,6 @@ reads! {
     boards() -> Listing;
     boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
-    page_from(board: &Arc<Board>, start: &PageStart, limit: u32) -> Page;
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
     lookup(board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(board: &Arc<Board>, subject: &Subject) -> Standing;

@@ -1,5 +1,7 @@
 //! Streams of live rankings.
 
+use std::net::IpAddr;
+
 use rand::{Rng, SeedableRng};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -228,5 +230,38 @@ async fn a_subject_never_ends_a_line_of_an_event() {
             text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().expect("an event")).unwrap());
         }
         assert!(text.contains(r"a\u2028b") && !text.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{text}");
+    }
+}
+
+#[actix_web::test]
+async fn a_client_with_many_views_leaves_some_to_others() {
+    const BOARDS: usize = 260;
+    let site = Site::new().await;
+    for number in 0..BOARDS {
+        let defined = site.client.define(&format!("b{number}"), "COUNT(24h, like, post_id)", "1h").await;
+        assert_eq!(defined.status, 201);
+    }
+    let get = async |address: [u8; 4], path: &str| {
+        // A connection of its own, from this address.
+        let client = reqwest::Client::builder().local_address(IpAddr::from(address)).build().unwrap();
+        client.get(format!("http://127.0.0.1:{}{path}", site.client.port)).send().await.unwrap()
+    };
+    let views = |board: usize| [10, 25, 50, 100].map(|limit| format!("view=b{board},limit={limit}")).join("&");
+    let mut open = Vec::new();
+    for first in (0..BOARDS).step_by(5) {
+        let views = (first..first + 5).map(views).collect::<Vec<_>>().join("&");
+        let mut response = get([127, 0, 0, 1], &format!("/v1/stream?{views}&interval=1m")).await;
+        let first = response.chunk().await.unwrap().unwrap();
+        let text = String::from_utf8_lossy(&first);
+        assert_eq!((response.status().as_u16(), text.contains("problem")), (200, false), "{} streams", open.len());
+        open.push(response);
+    }
+    // These are more views than an instance once had for all clients together.
+    for address in [[127, 0, 0, 1], [127, 0, 0, 2]] {
+        let response = get(address, "/v1/boards/b0/stream?interval=5s").await;
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["rolltop-interval"]),
+            (200, &"5s".parse().unwrap())
+        );
     }
 }

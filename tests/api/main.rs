@@ -5,6 +5,8 @@ mod client;
 mod event_stream;
 mod failing_store;
 mod site;
+#[path = "../support/waiting.rs"]
+mod waiting;
 
 mod all_time;
 mod backup;
@@ -30,6 +32,7 @@ mod rankings;
 mod refusals;
 mod rolling;
 mod samples;
+mod scheduling;
 mod streams;
 mod subjects;
 mod windows;

@@ -1,7 +1,5 @@
 //! Increments as a stream.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::stream;
 use reqwest::Body;
@@ -11,6 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::failing_store::Fault;
 use crate::site::Site;
+use crate::waiting::Wait;
 
 /// A body that arrives in pieces of this size, cut anywhere.
 fn in_pieces(text: &str, size: usize) -> Body {
@@ -65,20 +64,17 @@ async fn lines_received_before_a_disconnect_are_counted() {
     stream.write_all(b"{\"subject\":\"cut o").await.unwrap();
     stream.flush().await.unwrap();
     // A slow stream counts as it trickles in: before its end, and before a portion is full.
-    until(async || site.client.score("b", "a").await == 3_000).await;
+    let wait = Wait::begin("3,000 lines of an unfinished stream to count");
+    loop {
+        let score = site.client.score("b", "a").await;
+        if score == 3_000 {
+            break;
+        }
+        wait.rest(score).await;
+    }
     drop(stream);
     assert_eq!(site.client.score("b", "a").await, 3_000);
     assert_eq!(site.client.get("/v1/boards/b/rankings").await.body["total"], 1);
-}
-
-/// Asks again until it is so; a minute is far more than any machine needs.
-async fn until(so: impl AsyncFn() -> bool) {
-    let asking = async {
-        while !so().await {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("within a minute");
 }
 
 #[actix_web::test]

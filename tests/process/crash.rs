@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::redis_server::{Engine, RedisServer};
 use crate::running::Running;
+use crate::waiting::Wait;
 
 const BOARD: &str = "/v1/boards/crash";
 const WRITERS: usize = 16;
@@ -52,13 +53,14 @@ fn start_load(service: &Running, load: &Arc<Load>) -> Vec<tokio::task::JoinHandl
 }
 
 async fn wait_for(load: &Load, acknowledged: u64) {
-    for _ in 0..3_000 {
-        if load.acknowledged.load(Ordering::SeqCst) >= acknowledged {
+    let wait = Wait::begin(format!("{acknowledged} acknowledged increments"));
+    loop {
+        let now = load.acknowledged.load(Ordering::SeqCst);
+        if now >= acknowledged {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        wait.rest(now).await;
     }
-    panic!("only {} of {acknowledged} increments were acknowledged in 30 s", load.acknowledged.load(Ordering::SeqCst));
 }
 
 async fn total(service: &Running) -> u64 {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::shim;
 use crate::running::{Running, serve};
+use crate::waiting::Wait;
 
 const BOARD: &str = "/v1/boards/disk";
 /// The number of lines of one request.
@@ -83,18 +84,16 @@ async fn write(service: &Running, first: u64, count: u64) -> Result<(), u16> {
     }
 }
 
-/// Repeats a request until the response has this status, for at most half a minute. Returns the time that this took.
+/// Repeats a request until the response has this status. Returns the time that this took.
 async fn until_readiness_is(service: &Running, wanted: u16) -> Duration {
-    let begun = Instant::now();
-    let mut seen = None;
-    while begun.elapsed() < Duration::from_secs(30) {
-        seen = within(service, Duration::from_secs(2), "GET", "/readyz", None).await;
+    let (begun, wait) = (Instant::now(), Wait::begin(format!("/readyz to answer {wanted}")));
+    loop {
+        let seen = within(service, Duration::from_secs(2), "GET", "/readyz", None).await;
         if seen.as_ref().is_some_and(|(status, _)| *status == wanted) {
             return begun.elapsed();
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        wait.rest(seen).await;
     }
-    panic!("/readyz does not answer {wanted} within 30 s; last {seen:?}");
 }
 
 /// Checks that a page and a subject can be read.
@@ -105,19 +104,16 @@ async fn reads_go_on(service: &Running, known: u64) {
     }
 }
 
-/// Repeats a write until it is acknowledged, for at most half a minute. Returns the first number that is not written.
+/// Repeats a write until it is acknowledged. Returns the first number that is not written.
 async fn until_writes_resume(service: &Running, mut next: u64) -> u64 {
-    let begun = Instant::now();
+    let wait = Wait::begin("writes to be acknowledged again");
     loop {
         let written = write(service, next, 100).await;
         next += 100;
         match written {
             Ok(()) => return next,
-            Err(status) => {
-                assert!(begun.elapsed() < Duration::from_secs(30), "writes are still answered {status} after 30 s");
-            }
+            Err(status) => wait.rest(status).await,
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 

@@ -4,6 +4,7 @@
 //! `ROLLTOP_CRASH_ROUNDS=100 cargo test --release --test process kills` runs more rounds.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rand::Rng;
@@ -71,7 +72,7 @@ async fn kills_during_recovery_lose_nothing() {
     ledger.stop(writers).await;
     for round in 0..rounds(20) {
         let mut start = serve(folder.path(), &[]);
-        let mut child = start.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = start.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         tokio::time::sleep(Duration::from_millis(5 * (round as u64 % 40))).await;
         child.kill().unwrap();
         child.wait().unwrap();
@@ -86,7 +87,7 @@ async fn a_killed_first_start_does_not_prevent_the_second() {
     for round in 0..rounds(60).max(60) as u64 {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(folder.path(), &[]);
-        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(round % 61));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::running::{Running, serve, serve_after};
+use crate::waiting::PATIENCE;
 
 const BOARD: &str = "/v1/boards/few";
 
@@ -58,7 +59,7 @@ async fn too_many_connections_leave_descriptors_for_the_store() {
     write_for(&service, Duration::from_secs(2), written).await;
     // A new connection is served as soon as the service has noticed that the others are closed.
     let (address, client) = (service.base.clone(), reqwest::Client::new());
-    let answer = client.get(format!("{address}/readyz")).timeout(Duration::from_secs(20)).send().await.unwrap();
+    let answer = client.get(format!("{address}/readyz")).timeout(PATIENCE).send().await.unwrap();
     assert!(answer.status().is_success(), "{answer:?}");
 }
 

@@ -1,5 +1,8 @@
 //! Tests of the program from outside: it is started, loaded, killed, restarted and stopped.
 
+#[path = "../support/waiting.rs"]
+mod waiting;
+
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 

@@ -1,12 +1,15 @@
 //! A `rolltop serve` process on a free port, and a small client for it.
 
-use std::io::{BufRead, BufReader};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use serde_json::Value;
+
+use crate::waiting::{PATIENCE, Wait};
 
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rolltop");
@@ -14,6 +17,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rolltop");
 /// A running service. It is killed, as by `kill -9`, when this is dropped.
 pub struct Running {
     child: Child,
+    log: Log,
     pub base: String,
     pub client: reqwest::Client,
 }
@@ -29,8 +33,35 @@ fn alone(mut command: Command, folder: &Path) -> Command {
             command.env_remove(name);
         }
     }
-    command.current_dir(folder).env("RUST_LOG", "warn");
+    command.current_dir(folder).env("RUST_LOG", "warn").stderr(Stdio::piped());
     command
+}
+
+/// The last lines that a program has written to standard error.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<VecDeque<String>>>);
+
+impl Log {
+    /// Follows the output until it ends. Prints it, for the output of the test.
+    fn follow(stderr: impl Read + Send + 'static) -> Log {
+        let log = Log::default();
+        let lines = log.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                eprintln!("{line}");
+                let mut lines = lines.0.lock();
+                lines.push_back(line);
+                if lines.len() > 20 {
+                    lines.pop_front();
+                }
+            }
+        });
+        log
+    }
+
+    fn last_lines(&self) -> Vec<String> {
+        self.0.lock().iter().cloned().collect()
+    }
 }
 
 /// Returns the command `rolltop serve` on a free port, with these additional arguments.
@@ -59,11 +90,13 @@ impl Running {
         Running::try_launch(command).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Starts a command as [`launch`] does. Returns the reason if it did not start within half a minute.
+    /// Starts a command as [`launch`](Self::launch) does. Returns the reason if it did not start.
     pub fn try_launch(mut command: Command) -> Result<Running, String> {
         let client = client();
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        // A test may have sent it elsewhere.
+        let log = child.stderr.take().map(Log::follow).unwrap_or_default();
         let (found, base) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
@@ -72,11 +105,15 @@ impl Running {
                 }
             }
         });
-        match base.recv_timeout(Duration::from_secs(30)) {
-            Ok(base) => Ok(Running { child, base, client }),
-            Err(_) => {
+        match base.recv_timeout(PATIENCE) {
+            Ok(base) => Ok(Running { child, log, base, client }),
+            Err(why) => {
+                let why = match why {
+                    mpsc::RecvTimeoutError::Timeout => format!("did not say where it listens for {PATIENCE:?}"),
+                    mpsc::RecvTimeoutError::Disconnected => "ended without saying where it listens".to_owned(),
+                };
                 let _ = child.kill();
-                Err(format!("{command:?} did not say where it listens: {:?}", child.wait()))
+                Err(format!("{command:?} {why}: {:?}; its last lines: {:#?}", child.wait(), log.last_lines()))
             }
         }
     }
@@ -105,14 +142,13 @@ impl Running {
     /// Sends SIGTERM and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while Instant::now() < deadline {
+        let wait = Wait::begin("the program to end after SIGTERM");
+        loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            wait.pause(self.log.last_lines());
         }
-        panic!("SIGTERM did not end the program within 30 s");
     }
 
     pub fn signal(&self, name: &str) {

@@ -9,13 +9,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Rejection, Result, SlotRange, Store, StoreError};
 
 use crate::given::Units;
+use crate::waiting::Wait;
 
 const START: &str = "2026-01-01T00:30:00Z";
 
@@ -79,10 +80,9 @@ async fn open_eager(path: &Path) -> Arc<Embedded> {
 
 /// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
+    let wait = Wait::begin(what);
     while !holds() {
-        assert!(started.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        wait.rest("it does not hold").await;
     }
 }
 

@@ -1,5 +1,8 @@
 //! Tests of the stores: each against the same contract and the same oracle, and each for its own properties.
 
+#[path = "../support/waiting.rs"]
+mod waiting;
+
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 

@@ -1,11 +1,11 @@
 //! A client of a stream of live rankings.
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderMap;
 use serde_json::{Value as Json, json};
+
+use crate::waiting::PATIENCE;
 
 /// An event as a client receives it.
 #[derive(Debug)]
@@ -51,7 +51,8 @@ impl Follower {
                 }
                 continue;
             }
-            let piece = tokio::time::timeout(Duration::from_secs(30), self.pieces.next()).await.expect("no event");
+            let piece = tokio::time::timeout(PATIENCE, self.pieces.next()).await;
+            let piece = piece.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for an event; last: {:?}", self.text));
             self.text.push_str(std::str::from_utf8(&piece?.unwrap()).unwrap());
         }
     }

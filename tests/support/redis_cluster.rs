@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use redis::{FromRedisValue, RedisResult};
 
 use crate::redis_server::{Engine, RedisServer};
+use crate::waiting::Wait;
 
 /// The functions of single servers that only clusters and Sentinels need.
 impl RedisServer {
@@ -262,9 +263,8 @@ impl Sentinel {
 
 /// Waits until a condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(180);
+    let wait = Wait::begin(what);
     while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within 180 s");
-        std::thread::sleep(Duration::from_millis(20));
+        wait.pause("it does not hold");
     }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::waiting::Wait;
+
 /// A server program to test against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
@@ -146,10 +148,14 @@ impl RedisServer {
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn set_clock_ahead(&self, by: Duration) {
         self.write_clock(by);
-        assert!(self.shows(by), "the server does not go by a clock that is {by:?} ahead");
+        let wait = Wait::begin(format!("the server to go by a clock that is {by:?} ahead"));
+        while !self.shows(by) {
+            wait.pause(self.seconds());
+        }
     }
 
-    /// Waits until the server's clock is ahead by this much. Returns `false` if this does not happen.
+    /// Waits some seconds until the server's clock is ahead by this much. Returns `false` if this does not happen, as with
+    /// a program that does not use the library.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     fn shows(&self, by: Duration) -> bool {
         let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
@@ -197,8 +203,15 @@ impl RedisServer {
                 return;
             }
         }
+        let (program, lines) = (self.engine.program.display(), self.last_lines());
+        panic!("{program} did not start on any of 20 ports; its last lines: {lines:#?}");
+    }
+
+    /// Returns the last lines of the server's log.
+    fn last_lines(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default();
-        panic!("{} did not start on any of 20 ports; it says:\n{log}", self.engine.program.display());
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].iter().map(|line| (*line).to_owned()).collect()
     }
 
     pub fn url(&self) -> String {
@@ -230,13 +243,10 @@ impl RedisServer {
     /// Starts it again on the same port and folder after [`kill`](Self::kill).
     pub fn restart(&mut self) {
         self.kill();
-        for _ in 0..50 {
-            if self.launch() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
+        let wait = Wait::begin(format!("{} to start again on port {}", self.engine.program.display(), self.port));
+        while !self.launch() {
+            wait.pause(self.last_lines());
         }
-        panic!("{} did not come back on port {}", self.engine.program.display(), self.port);
     }
 
     fn launch(&mut self) -> bool {
@@ -269,18 +279,15 @@ impl RedisServer {
         let stdout = guard.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut pid).expect("the server's process id");
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-        // A long time, because the machine may be busy with other tests. A server that cannot start ends by itself.
-        let deadline = Instant::now() + Duration::from_secs(60);
+        // A server that cannot start ends by itself.
+        let wait = Wait::begin(format!("{} to answer on port {port}", self.engine.program.display()));
         self.guard = Some(guard);
         self.process = Pid::from_raw(pid.trim().parse().expect("the server's process id"));
-        while Instant::now() < deadline {
+        while process.exists() {
             if self.answers(pid.trim()) {
                 return true;
             }
-            if !process.exists() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+            wait.pause(self.last_lines());
         }
         self.kill();
         false

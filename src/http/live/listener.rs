@@ -53,7 +53,7 @@ pub(super) fn body(
     let (mut first, mut events) = (RETRY.to_vec(), SelectAll::new());
     for Listened { name, view } in views {
         let (begin, receiver) = match view {
-            Ok(Subscription { first, events }) => (first, Some(events)),
+            Ok(Subscription { first, events, .. }) => (first, Some(events)),
             Err(problem) => (vec![problem], None),
         };
         for event in begin {
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_is_too_far_behind_is_dropped() {
         let (sender, events) = broadcast::channel(2);
-        let view = Ok(Subscription { first: vec![event(0)], events });
+        let view = Ok(Subscription { first: vec![event(0)], events, interval: 1 });
         let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(60)));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\nevent: change\ndata: 0\n\n");
         sender.send(event(1)).unwrap();
@@ -139,7 +139,7 @@ mod tests {
         let (first, second) = (broadcast::channel(2), broadcast::channel(2));
         let views = [("a", first.1), ("b", second.1)].map(|(name, events)| Listened {
             name: Some(name.to_owned()),
-            view: Ok(Subscription { first: Vec::new(), events }),
+            view: Ok(Subscription { first: Vec::new(), events, interval: 1 }),
         });
         let mut body = Box::pin(body(views.into(), Duration::from_millis(1)));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\n");

@@ -5,6 +5,7 @@
 
 mod change;
 mod listener;
+mod shares;
 mod sse;
 mod views;
 
@@ -15,9 +16,9 @@ use futures_util::future::join_all;
 
 pub(super) use self::change::RankingChange;
 use self::listener::Listened;
+use self::shares::Client;
 pub use self::views::LiveViews;
 use self::views::ViewKey;
-use super::delivery::EVENT_STREAM;
 use super::parameters::{Parameters, parse_window};
 use super::path;
 use super::problem::Problem;
@@ -25,6 +26,10 @@ use crate::board::BoardName;
 
 /// The header with the id of the last event that a client received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The longest interval at which a view of the stream is read.
+pub(super) const ROLLTOP_INTERVAL: HeaderName = HeaderName::from_static("rolltop-interval");
+/// The media type of server-sent events.
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Tells reverse proxies not to collect the response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -57,8 +62,10 @@ pub(super) fn describe() {
 ///   can be read again. Otherwise, for example if the board was removed, the stream ends.
 ///
 /// The ranking is read once in each `interval` for all streams with the same parameters, and what changed in between is in one
-/// event. A stream has no history: it begins at the present page, on any instance. There is at least a comment every 15
-/// seconds. A stream ends if its client reads too slowly and when the instance stops; browsers then connect again.
+/// event. If many rankings are followed from the address of the client, it is read every 15 seconds, or less often if
+/// `interval` says so; the header `Rolltop-Interval` has the interval in use. A stream has no history: it begins at the present
+/// page, on any instance. There is at least a comment every 15 seconds. A stream ends if its client reads too slowly and when
+/// the instance stops; browsers then connect again.
 ///
 /// Browsers open at most six connections to an origin with HTTP/1.1. `GET /v1/stream` follows several views on one.
 #[utoipa::path(
@@ -71,7 +78,9 @@ pub(super) fn describe() {
             description = "Length of the window to read, one of the board's. Default: the main window."),
         ("Last-Event-ID" = String, Header, description = "Id of the last event that the client received."),
     ),
-    responses((status = 200, description = "A stream of events.", content((String = "text/event-stream",
+    responses((status = 200, description = "A stream of events.", headers(
+        ("rolltop-interval" = String, description = "The interval in use."),
+    ), content((String = "text/event-stream",
         example = "retry: 2000\n\nevent: page\nid: W/\"6f1c\"\ndata: {\"board\":\"hot-posts\",\"items\":[]}\n\n\
             event: change\nid: W/\"90ab\"\ndata: {\"window\":{\"from\":\"2026-01-01T11:00:00Z\",\
             \"to\":\"2026-01-02T11:00:00Z\",\"slots\":24},\"as_of\":\"2026-01-02T10:07:00Z\",\"retiring\":0,\
@@ -88,7 +97,7 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
     };
     let known = request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let live = live.into_inner();
-    let subscription = live.subscribe(key, known).await?;
+    let subscription = live.subscribe(key, known, client_of(&request)).await?;
     Ok(stream(&live, vec![Listened { name: None, view: Ok(subscription) }]))
 }
 
@@ -108,7 +117,9 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
         ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
     ),
-    responses((status = 200, description = "A stream of events.", content((String = "text/event-stream",
+    responses((status = 200, description = "A stream of events.", headers(
+        ("rolltop-interval" = String, description = "The longest interval in use for one of the views."),
+    ), content((String = "text/event-stream",
         example = "retry: 2000\n\nevent: page\ndata: {\"view\":\"hot-posts,limit=25\",\"page\":{\"board\":\"hot-posts\",\
             \"items\":[]}}\n\n"),
     ))),
@@ -122,7 +133,8 @@ pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Resu
         return Err(Problem::field("view", detail).with("minimum", 1).with("maximum", MAX_VIEWS));
     }
     let live = live.into_inner();
-    let subscribe = async |name: &str| live.subscribe(parse_view(name, interval)?, None).await;
+    let client = client_of(&request);
+    let subscribe = async |name: &str| live.subscribe(parse_view(name, interval)?, None, client).await;
     let subscriptions = join_all(names.iter().map(|name| subscribe(name))).await;
     if let Some(Err(problem)) = subscriptions.first()
         && subscriptions.iter().all(Result::is_err)
@@ -140,7 +152,17 @@ fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, EVENT_STREAM));
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
+    let intervals = views.iter().filter_map(|listened| Some(listened.view.as_ref().ok()?.interval));
+    let longest = intervals.max().and_then(|longest| INTERVALS.iter().find(|(_, interval)| *interval == longest));
+    if let Some((text, _)) = longest {
+        response.insert_header((ROLLTOP_INTERVAL, HeaderValue::from_static(text)));
+    }
     response.streaming(listener::body(views, live.seconds(SILENCE)))
+}
+
+/// Returns the client that a request comes from. Behind a reverse proxy that is the proxy.
+fn client_of(request: &HttpRequest) -> Client {
+    Client::at(request.peer_addr().map(|address| address.ip()))
 }
 
 /// Returns the value of a text that must be one of a few: the first one if there is no text.

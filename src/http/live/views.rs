@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{describe_gauge, gauge};
+use metrics::{counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
@@ -20,23 +20,26 @@ use super::super::rankings::Ranking;
 use super::super::request_id::RequestId;
 use super::super::{caching, response};
 use super::change::RankingChange;
+use super::shares::{Client, Cost, Granted, Shares};
 use super::sse::Event;
 use crate::board::{BoardName, WindowLength};
 use crate::service::{About, Page, Service};
 
-/// The maximum number of views of an instance.
-const MAX_VIEWS: usize = 1_000;
 /// The number of events that a listener may be behind. After more it is dropped.
 const MAX_BEHIND: usize = 16;
-/// The time after which a client may try again if there are too many views.
+/// The time after which a client may try again if its views take too much memory.
 const RETRY_VIEWS: Duration = Duration::from_secs(10);
 
 /// A gauge: the number of live views.
 const VIEWS: &str = "rolltop_live_views";
 
-/// Registers the description of the metric with the recorder.
+/// The number of views that were begun at a longer interval than the client asked for.
+const SLOWED: &str = "rolltop_live_views_slowed_total";
+
+/// Registers the descriptions of the metrics with the recorder.
 pub(super) fn describe() {
     describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
+    describe_counter!(SLOWED, "Live views that are read less often than asked for, because many come from one address");
 }
 
 /// What identifies a view. Requests with the same key share the view.
@@ -63,11 +66,15 @@ pub struct LiveViews {
 #[derive(Default)]
 struct Registry {
     views: HashMap<ViewKey, Arc<View>>,
+    shares: Shares,
     is_closed: bool,
 }
 
 /// One view. Locked after the registry, if both are.
 struct View {
+    /// The client that was the first to ask for the view, and what the view takes of its share.
+    client: Client,
+    cost: Cost,
     state: Mutex<ViewState>,
 }
 
@@ -88,6 +95,8 @@ pub(super) struct Subscription {
     pub(super) first: Vec<Event>,
     /// The events after these.
     pub(super) events: broadcast::Receiver<Event>,
+    /// The time between two reads, in seconds.
+    pub(super) interval: u32,
 }
 
 impl LiveViews {
@@ -111,39 +120,45 @@ impl LiveViews {
     pub fn close(&self) {
         let mut registry = self.registry.lock();
         registry.is_closed = true;
+        registry.shares = Shares::default();
         registry.views.drain().for_each(|(_, view)| view.end());
         gauge!(VIEWS).set(0.0);
     }
 
     /// Adds a listener to a view, and creates the view if there is none. `known` is the entity tag of the page that the
     /// listener has. One store call for a new view, otherwise none.
+    ///
+    /// If the client has used up its share of reads, the view is read less often than asked for.
     pub(super) async fn subscribe(
         self: &Arc<Self>,
-        key: ViewKey,
+        mut key: ViewKey,
         known: Option<&str>,
+        client: Client,
     ) -> Result<Subscription, Problem> {
         if let Some(subscription) = self.registry.lock().existing(&key, known)? {
             return Ok(subscription);
         }
         let read = self.read(&key).await?;
-        let (view, subscription) = View::new(&read, known)?;
-        {
+        let state = ViewState::new(&read)?;
+        let (view, subscription) = {
             let mut registry = self.registry.lock();
             if let Some(subscription) = registry.existing(&key, known)? {
                 return Ok(subscription);
             }
-            if registry.views.len() >= MAX_VIEWS {
-                // Views whose interval is long may have been without listeners for a while.
-                registry.remove_all_unused();
+            let Granted { cost, interval } = registry.grant(client, &key)?;
+            if interval != key.interval {
+                counter!(SLOWED).increment(1);
+                key.interval = interval;
+                if let Some(subscription) = registry.existing(&key, known)? {
+                    return Ok(subscription);
+                }
             }
-            if registry.views.len() >= MAX_VIEWS {
-                let detail =
-                    format!("this instance already has {MAX_VIEWS} live views; use fewer limits and intervals");
-                return Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_VIEWS));
-            }
+            let (view, subscription) = View::new(state, known, (client, cost), interval);
+            registry.shares.take(client, cost);
             registry.views.insert(key.clone(), view.clone());
             gauge!(VIEWS).set(registry.views.len() as f64);
-        }
+            (view, subscription)
+        };
         self.runtime.spawn(self.clone().refresh(key, view, read));
         Ok(subscription)
     }
@@ -201,15 +216,31 @@ impl Registry {
         if self.is_closed {
             return Err(Problem::new(Code::Overloaded, "this instance is stopping").retry_after(RETRY_VIEWS));
         }
-        Ok(self.views.get(key).and_then(|view| view.subscribe(known)))
+        Ok(self.views.get(key).and_then(|view| view.subscribe(known, key.interval)))
+    }
+
+    /// Returns the interval at which a client may have a view that does not exist yet, and what the view takes.
+    fn grant(&mut self, client: Client, key: &ViewKey) -> Result<Granted, Problem> {
+        let grant = |shares: &Shares| shares.grant(client, key.limit, key.interval);
+        if grant(&self.shares).is_none_or(|granted| granted.interval != key.interval) {
+            // Views whose interval is long may have been without listeners for a while.
+            self.remove_all_unused();
+        }
+        grant(&self.shares).ok_or_else(|| {
+            let detail = "the live views that this address follows take all memory that it may use; follow fewer \
+                          views, or views with a smaller limit";
+            Problem::new(Code::Overloaded, detail).retry_after(RETRY_VIEWS)
+        })
     }
 
     /// Removes all views that have no listeners. O(views).
     fn remove_all_unused(&mut self) {
-        self.views.retain(|_, view| {
+        let Self { views, shares, .. } = self;
+        views.retain(|_, view| {
             let is_used = view.has_listeners();
             if !is_used {
                 view.end();
+                shares.give_back(view.client, view.cost);
             }
             is_used
         });
@@ -220,6 +251,7 @@ impl Registry {
             && Arc::ptr_eq(entry.get(), view)
         {
             entry.remove();
+            self.shares.give_back(view.client, view.cost);
         }
         view.end();
         gauge!(VIEWS).set(self.views.len() as f64);
@@ -227,20 +259,24 @@ impl Registry {
 }
 
 impl View {
-    /// Creates a view of this page, with its first listener.
-    fn new(read: &About<Page>, known: Option<&str>) -> Result<(Arc<Self>, Subscription), Problem> {
-        let (tag, page) = page_event(read)?;
+    /// Creates a view with its first listener, which is its client.
+    fn new(
+        mut state: ViewState,
+        known: Option<&str>,
+        (client, cost): (Client, Cost),
+        interval: u32,
+    ) -> (Arc<Self>, Subscription) {
         let (sender, events) = broadcast::channel(MAX_BEHIND);
-        let state = ViewState { tag, page, problem: None, events: Some(sender) };
-        let subscription = Subscription { first: state.first(known), events };
-        Ok((Arc::new(Self { state: Mutex::new(state) }), subscription))
+        state.events = Some(sender);
+        let subscription = Subscription { first: state.first(known), events, interval };
+        (Arc::new(Self { client, cost, state: Mutex::new(state) }), subscription)
     }
 
     /// Adds a listener, unless the view has ended.
-    fn subscribe(&self, known: Option<&str>) -> Option<Subscription> {
+    fn subscribe(&self, known: Option<&str>, interval: u32) -> Option<Subscription> {
         let state = self.state.lock();
         let events = state.events.as_ref()?.subscribe();
-        Some(Subscription { first: state.first(known), events })
+        Some(Subscription { first: state.first(known), events, interval })
     }
 
     fn has_listeners(&self) -> bool {
@@ -282,6 +318,12 @@ impl View {
 }
 
 impl ViewState {
+    /// Returns the state of a view of this page that has no listeners yet.
+    fn new(read: &About<Page>) -> Result<Self, Problem> {
+        let (tag, page) = page_event(read)?;
+        Ok(Self { tag, page, problem: None, events: None })
+    }
+
     /// Returns the events with which a listener begins.
     fn first(&self, known: Option<&str>) -> Vec<Event> {
         let page = (known != Some(self.tag.as_str())).then_some(&self.page);

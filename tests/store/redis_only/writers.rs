@@ -12,6 +12,7 @@ use rolltop::board::{Aggregate, Kind, Value};
 
 use super::*;
 use crate::given::seen;
+use crate::waiting::Wait;
 
 /// The parameters of a load.
 #[derive(Clone, Debug)]
@@ -138,6 +139,7 @@ impl Writers {
     /// store.
     pub async fn recovered(&self, Mark(since, before): &Mark) -> (Duration, Duration) {
         let mut first = None;
+        let wait = Wait::begin("all streams to go on");
         loop {
             assert!(self.tasks.iter().all(|task| !task.is_finished()), "a writer has ended");
             let now = self.mark();
@@ -149,8 +151,7 @@ impl Writers {
             if let (Some(first), true) = (first, moved == before.len()) {
                 return (first, took);
             }
-            assert!(took < Duration::from_secs(60), "{moved} of {} streams went on within {took:?}", before.len());
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            wait.rest(format!("{moved} of {} streams", before.len())).await;
         }
     }
 
@@ -258,13 +259,15 @@ impl Writer {
 
 /// Repeats a call until it returns a result.
 pub async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
-    let begun = Instant::now();
+    let wait = Wait::begin("a call to succeed");
     loop {
         match ask().await {
             Ok(answer) => return answer,
-            Err(error) => assert!(error.is_transient() && begun.elapsed() < Duration::from_secs(60), "{error:?}"),
+            Err(error) => {
+                assert!(error.is_transient(), "{error:?}");
+                wait.rest(error).await;
+            }
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

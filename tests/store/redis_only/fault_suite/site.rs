@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use super::super::proxy::{Fault as Loss, Proxy};
 use super::*;
 use crate::given::{definition, unranked};
+use crate::waiting::Wait;
 
 /// The options of a server on which acknowledged data is on the disk.
 const PERSISTENT: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
@@ -81,7 +82,7 @@ impl Site {
     /// Opens the emptied store again through each instance, as the service does when it notices.
     pub async fn reopen(&self) {
         for store in &self.stores {
-            let begun = std::time::Instant::now();
+            let wait = Wait::begin("the store to be opened again");
             let mut noticed = false;
             loop {
                 match store.check().await {
@@ -95,8 +96,7 @@ impl Site {
                     }
                     Err(error) => assert!(error.is_transient(), "{error:?}"),
                 }
-                assert!(begun.elapsed() < Duration::from_secs(60), "the store is not opened again");
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                wait.rest("an error").await;
             }
         }
     }

@@ -1,0 +1,36 @@
+//! The scheduler beside the other work of its runtime.
+
+use rolltop::board::{BoardName, Definition};
+use rolltop::service::Scheduler;
+
+use crate::site::Site;
+use crate::waiting::Wait;
+
+#[actix_web::test]
+async fn many_boards_that_are_due_at_once_let_other_tasks_run_between_their_steps() {
+    const BOARDS: u64 = 3_000;
+    let site = Site::new().await;
+    let service = site.service();
+    let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+    for number in 0..BOARDS {
+        service.define(&BoardName::parse(&format!("b{number}")).unwrap(), &definition).await.unwrap();
+    }
+    // A task like any other of the runtime, which has one thread. It is woken as often as it can be.
+    let switch = site.switch.clone();
+    let other = tokio::spawn(async move {
+        let (before, wait) = (switch.calls(), Wait::begin("a rollover of all boards"));
+        let (mut seen, mut most) = (before, 0);
+        while seen - before < BOARDS {
+            tokio::task::yield_now().await;
+            let now = switch.calls();
+            (most, seen) = (most.max(now - seen), now);
+            wait.has_time(seen - before).unwrap();
+        }
+        most
+    });
+    // All are due at the first tick.
+    let scheduler = Scheduler::start(service).await.unwrap();
+    let most = other.await.unwrap();
+    scheduler.stop().await;
+    assert!(most < 200, "{most} calls without a pause");
+}
