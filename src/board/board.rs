@@ -51,6 +51,7 @@ pub struct Board {
     kind: Kind,
     kept: u32,
     parts: Option<Box<str>>,
+    defined_at: Option<Timestamp>,
     dedupe_horizon: i64,
     clock_tolerance: i64,
     further: Vec<Arc<Board>>,
@@ -99,6 +100,7 @@ impl Board {
             kind,
             kept,
             parts: None,
+            defined_at: None,
             further: Vec::new(),
             is_further: false,
             latest: Mutex::new(None),
@@ -115,6 +117,30 @@ impl Board {
         };
         let further = self.further.into_iter().map(divided).collect();
         Self { further, parts, ..self }
+    }
+
+    /// Returns the same board with the store's time of its definition.
+    #[must_use]
+    pub fn with_defined_at(self, defined_at: Option<Timestamp>) -> Self {
+        let defined = |further: Arc<Board>| match Arc::try_unwrap(further) {
+            Ok(board) => Arc::new(board.with_defined_at(defined_at)),
+            Err(shared) => shared,
+        };
+        let further = self.further.into_iter().map(defined).collect();
+        Self { further, defined_at, ..self }
+    }
+
+    /// Returns the store's time when the board was defined, or `None` if the store has not recorded it: earlier versions
+    /// did not.
+    pub fn defined_at(&self) -> Option<Timestamp> {
+        self.defined_at
+    }
+
+    /// Returns the time since which the board has counted if that is after `start`, so that it does not cover all the time
+    /// from `start` on. Only the definition decides: items that are older than the board may have been added to it since. A
+    /// board whose time of definition is not known covers every time.
+    pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
+        self.defined_at.filter(|defined_at| *defined_at > start)
     }
 
     /// Returns the further boards that a write to this board changes: its further windows, in the order of

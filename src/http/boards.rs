@@ -29,18 +29,24 @@ pub(super) struct DefinedBoard {
     definition: DefinitionShown,
     /// Identifier that distinguishes the board from earlier boards with the same name.
     generation: String,
+    /// The store's time when the board was defined. Absent if it was defined by a version that did not record it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    defined_at: Option<Timestamp>,
 }
 
 /// An example of a board in a response.
 pub(super) fn example() -> Value {
     let mut example = definition::example();
     example["generation"] = json!("5f1c2a9d04b7e386");
+    example["defined_at"] = json!("2025-12-01T09:00:00Z");
     example
 }
 
 impl DefinedBoard {
     fn of(board: &Board) -> Self {
-        Self { definition: DefinitionShown::of(board), generation: board.generation().to_string() }
+        let (generation, defined_at) = (board.generation().to_string(), board.defined_at());
+        Self { definition: DefinitionShown::of(board), generation, defined_at }
     }
 }
 
@@ -183,6 +189,7 @@ pub(super) struct RetiringSlot {
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
         "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
         "slots_in_window": 24, "slots_kept": 24, "generation": "5f1c2a9d04b7e386",
+        "defined_at": "2025-12-01T09:00:00Z",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],

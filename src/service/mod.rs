@@ -25,7 +25,7 @@
 //! assert_eq!((standing.rank, standing.total), (Some(1), 1));
 //!
 //! let rule: Rule = "COUNT(6h, like, post_id) >= 2".parse()?;
-//! let evaluated = service.evaluate(&[&rule], &fields, None).await?;
+//! let evaluated = service.evaluate(&[&rule.into()], &fields, None).await?;
 //! assert!(evaluated.rules[0].verdict.hit);
 //! # service.close().await?;
 //! # Ok(())
@@ -54,6 +54,7 @@ mod windows;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 pub use about::About;
@@ -66,9 +67,9 @@ pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
 pub use preview::DefinitionPreview;
-pub use queries::{Over, Query, QueryAnswer, WindowQuery};
+pub use queries::{Over, Query, QueryAnswer, ServingBoard, WindowQuery};
 pub use rollover::RolloverReport;
-pub use rules::{NamedRules, RuleName, RuleNameError};
+pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
 use futures_util::future::join_all;
@@ -103,6 +104,8 @@ pub struct Service {
     registry: Registry,
     rollover: RolloverRunner,
     rules: NamedRules,
+    /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
+    time_of_choice: AtomicI64,
 }
 
 /// The readiness of this instance to receive requests.
@@ -148,6 +151,7 @@ impl Service {
             registry: Registry::new(store.clone()),
             rollover: RolloverRunner::new(store.clone()),
             rules,
+            time_of_choice: AtomicI64::new(0),
             store,
         })
     }

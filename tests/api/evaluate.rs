@@ -39,6 +39,7 @@ async fn the_result_of_a_rule_has_the_values_of_its_sides() {
                     "metrics": [{
                         "metric": "COUNT(30m, login, device_id)", "board": "device-logins", "subject": "d1", "value": 5,
                         "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30},
+                        "covers_since": "2026-01-02T10:07:00Z",
                     }],
                 }],
             }],
@@ -138,7 +139,8 @@ async fn configured_rules_are_listed_and_evaluated_by_name() {
         list.body,
         json!({"next": null, "items": [
             {"name": "many-logins", "when": RULE,
-                "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]},
+                "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins",
+                    "covers_since": "2026-01-02T10:07:00Z"}]},
             {"name": "odd", "when": "COUNT(30m, logout, device_id) > 3 OR amount >= 10",
                 "metrics": [{"metric": "COUNT(30m, logout, device_id)", "board": null}]},
         ]})

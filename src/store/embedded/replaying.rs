@@ -37,6 +37,7 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
         }
         LogOperation::Board(_)
         | LogOperation::Defined { .. }
+        | LogOperation::DefinedAt { .. }
         | LogOperation::Undefined { .. }
         | LogOperation::Clock(_)
         | LogOperation::Simulated { .. } => {}
