@@ -151,6 +151,10 @@ request_codes! {
     /// The oldest slot of the board cannot be weighted; the detail gives the reason.
     EdgeUnsupported = "edge_unsupported", CONFLICT, "The board does not support a weighted edge",
         "Leave out edge, or define the board with cover = full.";
+    /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any
+    /// invalid item. Nothing was counted; `rejected` lists the items with their reasons.
+    Rejected = "rejected", UNPROCESSABLE_ENTITY, "Items were rejected",
+        "Correct the items in rejected, and send the request again.";
     /// No board serves a metric of a rule or query; `definition` is the definition of a board that would.
     NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric",
         "Define the board in the member definition.";

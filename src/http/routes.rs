@@ -47,13 +47,18 @@ const fn operation(
 
 /// All operations, in the order in which paths are matched: the most frequent ones come first.
 pub(super) const OPERATIONS: &[Operation] = &[
-    operation(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
-    operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/increments",
+        || web::to(increments::add),
+        &[QUERY, BODY, BOARD, &[Rejected], WRITE],
+    ),
+    operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged, Rejected], WRITE]),
     operation(
         Method::PUT,
         "/v1/boards/{board}/samples",
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected], WRITE],
     ),
     operation(
         Method::GET,
@@ -108,7 +113,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Method::POST,
         "/v1/evaluate",
         || web::to(evaluate::evaluate),
-        &[QUERY, BODY, FEATURE, &[UnknownRule, BoardChanged], WRITE],
+        &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], WRITE],
     ),
     operation(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),

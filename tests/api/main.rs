@@ -25,6 +25,7 @@ mod operations;
 mod query;
 mod rankings;
 mod refusals;
+mod refused_items;
 mod rolling;
 mod samples;
 mod streams;
