@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
-    Aggregate, Amount, BoardName, Calendar, Change, Decimals, Definition, DefinitionError, EXACT_MAX, Kind, Layout,
-    Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength,
+    Aggregate, Amount, BoardName, Calendar, Change, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Kind,
+    Layout, Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength,
 };
 
 /// A day, in milliseconds: the longest dedupe horizon unless the definition has another, and the time for which a board
@@ -182,9 +182,30 @@ impl Board {
         !self.is_all_time() || self.kept_slots().is_some()
     }
 
-    /// Returns the window of this length, or `None` if the board has none.
+    /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly over, so
+    /// they cover noticeably less time than their length. Returns `None` for calendar windows, such as a day in a slot of a
+    /// day, which are meant to begin at midnight, and for boards with `cover = "full"`.
+    pub fn coarseness(&self, slots: u32) -> Option<String> {
+        const LARGE_PART: u32 = 4;
+        let slot = self.definition.slot.filter(|_| !self.is_all_time())?;
+        let is_calendar = self.slots == 1 && slot.approximate_millis() >= DAY;
+        let is_fine =
+            slots > LARGE_PART || self.definition.cover == Cover::Full || self.definition.mode == Mode::FromFirst;
+        if is_fine || is_calendar {
+            return None;
+        }
+        let (least, are) = (slots - slots.min(1), if slots == 1 { "slot is" } else { "slots are" });
+        Some(format!(
+            "{slots} {are} read, each of {slot}: between {least} and {slots} x {slot} of time count, because the newest slot is \
+             only partly over; shorter slots or cover = \"full\" count nearly the whole time or more"
+        ))
+    }
+
+    /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w` and
+    /// `7d`, it is the one that is written so, or else the first.
     pub fn window_of(self: &Arc<Self>, length: WindowLength) -> Option<&Arc<Board>> {
-        self.windows().find(|board| board.definition.metric.window.is_as_long_as(length))
+        let written_so = self.windows().find(|board| board.length() == length);
+        written_so.or_else(|| self.windows().find(|board| board.length().is_as_long_as(length)))
     }
 
     /// Returns the number of the [track](Self::tracks) with this generation: 0 for the board itself. Returns `None` if it

@@ -258,7 +258,10 @@ mod tests {
             assert_eq!(admits(filter, &[]), Ok(expected), "{filter}");
         }
         // A text that is a number compares as that number.
-        assert_eq!((admits("x = 1", &[("x", text("1.0"))]), admits("x > 9", &[("x", text("10"))])), (Ok(true), Ok(true)));
+        assert_eq!(
+            (admits("x = 1", &[("x", text("1.0"))]), admits("x > 9", &[("x", text("10"))])),
+            (Ok(true), Ok(true))
+        );
         assert_eq!(admits("x = '1'", &[("x", text("1.0"))]), Ok(false));
         for (filter, value, fault) in [
             ("x = 1", text("one"), "the field 'x': expected a number, found a text"),

@@ -241,7 +241,7 @@ mod tests {
                 "'1d' has no slot; expected a window and a slot, such as 7d/6h, or all",
             ),
             (
-                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"1m\"\nwindows = [\"60m/5m\"]\n",
+                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"1m\"\nwindows = [\"60m/1m\"]\n",
                 5,
                 "must not have two windows of one length",
             ),

@@ -109,9 +109,9 @@ request_codes! {
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it applies to the new board then.";
     /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, it has
-    /// further windows, or it keeps slots beside a best value of all time.
+    /// further windows, or it keeps slots beside a best value of all time. A board of distinct values has no value to set.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
-        "Send increments or events instead. A wrong best value is corrected by removing the subject.";
+        "Send increments or events instead. PUT /v1/boards/{board}/subjects/{subject} corrects the value of a subject.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.
     Unsupported = "unsupported", CONFLICT, "The store does not support this operation",
         "Follow the alternative that the detail names.";

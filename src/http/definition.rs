@@ -61,6 +61,10 @@ pub(super) struct DefinitionShown {
     slots_in_window: u32,
     /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
+    /// Notes about windows of which one slot is a large part. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    notes: Vec<String>,
 }
 
 /// An example of a definition in a response.
@@ -99,6 +103,12 @@ impl DefinitionShown {
                 None if board.is_all_time() => 0,
                 None => board.kept(),
             },
+            notes: std::iter::once(board)
+                .chain(board.further_windows().iter().map(|window| &**window))
+                .filter_map(|window| {
+                    Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?))
+                })
+                .collect(),
         }
     }
 }

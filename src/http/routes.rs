@@ -8,7 +8,7 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::{
     backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, subjects, values, windows,
+    rules, samples, set_subject, subjects, values, windows,
 };
 
 /// An operation of the API.
@@ -84,6 +84,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         || web::to(subjects::standing),
         &[QUERY, BOARD, SUBJECT, READ],
+    ),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/subjects/{subject}",
+        || web::to(set_subject::set),
+        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported], WRITE],
     ),
     operation(
         Method::DELETE,

@@ -50,6 +50,10 @@ struct ServedMetric {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::covers_since, required = false)]
     covers_since: Option<Timestamp>,
+    /// Says that a slot of the board is a large part of the window of the metric. Absent if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    note: Option<String>,
 }
 
 /// List rules
@@ -71,6 +75,7 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
             metrics.push(ServedMetric {
                 metric: metric.to_string(),
                 board: serving.as_ref().map(|serving| serving.board.name().clone()),
+                note: serving.as_ref().and_then(|serving| serving.board.coarseness(serving.slots)),
                 covers_since: serving.and_then(|serving| serving.covers_since),
             });
         }

@@ -50,6 +50,7 @@ mod registry;
 mod rollover;
 mod rules;
 mod scheduler;
+mod set_subject;
 mod windows;
 
 use std::collections::HashSet;

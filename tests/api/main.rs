@@ -29,6 +29,7 @@ mod refused_items;
 mod rolling;
 mod samples;
 mod streams;
+mod subject_values;
 mod subjects;
 mod windows;
 mod windows_of_a_board;

@@ -34,13 +34,15 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (Kind::Min | Kind::Max, _) if board.kept_slots().is_some() => {
             format!(
                 "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
-                and {metric} stores no other; send increments, or define a board without 'keep' for samples"
+                and {metric} stores no other; send increments, define a board without 'keep' for samples, or set the value of a subject with PUT \
+                /v1/boards/{name}/subjects/{{subject}}"
             )
         }
         _ if !board.further_windows().is_empty() => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
-                send increments, or define a board with one window for samples"
+                send increments, or set the value of a subject in all windows with PUT \
+                /v1/boards/{name}/subjects/{{subject}}"
             )
         }
         _ => return Ok(()),
