@@ -250,7 +250,7 @@ fn retiring_slots(board: &Board, retiring: &[(Timestamp, u64)]) -> Vec<RetiringS
 #[expect(dead_code, reason = "schema only; a dry run returns the second")]
 #[serde(untagged)]
 pub(super) enum DefineAnswer {
-    Defined(DefinedBoard),
+    Defined(Box<DefinedBoard>),
     Preview(Box<DefinitionPreview>),
 }
 
