@@ -47,8 +47,9 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 ///
 /// A rejection by one board does not affect other boards or events: `rejected` lists it with the board, the field and the
 /// reason. An event whose type no board counts is not an error; it is counted under `unknown_types`. An event that all
-/// filters exclude is counted under `unmatched`. The whole request fails only if the body is not valid JSON, or if it is
-/// a single event with a missing or unknown member or a member of the wrong type.
+/// filters exclude is counted under `unmatched`. So check `rejected`, not the status: a batch is 200 even if nothing was
+/// counted. The whole request fails if the body is not valid JSON, if it is a single event with a missing or unknown member
+/// or a member of the wrong type, or if it is a single event that no board counted because it was refused (`rejected`).
 ///
 /// With `"retract": true` the event reverses an earlier event with the same fields (for example an unlike). `at` is
 /// required and is the time of the earlier event. An `id` must differ from that of the earlier event, otherwise the
