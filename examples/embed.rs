@@ -50,7 +50,7 @@ async fn main() -> Result<()> {
     let rule: Rule = "COUNT_DISTINCT(6h, play, track, listener) >= 2".parse()?;
     let mut fields = Fields::default();
     fields.set("track", Field::Text("blue".into()));
-    let evaluated = service.evaluate(&[&rule], &fields, None).await?;
+    let evaluated = service.evaluate(&[&rule.clone().into()], &fields, None).await?;
     println!("{rule} of blue: {}", evaluated.rules[0].verdict.hit);
 
     scheduler.stop().await;

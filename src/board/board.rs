@@ -51,6 +51,7 @@ pub struct Board {
     kind: Kind,
     kept: u32,
     parts: Option<Box<str>>,
+    defined_at: Option<Timestamp>,
     dedupe_horizon: i64,
     dedupe_bucket: i64,
     clock_tolerance: i64,
@@ -108,6 +109,7 @@ impl Board {
             kind,
             kept,
             parts: None,
+            defined_at: None,
             further: Vec::new(),
             is_further: false,
             latest: Mutex::new(None),
@@ -124,6 +126,30 @@ impl Board {
         };
         let further = self.further.into_iter().map(divided).collect();
         Self { further, parts, ..self }
+    }
+
+    /// Returns the same board with the store's time of its definition.
+    #[must_use]
+    pub fn with_defined_at(self, defined_at: Option<Timestamp>) -> Self {
+        let defined = |further: Arc<Board>| match Arc::try_unwrap(further) {
+            Ok(board) => Arc::new(board.with_defined_at(defined_at)),
+            Err(shared) => shared,
+        };
+        let further = self.further.into_iter().map(defined).collect();
+        Self { further, defined_at, ..self }
+    }
+
+    /// Returns the store's time when the board was defined, or `None` if the store has not recorded it: earlier versions
+    /// did not.
+    pub fn defined_at(&self) -> Option<Timestamp> {
+        self.defined_at
+    }
+
+    /// Returns the time since which the board has counted if that is after `start`, so that it does not cover all the time
+    /// from `start` on. Only the definition decides: items that are older than the board may have been added to it since. A
+    /// board whose time of definition is not known covers every time.
+    pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
+        self.defined_at.filter(|defined_at| *defined_at > start)
     }
 
     /// Returns the further boards that a write to this board changes: its further windows, in the order of
@@ -165,9 +191,30 @@ impl Board {
         !self.is_all_time() || self.kept_slots().is_some()
     }
 
-    /// Returns the window of this length, or `None` if the board has none.
+    /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly over, so
+    /// they cover noticeably less time than their length. Returns `None` for calendar windows, such as a day in a slot of a
+    /// day, which are meant to begin at midnight, and for boards with `cover = "full"`.
+    pub fn coarseness(&self, slots: u32) -> Option<String> {
+        const LARGE_PART: u32 = 4;
+        let slot = self.definition.slot.filter(|_| !self.is_all_time())?;
+        let is_calendar = self.slots == 1 && slot.approximate_millis() >= DAY;
+        let is_fine =
+            slots > LARGE_PART || self.definition.cover == Cover::Full || self.definition.mode == Mode::FromFirst;
+        if is_fine || is_calendar {
+            return None;
+        }
+        let (least, are) = (slots - slots.min(1), if slots == 1 { "slot is" } else { "slots are" });
+        Some(format!(
+            "{slots} {are} read, each of {slot}: between {least} and {slots} x {slot} of time count, because the newest slot is \
+             only partly over; shorter slots or cover = \"full\" count nearly the whole time or more"
+        ))
+    }
+
+    /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w` and
+    /// `7d`, it is the one that is written so, or else the first.
     pub fn window_of(self: &Arc<Self>, length: WindowLength) -> Option<&Arc<Board>> {
-        self.windows().find(|board| board.definition.metric.window.is_as_long_as(length))
+        let written_so = self.windows().find(|board| board.length() == length);
+        written_so.or_else(|| self.windows().find(|board| board.length().is_as_long_as(length)))
     }
 
     /// Returns the number of the [track](Self::tracks) with this generation: 0 for the board itself. Returns `None` if it

@@ -1,6 +1,6 @@
 //! An event, and the fields that metrics read from it.
 
-use super::{EventId, Timestamp};
+use super::{EventId, Timestamp, number};
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub enum Field {
 }
 
 impl Field {
+    /// Returns the text of a number: of a number, or of a text that is one, such as `"19.99"`. Clients whose decimal numbers
+    /// have no JSON form (Python's `Decimal`, JavaScript beyond 2^53) send them as texts.
+    pub(super) fn number(&self) -> Option<&str> {
+        match self {
+            Field::Number(number) => Some(number),
+            Field::Text(text) => Some(&**text).filter(|text| number::is_number(text)),
+            Field::Bool(_) => None,
+        }
+    }
+
     /// Returns a description of the type, for a message.
     pub(super) fn described(&self) -> &'static str {
         match self {

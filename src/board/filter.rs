@@ -89,7 +89,7 @@ impl Literal {
     fn order(&self, value: &Field) -> Option<Ordering> {
         match (value, self) {
             (Field::Text(value), Literal::Text(text)) => Some(value.cmp(text)),
-            (Field::Number(value), Literal::Number(number)) => number::compare(value, number),
+            (value, Literal::Number(number)) => number::compare(value.number()?, number),
             (Field::Bool(value), Literal::Bool(truth)) => Some(value.cmp(truth)),
             _ => None,
         }
@@ -257,8 +257,14 @@ mod tests {
         for (filter, expected) in [("x = 1", false), ("x != 1", false), ("x NOT IN (1)", false), ("NOT x = 1", true)] {
             assert_eq!(admits(filter, &[]), Ok(expected), "{filter}");
         }
+        // A text that is a number compares as that number.
+        assert_eq!(
+            (admits("x = 1", &[("x", text("1.0"))]), admits("x > 9", &[("x", text("10"))])),
+            (Ok(true), Ok(true))
+        );
+        assert_eq!(admits("x = '1'", &[("x", text("1.0"))]), Ok(false));
         for (filter, value, fault) in [
-            ("x = 1", text("1"), "the field 'x': expected a number, found a text"),
+            ("x = 1", text("one"), "the field 'x': expected a number, found a text"),
             ("x != 'a'", number("1"), "the field 'x': expected a text, found a number"),
             ("x = true", text("true"), "the field 'x': expected true or false, found a text"),
             ("x IN (1, 2)", Field::Bool(true), "the field 'x': expected a number, found a truth value"),

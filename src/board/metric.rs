@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::{
-    Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Subject, WindowLength,
-};
+use super::{Amount, Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, Subject, WindowLength};
 
 /// The function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,13 +124,14 @@ impl Metric {
 }
 
 fn amount(fields: &Fields, field: &str, decimals: Decimals) -> Result<Amount, FieldFault> {
-    match fields.require(field)? {
-        Field::Number(text) => {
+    let value = fields.require(field)?;
+    match value.number() {
+        Some(text) => {
             Amount::parse(text, decimals).map_err(|source| FieldFault::Amount { field: field.into(), source })
         }
-        other => Err(FieldFault::Invalid {
+        None => Err(FieldFault::Invalid {
             field: field.into(),
-            detail: format!("expected a number, found {}", other.described()),
+            detail: format!("expected a number, found {}", value.described()),
         }),
     }
 }
@@ -190,6 +189,7 @@ pub(super) mod strategy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::Field;
 
     /// Parses fields such as `ip='203.0.113.9' amount=12.5 ok=true`.
     fn event(kind: &str, fields: &str) -> Event {
@@ -220,6 +220,7 @@ mod tests {
             ("COUNT(1h, e, s)", "s='a'", "a", Change::Amount(Amount(100))),
             ("COUNT(1h, e, s)", "s=1.50", "1.50", Change::Amount(Amount(100))),
             ("SUM(1h, e, v, s)", "s=true v=-1.5", "true", Change::Amount(Amount(-150))),
+            ("SUM(1h, e, v, s)", "s='a' v='19.99'", "a", Change::Amount(Amount(1_999))),
             ("AVG(1h, e, v, s)", "s='a' v=2", "a", Change::Amount(Amount(200))),
             ("MIN(1h, e, v, s)", "s='a' v=0", "a", Change::Amount(Amount(0))),
             ("MAX(1h, e, v, s)", "s='a' v=1e2", "a", Change::Amount(Amount(10_000))),
@@ -257,7 +258,12 @@ mod tests {
                 "the field '(s, t)': subject has 607 bytes of UTF-8; at most 512 are allowed",
             ),
             ("SUM(1h, e, v, s)", "s='a'", "the field 'v' is missing"),
-            ("SUM(1h, e, v, s)", "s='a' v='1'", "the field 'v': expected a number, found a text"),
+            ("SUM(1h, e, v, s)", "s='a' v='x1'", "the field 'v': expected a number, found a text"),
+            (
+                "SUM(1h, e, v, s)",
+                "s='a' v='0.001'",
+                "the field 'v': '0.001' has more decimals than the 2 this board keeps",
+            ),
             ("MAX(1h, e, v, s)", "s='a' v=true", "the field 'v': expected a number, found a truth value"),
             (
                 "AVG(1h, e, v, s)",

@@ -77,6 +77,11 @@ fn exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
+/// Returns whether a text is a decimal number. O(length).
+pub(super) fn is_number(text: &str) -> bool {
+    Decimal::parse(text).is_some()
+}
+
 /// Compares two decimal texts. Returns `None` if one of them is not a number. O(length), no allocation.
 pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
     let (a, b) = (Decimal::parse(a)?, Decimal::parse(b)?);

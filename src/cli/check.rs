@@ -27,7 +27,7 @@ pub(super) fn run(args: CheckArgs) -> Result<(), CommandError> {
         }
     }
     for (name, rule) in &config.rules {
-        println!("  {name}: {rule}");
+        println!("  {name}: {}", rule.rule);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::Settings;
 use crate::board::{BoardName, Definition, Rule, Span};
-use crate::service::RuleName;
+use crate::service::{PinnedRule, RuleName};
 
 /// The reason why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl fmt::Display for Problem {
 pub(super) struct Parsed {
     pub(super) settings: Settings,
     pub(super) boards: Vec<(BoardName, Definition)>,
-    pub(super) rules: Vec<(RuleName, Rule)>,
+    pub(super) rules: Vec<(RuleName, PinnedRule)>,
     pub(super) max_ages: Vec<(BoardName, Span)>,
 }
 
@@ -71,10 +71,19 @@ struct Tables {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table [rules.<name>] with 'when'")]
+#[serde(deny_unknown_fields, expecting = "a table [rules.<name>] with 'when' and 'boards'")]
 struct RuleTable {
     #[serde(deserialize_with = "when")]
     when: Rule,
+    /// The boards that may serve the metrics of the rule.
+    #[serde(default, deserialize_with = "names")]
+    boards: Vec<BoardName>,
+}
+
+/// Parses the names of boards.
+fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<BoardName>, D::Error> {
+    let invalid = |error| serde::de::Error::custom(format!("boards: {error}"));
+    Vec::<String>::deserialize(deserializer)?.iter().map(|name| BoardName::parse(name).map_err(invalid)).collect()
 }
 
 /// Parses the text of a rule. The error carries the line of the rule, and names the column within it.
@@ -123,9 +132,9 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
         }
     }
     let mut named = Vec::new();
-    for (name, RuleTable { when }) in rules {
+    for (name, RuleTable { when, boards }) in rules {
         if let Some(rule) = parse_name(text, "rules", &name, RuleName::parse, &mut problems) {
-            named.push((rule, when));
+            named.push((rule, PinnedRule { rule: when, boards: boards.into() }));
         }
     }
     let mut ages = Vec::new();

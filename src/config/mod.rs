@@ -13,9 +13,9 @@ use std::time::Duration;
 pub use file::{ConfigError, Problem};
 pub use settings::{LogFormat, Settings, StoreChoice};
 
-use crate::board::{BoardName, Definition, Rule, Span};
+use crate::board::{BoardName, Definition, Span};
 use crate::http::ConsoleMode;
-use crate::service::RuleName;
+use crate::service::{PinnedRule, RuleName};
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 
@@ -76,7 +76,7 @@ pub struct Config {
     /// The boards declared in the file.
     pub boards: Vec<(BoardName, Definition)>,
     /// The named rules of the file.
-    pub rules: Vec<(RuleName, Rule)>,
+    pub rules: Vec<(RuleName, PinnedRule)>,
     /// The origin of the configuration, for messages.
     pub source: String,
 }
@@ -285,7 +285,7 @@ mod tests {
                 "'1d' has no slot; expected a window and a slot, such as 7d/6h, or all",
             ),
             (
-                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"1m\"\nwindows = [\"60m/5m\"]\n",
+                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"1m\"\nwindows = [\"60m/1m\"]\n",
                 5,
                 "must not have two windows of one length",
             ),
@@ -300,10 +300,11 @@ mod tests {
             ("[rules.r]\nwhen = \"amount >\"\n", 2, "found the end at column 9"),
             ("[rules.r]\nif = \"amount > 3\"\n", 2, "unknown field `if`"),
             ("[rules.r]\n", 1, "when"),
+            ("[rules.r]\nwhen = \"amount > 3\"\nboards = [\"A\"]\n", 3, "boards: "),
             ("[max_ages]\n\nUpper = \"5s\"\n", 3, "max_ages.Upper"),
             ("[max_ages]\nb = \"soon\"\n", 2, "b: "),
             ("max_age = 5\n", 1, "max_age"),
-            ("[rules]\nr = \"amount > 3\"\n", 2, "expected a table [rules.<name>] with 'when'"),
+            ("[rules]\nr = \"amount > 3\"\n", 2, "expected a table [rules.<name>] with 'when' and 'boards'"),
             ("[boards]\nb = 5\n", 2, "expected a definition with 'metric'"),
             ("\n[rules.Upper]\nwhen = \"amount > 3\"\n", 2, "rules.Upper: a rule's name"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nkeep = \"2h\"\n", 4, "ranked = false"),
@@ -331,9 +332,11 @@ mod tests {
 
     #[test]
     fn rules_are_parsed_with_their_names() {
-        let config = load("[rules.many-logins]\nwhen = \"count(30m,login,device_id)>3\"\n").unwrap();
-        let rules: Vec<_> = config.rules.iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
-        assert_eq!(rules, ["many-logins: COUNT(30m, login, device_id) > 3"]);
+        let text = "[rules.many-logins]\nwhen = \"count(30m,login,device_id)>3\"\nboards = [\"logins\"]\n";
+        let config = load(text).unwrap();
+        let rules: Vec<_> =
+            config.rules.iter().map(|(name, rule)| format!("{name}: {} {:?}", rule.rule, rule.boards)).collect();
+        assert_eq!(rules, ["many-logins: COUNT(30m, login, device_id) > 3 [BoardName(\"logins\")]"]);
         assert_eq!(load("").unwrap().rules, []);
     }
 

@@ -29,19 +29,24 @@ pub(super) struct DefinedBoard {
     definition: DefinitionShown,
     /// Identifier that distinguishes the board from earlier boards with the same name.
     generation: String,
+    /// The store's time when the board was defined. Absent if it was defined by a version that did not record it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    defined_at: Option<Timestamp>,
 }
 
 /// An example of a board in a response.
 pub(super) fn example() -> Value {
     let mut example = definition::example();
     example["generation"] = json!("5f1c2a9d04b7e386");
+    example["defined_at"] = json!("2025-12-01T09:00:00Z");
     example
 }
 
 impl DefinedBoard {
     fn of(board: &Board, state: &HttpState) -> Self {
         let definition = DefinitionShown::of(board, state.service.id_cost(board));
-        Self { definition, generation: board.generation().to_string() }
+        Self { definition, generation: board.generation().to_string(), defined_at: board.defined_at() }
     }
 }
 
@@ -188,6 +193,7 @@ pub(super) struct RetiringSlot {
         "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
         "slots_in_window": 24, "slots_kept": 24,
         "ids": {"horizon": "24h", "stored_at_most": "36h", "bytes_per_id": 37}, "generation": "5f1c2a9d04b7e386",
+        "defined_at": "2025-12-01T09:00:00Z",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
@@ -248,7 +254,7 @@ fn retiring_slots(board: &Board, retiring: &[(Timestamp, u64)]) -> Vec<RetiringS
 #[expect(dead_code, reason = "schema only; a dry run returns the second")]
 #[serde(untagged)]
 pub(super) enum DefineAnswer {
-    Defined(DefinedBoard),
+    Defined(Box<DefinedBoard>),
     Preview(Box<DefinitionPreview>),
 }
 

@@ -116,9 +116,9 @@ request_codes! {
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it applies to the new board then.";
     /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, it has
-    /// further windows, or it keeps slots beside a best value of all time.
+    /// further windows, or it keeps slots beside a best value of all time. A board of distinct values has no value to set.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
-        "Send increments or events instead. A wrong best value is corrected by removing the subject.";
+        "Send increments or events instead. PUT /v1/boards/{board}/subjects/{subject} corrects the value of a subject.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.
     Unsupported = "unsupported", CONFLICT, "The store does not support this operation",
         "Follow the alternative that the detail names.";
@@ -158,6 +158,10 @@ request_codes! {
     /// The oldest slot of the board cannot be weighted; the detail gives the reason.
     EdgeUnsupported = "edge_unsupported", CONFLICT, "The board does not support a weighted edge",
         "Leave out edge, or define the board with cover = full.";
+    /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any
+    /// invalid item. Nothing was counted; `rejected` lists the items with their reasons.
+    Rejected = "rejected", UNPROCESSABLE_ENTITY, "Items were rejected",
+        "Correct the items in rejected, and send the request again.";
     /// No board serves a metric of a rule or query; `definition` is the definition of a board that would.
     NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric",
         "Define the board in the member definition.";

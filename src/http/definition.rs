@@ -63,6 +63,10 @@ pub(super) struct DefinitionShown {
     /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
     ids: Ids,
+    /// Notes about windows of which one slot is a large part. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    notes: Vec<String>,
 }
 
 /// What the ids of a board's items cost. It takes `bytes_per_id` for each id that arrived within `stored_at_most`.
@@ -128,6 +132,12 @@ impl DefinitionShown {
                 None => board.kept(),
             },
             ids: Ids::of(board, id_cost),
+            notes: std::iter::once(board)
+                .chain(board.further_windows().iter().map(|window| &**window))
+                .filter_map(|window| {
+                    Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?))
+                })
+                .collect(),
         }
     }
 }

@@ -21,10 +21,13 @@ use super::{body, events, object, response, schemas};
 use crate::board::{
     BoardName, Compared, Event, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
-use crate::service::{Evaluated, Evaluation, QueryAnswer, RuleName, Service, ServiceError};
+use crate::service::{Evaluated, Evaluation, PinnedRule, QueryAnswer, RuleName, Service, ServiceError};
 
 /// Maximum number of rules of one request.
 const MAX_RULES: usize = 100;
+
+/// Maximum number of boards that a request may name for its rules.
+const MAX_BOARDS: usize = 16;
 
 /// Maximum number of metrics of one request, summed over its rules.
 const MAX_METRICS: usize = 1_000;
@@ -110,6 +113,9 @@ struct MetricValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::covers_since, required = false)]
+    covers_since: Option<Timestamp>,
 }
 
 impl MetricValue {
@@ -124,6 +130,7 @@ impl MetricValue {
             window: WindowBounds::of(board, &contents.frame.window, contents.slots),
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
+            covers_since: answer.covers_since,
         }
     }
 }
@@ -146,7 +153,7 @@ impl RuleVerdict {
         };
         Self {
             name: requested.name.clone(),
-            rule: requested.rule.to_string(),
+            rule: requested.rule.rule.to_string(),
             hit: verdict.hit,
             sides: verdict.comparisons.into_iter().map(sides).collect(),
         }
@@ -171,6 +178,10 @@ pub(super) struct EvaluateBody<'a> {
     /// Names of several rules in the configuration.
     #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 100)]
     names: Option<Vec<String>>,
+    /// The only boards that may serve the metrics of `rule` or `rules`. Default: any. Rules of the configuration have
+    /// their own `boards`.
+    #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 16, example = json!(["device-logins"]))]
+    boards: Option<Vec<String>>,
     #[schema(schema_with = schemas::fields, required = false)]
     #[serde(borrow)]
     fields: Option<&'a RawValue>,
@@ -197,7 +208,7 @@ pub(super) struct EvaluateBody<'a> {
 /// NOT. The response has the values of both sides of each comparison.
 ///
 /// Each metric is served by a board that has the same metric with the same or a longer window, from its newest slots (see
-/// `POST /v1/query`). If there is none, the error `no_board` has the definition of a board that would serve the metric.
+/// `POST /v1/query`), or by one of the given `boards`. If there is none, the error `no_board` has the definition of a board that would serve the metric.
 /// All metrics of all rules, at most 1,000, are read together.
 ///
 /// With `record` `true` the event (`type`, `fields`, `at` and `id`) is recorded **before** the evaluation, on every board
@@ -243,7 +254,7 @@ pub(super) async fn evaluate(
     {
         event.id = key.id_of(0);
     }
-    let refs: Vec<&Rule> = rules.iter().map(|named| &*named.rule).collect();
+    let refs: Vec<&PinnedRule> = rules.iter().map(|named| &*named.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> =
@@ -256,7 +267,7 @@ pub(super) async fn evaluate(
 /// A rule of a request, with its name if it is one of the configuration.
 struct RequestedRule<'a> {
     name: Option<RuleName>,
-    rule: Cow<'a, Rule>,
+    rule: Cow<'a, PinnedRule>,
 }
 
 /// Parses the rules of a body.
@@ -272,12 +283,13 @@ fn parse_rules<'a>(body: &mut EvaluateBody<'_>, service: &'a Service) -> Result<
         let detail = format!("'{form}' must have 1 to {MAX_RULES} elements, not {}", texts.len());
         return Err(Problem::field(form, detail).with("minimum", 1).with("maximum", MAX_RULES));
     }
+    let boards = body.boards.take().map(|names| parse_boards(&names, form)).transpose()?.unwrap_or_default();
     let rules = (0..).zip(&texts).map(|(index, text)| {
         let field = if form.ends_with('s') { format!("{form}[{index}]") } else { form.to_owned() };
-        if form.starts_with("name") { find_rule(text, &field, service) } else { parse_rule(text, &field) }
+        if form.starts_with("name") { find_rule(text, &field, service) } else { parse_rule(text, &field, &boards) }
     });
     let rules = rules.collect::<Result<Vec<_>, Problem>>()?;
-    let metrics: usize = rules.iter().map(|rule| rule.rule.metrics().len()).sum();
+    let metrics: usize = rules.iter().map(|rule| rule.rule.rule.metrics().len()).sum();
     if metrics > MAX_METRICS {
         let detail = format!("the rules have {metrics} metrics; a request may have at most {MAX_METRICS}");
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_METRICS));
@@ -292,9 +304,28 @@ fn find_rule<'a>(name: &str, field: &str, service: &'a Service) -> Result<Reques
     Ok(RequestedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) })
 }
 
-fn parse_rule(text: &str, field: &str) -> Result<RequestedRule<'static>, Problem> {
+fn parse_rule(text: &str, field: &str, boards: &[BoardName]) -> Result<RequestedRule<'static>, Problem> {
     let rule: Rule = text.parse().map_err(|error| invalid_rule(field, &error))?;
-    Ok(RequestedRule { name: None, rule: Cow::Owned(rule) })
+    Ok(RequestedRule { name: None, rule: Cow::Owned(PinnedRule { rule, boards: boards.into() }) })
+}
+
+/// Parses the boards that may serve the metrics of the rules in `form`.
+fn parse_boards(names: &[String], form: &str) -> Result<Vec<BoardName>, Problem> {
+    if form.starts_with("name") {
+        return Err(Problem::field(
+            "boards",
+            format!("'boards' needs 'rule' or 'rules': with '{form}' it is part of the configuration"),
+        ));
+    }
+    if names.is_empty() || names.len() > MAX_BOARDS {
+        let detail = format!("'boards' must have 1 to {MAX_BOARDS} elements, not {}", names.len());
+        return Err(Problem::field("boards", detail).with("minimum", 1).with("maximum", MAX_BOARDS));
+    }
+    let parsed = |(index, name): (usize, &String)| {
+        let field = format!("boards[{index}]");
+        BoardName::parse(name).map_err(|error| Problem::field(&field, format!("'{field}': {error}")))
+    };
+    names.iter().enumerate().map(parsed).collect()
 }
 
 /// Returns the problem of an invalid rule or metric.

@@ -68,6 +68,7 @@ mod rules;
 mod samples;
 mod schemas;
 mod service_error;
+mod set_subject;
 mod state;
 mod subjects;
 mod values;

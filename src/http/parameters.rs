@@ -106,20 +106,36 @@ pub(super) enum Returned {
     Score,
 }
 
-impl Returned {
-    /// Parses the query of a request with items, whose only parameter is `return`.
-    pub(super) fn from_request(request: &HttpRequest) -> Result<Option<Self>, Problem> {
-        match Parameters::from_request(request, &["return"])?.text("return") {
-            None => Ok(None),
-            Some("score") => Ok(Some(Returned::Score)),
-            Some(_) => Err(Problem::field("return", "'return' must be score")),
-        }
-    }
+/// The query of a request with items.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemParameters {
+    /// Whether the new scores are returned.
+    pub(super) return_scores: bool,
+    /// Whether one invalid item refuses the whole request.
+    pub(super) strict: bool,
+}
 
-    /// Returns the problem of a stream that asks for scores.
-    pub(super) fn not_for_streams() -> Problem {
-        let detail = "return=score is available for JSON requests only, because a stream has no limit on its scores";
-        Problem::field("return", detail)
+impl ItemParameters {
+    /// Parses the query of a request with items. Neither parameter is available for a stream.
+    pub(super) fn from_request(request: &HttpRequest, is_stream: bool) -> Result<Self, Problem> {
+        let parameters = Parameters::from_request(request, &["return", "strict"])?;
+        let returned = match parameters.text("return") {
+            None => None,
+            Some("score") => Some(Returned::Score),
+            Some(_) => return Err(Problem::field("return", "'return' must be score")),
+        };
+        let strict = parameters.flag("strict", false)?;
+        if is_stream && returned.is_some() {
+            let detail =
+                "return=score is available for JSON requests only, because a stream has no limit on its scores";
+            return Err(Problem::field("return", detail));
+        }
+        if is_stream && strict {
+            let detail =
+                "strict=true is available for JSON requests only, because a stream is counted while it arrives";
+            return Err(Problem::field("strict", detail));
+        }
+        Ok(Self { return_scores: returned == Some(Returned::Score), strict })
     }
 }
 

@@ -9,7 +9,7 @@ use super::access::Effect;
 use super::codes::Code::{self, *};
 use super::{
     backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, subjects, values, windows,
+    rules, samples, set_subject, subjects, values, windows,
 };
 
 /// An operation of the API.
@@ -69,13 +69,18 @@ const fn change(
 
 /// All operations, in the order in which paths are matched: the most frequent ones come first.
 pub(super) const OPERATIONS: &[Operation] = &[
-    change(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
-    change(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
+    change(
+        Method::POST,
+        "/v1/boards/{board}/increments",
+        || web::to(increments::add),
+        &[QUERY, BODY, BOARD, &[Rejected], WRITE],
+    ),
+    change(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged, Rejected], WRITE]),
     change(
         Method::PUT,
         "/v1/boards/{board}/samples",
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected], WRITE],
     ),
     read(
         Method::GET,
@@ -101,6 +106,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         || web::to(subjects::standing),
         &[QUERY, BOARD, SUBJECT, READ],
+    ),
+    change(
+        Method::PUT,
+        "/v1/boards/{board}/subjects/{subject}",
+        || web::to(set_subject::set),
+        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported], WRITE],
     ),
     change(
         Method::DELETE,
@@ -131,7 +142,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Method::POST,
         "/v1/evaluate",
         || web::to(evaluate::evaluate),
-        &[QUERY, BODY, FEATURE, &[UnknownRule, BoardChanged], WRITE],
+        &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], WRITE],
     ),
     read(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
     read(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),

@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response;
 use super::state::HttpState;
-use crate::board::BoardName;
+use super::{response, schemas};
+use crate::board::{BoardName, Timestamp};
 use crate::service::RuleName;
 
 /// The rules of the configuration.
@@ -30,6 +30,10 @@ struct NamedRule {
     /// The rule in its canonical form.
     #[schema(example = "COUNT(30m, login, device_id) > 3")]
     when: String,
+    /// The only boards that may serve the metrics of the rule. Absent if any may.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, required = false)]
+    boards: Vec<BoardName>,
     /// The metrics of the rule, in order of appearance.
     metrics: Vec<ServedMetric>,
 }
@@ -43,6 +47,13 @@ struct ServedMetric {
     /// The board that currently serves the metric; null if there is none, so that the rule cannot be evaluated.
     #[schema(value_type = Option<String>, required = true, example = "device-logins")]
     board: Option<BoardName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::covers_since, required = false)]
+    covers_since: Option<Timestamp>,
+    /// Says that a slot of the board is a large part of the window of the metric. Absent if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    note: Option<String>,
 }
 
 /// List rules
@@ -59,11 +70,17 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
     let mut rules = Vec::new();
     for (name, rule) in state.service.rules().iter() {
         let mut metrics = Vec::new();
-        for metric in rule.metrics() {
-            let board = state.service.board_serving(metric).await?.map(|board| board.name().clone());
-            metrics.push(ServedMetric { metric: metric.to_string(), board });
+        for metric in rule.rule.metrics() {
+            let serving = state.service.board_serving(metric, &rule.boards).await?;
+            metrics.push(ServedMetric {
+                metric: metric.to_string(),
+                board: serving.as_ref().map(|serving| serving.board.name().clone()),
+                note: serving.as_ref().and_then(|serving| serving.board.coarseness(serving.slots)),
+                covers_since: serving.and_then(|serving| serving.covers_since),
+            });
         }
-        rules.push(NamedRule { name: name.clone(), when: rule.to_string(), metrics });
+        let (when, boards) = (rule.rule.to_string(), rule.boards.to_vec());
+        rules.push(NamedRule { name: name.clone(), when, boards, metrics });
     }
     Ok(response::json(&RuleList { items: rules, next: () }))
 }

@@ -22,6 +22,14 @@ pub(super) fn time() -> Object {
         .build()
 }
 
+pub(super) fn covers_since() -> Object {
+    let description = "The time at which the board was defined, if that is after the start of the slots that were read: \
+        what happened before is missing, unless it was sent afterwards. Absent if the board covers these slots. Over all \
+        time always present, except for boards defined by a version that did not record it.";
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    string().format(Some(format)).description(Some(description)).build()
+}
+
 pub(super) fn time_or_null() -> Object {
     let types = SchemaType::from_iter([Type::String, Type::Null]);
     let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);

@@ -49,6 +49,12 @@ impl From<ServiceError> for Problem {
                     None => problem,
                 }
             }
+            ServiceError::NotServed { metric, .. } => {
+                let detail = format!(
+                    "'board': {detail}; leave it out, or name a board of the same metric whose window is as long"
+                );
+                Problem::field("board", detail).with("metric", metric.to_string())
+            }
             ServiceError::UnknownRule(name) => {
                 let detail = format!("{detail}; GET /v1/rules lists the configured rules");
                 Problem::new(Code::UnknownRule, detail).with("rule", name)

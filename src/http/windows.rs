@@ -53,6 +53,9 @@ pub(super) struct WindowValue {
     at: Option<Timestamp>,
     #[schema(schema_with = schemas::edge)]
     edge: Edge,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::covers_since, required = false)]
+    covers_since: Option<Timestamp>,
     /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -65,7 +68,7 @@ pub(super) struct WindowValue {
 impl WindowValue {
     /// Returns the response for a window that was requested with `over` and `as_of`.
     pub(super) fn of(answer: &QueryAnswer, over: Over, as_of: Option<Timestamp>) -> Self {
-        let QueryAnswer { board, subject, contents, edge, value, .. } = answer;
+        let QueryAnswer { board, subject, contents, edge, covers_since, value, .. } = answer;
         let shown = |value: Value| value.shown(board.decimals());
         let value = value.map(shown);
         let measured = answer.measured();
@@ -86,6 +89,7 @@ impl WindowValue {
             value,
             at: answer.last_at(),
             edge: *edge,
+            covers_since: *covers_since,
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
         }

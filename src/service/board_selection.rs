@@ -5,17 +5,83 @@
 //! time only; the slots that its board may keep beside the total serve the others, as an unranked board does. A
 //! `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has
 //! a different meaning: it covers the subject's own window and not the most recent time of that length.
+//!
+//! A board that was defined after the window began lacks what happened before, so another board that serves the metric
+//! is preferred until then: defining a board must not change the value of a metric to that of an empty board.
 
 use std::sync::Arc;
 
-use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit, WindowLength};
+use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Timestamp, Unit, WindowLength};
 use crate::store::SlotRange;
 
-/// Returns the [track](Board::tracks) of a board that serves a metric, and the slots to read. Of several it chooses the
-/// one with the finest slots, then an unranked one, then the first by name, then the main window. O(tracks of all boards).
-pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
-    let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), SlotRange::Slots(slots)));
-    boards.iter().flat_map(Board::tracks).filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
+/// A [track](Board::tracks) of a board that serves a metric.
+#[derive(Clone, Debug)]
+pub(super) struct Serving {
+    pub board: Arc<Board>,
+    /// The number of its newest slots that cover the window of the metric.
+    pub slots: u32,
+}
+
+impl Serving {
+    pub(super) fn range(&self) -> SlotRange {
+        SlotRange::Slots(self.slots)
+    }
+
+    /// Returns the time since which the board has counted, if at `now` that is after the start of the window. O(1) while
+    /// the board's head stays the same.
+    pub(super) fn covers_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.board.defined_at()?;
+        let (window, starts) = self.board.window_and_starts(now);
+        let oldest = starts.len().checked_sub(self.slots as usize).and_then(|oldest| starts.get(oldest));
+        covers_since(&self.board, oldest.copied().unwrap_or(window.floor), now)
+    }
+}
+
+/// Returns the time since which a board has counted, if that is after the start of the slots that were read at `now`, of
+/// which `floor` is the oldest. The window of a subject of a `from_first` board may begin at any time within its length.
+pub(super) fn covers_since(board: &Board, floor: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let start = match board.definition().mode {
+        Mode::Sliding => floor,
+        Mode::FromFirst => Timestamp::from_millis(now.millis().saturating_sub(board.length().approximate_millis())),
+    };
+    board.covers_since(start)
+}
+
+/// Returns all tracks of boards that serve a metric. O(tracks of all boards).
+pub(super) fn serving<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Vec<Serving> {
+    let serves = |board: &Arc<Board>| Some(Serving { slots: slots_for(board, metric)?, board: board.clone() });
+    boards.into_iter().flat_map(Board::tracks).filter_map(serves).collect()
+}
+
+/// Returns the one with the finest slots, then an unranked one, then the first by name, then the main window. Without
+/// regard to what they cover.
+pub(super) fn finest_of(all: &[Serving]) -> Option<&Serving> {
+    all.iter().min_by(|a, b| preference(&a.board).cmp(&preference(&b.board)))
+}
+
+/// Returns whether none of the others was defined earlier, so that none covers more at any time. A `from_first` board
+/// does not count beside a sliding one.
+pub(super) fn is_oldest(serving: &Serving, all: &[Serving]) -> bool {
+    let alike = all.iter().filter(|other| other.board.definition().mode == serving.board.definition().mode);
+    alike.map(|other| other.board.defined_at()).min() >= Some(serving.board.defined_at())
+}
+
+/// Returns whether a board has counted for twice the length of its window at `now`, so that it covers any part of the
+/// window, however long a slot is.
+pub(super) fn is_settled(serving: &Serving, now: Timestamp) -> bool {
+    let length = serving.board.length().approximate_millis();
+    let age = serving.board.defined_at().map_or(i64::MAX, |at| now.millis().saturating_sub(at.millis()));
+    age > length.saturating_mul(2)
+}
+
+/// Returns the [finest](finest_of) of those that cover the window of the metric at `now`. If none does, of those that
+/// were defined first.
+pub(super) fn finest_that_covers(all: &[Serving], now: Timestamp) -> Option<&Serving> {
+    // A time since which a board covers orders it behind every board that covers the window.
+    let key = |serving: &Serving| (serving.board.definition().mode == Mode::FromFirst, serving.covers_since(now));
+    let keyed = all.iter().map(|serving| (key(serving), serving));
+    let best = keyed.min_by(|(a, x), (b, y)| a.cmp(b).then_with(|| preference(&x.board).cmp(&preference(&y.board))));
+    best.map(|(_, serving)| serving)
 }
 
 /// Returns the [track](Board::tracks) of a board that covers the requested time with the finest slots: the first one of
@@ -143,10 +209,22 @@ mod tests {
     use super::*;
     use crate::board::{BoardName, Generation};
 
+    const HOUR: i64 = 3_600_000;
+    const NOW: Timestamp = Timestamp::from_millis(500_000 * HOUR);
+
     fn board(name: &str, metric: &str, slot: &str, change: impl FnOnce(&mut Definition)) -> Arc<Board> {
         let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
         change(&mut definition);
         Arc::new(Board::new(BoardName::parse(name).unwrap(), Generation(1), definition).unwrap())
+    }
+
+    /// Returns the track that serves a metric, of boards that cover every window.
+    fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
+        let all = serving(boards, metric);
+        let finest = finest_of(&all)?;
+        assert!(is_oldest(finest, &all));
+        assert_eq!(finest_that_covers(&all, NOW).map(|found| found.board.name()), Some(finest.board.name()));
+        Some((finest.board.clone(), finest.range()))
     }
 
     fn served(boards: &[Arc<Board>], metric: &str) -> Option<(String, SlotRange)> {
@@ -259,6 +337,55 @@ mod tests {
         // board does.
         assert_eq!(served(&all[..1], "COUNT(1d, login, device_id)"), Some(("f".to_owned(), SlotRange::Slots(1))));
         assert_eq!(served(&all[..1], "COUNT(1h, login, device_id)"), None);
+    }
+
+    #[test]
+    fn a_board_younger_than_the_window_gives_way_to_one_that_covers_more() {
+        let at = |hours: i64| Timestamp::from_millis(NOW.millis() + hours * HOUR);
+        let defined = |name: &str, metric: &str, slot: &str, hours: Option<i64>, change: fn(&mut Definition)| {
+            let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+            change(&mut definition);
+            let board = Board::new(BoardName::parse(name).unwrap(), Generation(1), definition).unwrap();
+            Arc::new(board.with_defined_at(hours.map(at)))
+        };
+        let (metric, unchanged): (_, fn(&mut Definition)) = ("COUNT(24h, login, device_id)", |_| ());
+        let old = defined("old", metric, "1h", None, unchanged);
+        let day = defined("day", metric, "1h", Some(-24), unchanged);
+        let new = defined("new", metric, "15m", Some(0), unchanged);
+        let full = defined("full", metric, "1m", Some(0), |d| d.cover = Cover::Full);
+        let chosen = |boards: &[&Arc<Board>], asked: &str, hours: i64| {
+            let all = serving(boards.iter().copied(), &asked.parse().unwrap());
+            let found = finest_that_covers(&all, at(hours)).unwrap();
+            (found.board.name().to_string(), found.covers_since(at(hours)))
+        };
+        let covering = |name: &str| (name.to_owned(), None);
+        assert_eq!(chosen(&[&old, &new], metric, 0), covering("old"));
+        assert_eq!(chosen(&[&old, &new], metric, 23), covering("old"));
+        assert_eq!(chosen(&[&old, &new], metric, 24), covering("new"));
+        // A shorter window is covered sooner.
+        assert_eq!(chosen(&[&old, &new], "COUNT(1h, login, device_id)", 1), covering("new"));
+        assert_eq!(chosen(&[&new, &full], "COUNT(1h, login, device_id)", 1), covering("full"));
+        // If none covers the window, the oldest covers most of it.
+        assert_eq!(chosen(&[&day, &new], metric, -2), ("day".to_owned(), Some(at(-24))));
+        assert_eq!(chosen(&[&day, &new], metric, 1), covering("day"));
+        assert_eq!(chosen(&[&new], metric, 1), ("new".to_owned(), Some(at(0))));
+        let oldest = |boards: &[&Arc<Board>]| {
+            let all = serving(boards.iter().copied(), &metric.parse().unwrap());
+            is_oldest(finest_of(&all).unwrap(), &all)
+        };
+        assert!(!oldest(&[&old, &new]) && !oldest(&[&day, &new]) && oldest(&[&old]) && oldest(&[&full, &new]));
+        // A `from_first` board serves only if no sliding board does, whatever they cover.
+        let first = defined("first", metric, "1h", None, |d| (d.ranked, d.mode) = (false, Mode::FromFirst));
+        assert_eq!(chosen(&[&first, &new], metric, 1), ("new".to_owned(), Some(at(0))));
+        assert!(oldest(&[&first, &new]));
+        // No board covers all time, so the oldest serves it.
+        let all = "COUNT(all, login, device_id)";
+        let total = |name: &str, hours: i64| {
+            let definition = Definition::without_slots(all.parse().unwrap());
+            let board = Board::new(BoardName::parse(name).unwrap(), Generation(1), definition).unwrap();
+            Arc::new(board.with_defined_at(Some(at(hours))))
+        };
+        assert_eq!(chosen(&[&total("a", 2), &total("b", 1)], all, 9_000), ("b".to_owned(), Some(at(1))));
     }
 
     #[test]

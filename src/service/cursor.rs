@@ -69,7 +69,10 @@ impl Service {
         let fresh = self.refreshed(board).await?;
         check(&fresh)?;
         match window_with(&fresh, generation) {
-            Some(window) if board.is_further() && !window.length().is_as_long_as(board.length()) => {
+            Some(window)
+                if board.is_further()
+                    && fresh.window_of(board.length()).map(|asked| asked.generation()) != Some(window.generation()) =>
+            {
                 Err(ServiceError::CursorOfOtherWindow { of: window.length(), requested: board.length() })
             }
             Some(window) => Ok(window.clone()),

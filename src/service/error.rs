@@ -18,6 +18,12 @@ fn windows_of(board: &Arc<Board>) -> String {
     }
 }
 
+/// Returns the names of boards.
+fn named(boards: &[BoardName]) -> String {
+    let names: Vec<String> = boards.iter().map(|name| format!("'{name}'")).collect();
+    format!("the given {} {}", if names.len() == 1 { "board" } else { "boards" }, names.join(", "))
+}
+
 /// An error of the service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -99,6 +105,13 @@ pub enum ServiceError {
         metric: Box<Metric>,
         /// Name and definition of a board that would serve it.
         suggestion: Option<(String, Box<Definition>)>,
+    },
+    /// None of the boards that a query or a rule names serves a metric.
+    #[error("{metric} is not served by {}", named(boards))]
+    NotServed {
+        metric: Box<Metric>,
+        /// The boards that were named.
+        boards: Box<[BoardName]>,
     },
     /// No rule with this name is configured.
     #[error("unknown rule '{0}'")]

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::{EventOutcome, Query, QueryAnswer, Result, Service};
-use crate::board::{Event, Fields, Metric, Rule, Timestamp, Verdict};
+use super::queries::Lookups;
+use super::{EventOutcome, PinnedRule, Query, QueryAnswer, Result, Service};
+use crate::board::{BoardName, Event, Fields, Metric, Timestamp, Verdict};
 
 /// The result of evaluating several rules.
 #[derive(Debug)]
 pub struct Evaluated {
     /// One result for each rule, in the given order.
     pub rules: Vec<Evaluation>,
-    /// The values of the rules' metrics. A metric that occurs several times is listed once.
+    /// The values of the rules' metrics. A metric that occurs several times is listed once, unless the rules name different
+    /// boards.
     pub answers: Vec<QueryAnswer>,
     /// The outcome of the event, if it was recorded first.
     pub recorded: Option<EventOutcome>,
@@ -35,19 +37,19 @@ impl Service {
     ///
     /// Returns an error if a field that a rule needs is missing or invalid, if no board serves a metric, or if the
     /// store fails.
-    pub async fn evaluate(&self, rules: &[&Rule], fields: &Fields, record: Option<Event>) -> Result<Evaluated> {
+    pub async fn evaluate(&self, rules: &[&PinnedRule], fields: &Fields, record: Option<Event>) -> Result<Evaluated> {
         let (queries, metrics) = queries(rules, fields)?;
         let mut recorded = None;
         if let Some(event) = record {
-            let mut is_newest = false;
+            let mut lookups = Lookups::default();
             for query in &queries {
-                if let Query::Metric { metric, .. } = query {
-                    self.select_board(metric, &mut is_newest).await?;
+                if let Query::Metric { metric, boards, .. } = query {
+                    self.select_board(metric, boards, &mut lookups).await?;
                 }
             }
             for rule in rules {
                 // The fields that a rule needs do not depend on the values of its metrics.
-                rule.evaluate(fields, &|_| None)?;
+                rule.rule.evaluate(fields, &|_| None)?;
             }
             recorded = self.record(vec![event], false).await?.events.into_iter().next();
         }
@@ -58,7 +60,7 @@ impl Service {
                 let place = metrics.iter().find(|(known, _)| known == metric);
                 place.and_then(|(_, index)| answers.get(*index)).and_then(QueryAnswer::number)
             };
-            let verdict = rule.evaluate(fields, &value_of)?;
+            let verdict = rule.rule.evaluate(fields, &value_of)?;
             evaluations.push(Evaluation { verdict, metrics });
         }
         let as_of = answers.iter().map(|answer| answer.contents.frame.as_of).max();
@@ -69,21 +71,21 @@ impl Service {
 /// The distinct queries of the rules, and for each rule its metrics with the index of their query.
 type Asked = (Vec<Query>, Vec<Vec<(Metric, usize)>>);
 
-fn queries(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
+fn queries(rules: &[&PinnedRule], fields: &Fields) -> Result<Asked> {
     let mut queries = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<(String, &[BoardName]), usize> = HashMap::new();
     let mut of_rules = Vec::with_capacity(rules.len());
     for rule in rules {
         let mut metrics = Vec::new();
-        for metric in rule.metrics() {
+        for metric in rule.rule.metrics() {
             // Two metrics are equal exactly when their canonical texts are equal.
-            let text = metric.to_string();
-            let place = match places.get(&text) {
+            let key = (metric.to_string(), &*rule.boards);
+            let place = match places.get(&key) {
                 Some(place) => *place,
                 None => {
                     let subject = metric.subject_of(fields)?;
-                    queries.push(Query::Metric { metric: metric.clone(), subject });
-                    places.insert(text, queries.len() - 1);
+                    queries.push(Query::Metric { metric: metric.clone(), subject, boards: rule.boards.clone() });
+                    places.insert(key, queries.len() - 1);
                     queries.len() - 1
                 }
             };

@@ -99,6 +99,27 @@ impl Service {
         self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order())
     }
 
+    /// Returns the events that a board refuses whatever the store says, each with its index and these refusals: a field
+    /// that a metric needs is missing or invalid, or the board does not support the retraction. Counts nothing. Whether an
+    /// event is too late, or makes an amount too large, is known only to the store. At least one store call.
+    pub async fn refusals(&self, events: &[Event]) -> Result<Vec<(usize, EventOutcome)>> {
+        let since = Instant::now();
+        let version = self.store.boards_version().await?;
+        let listed = self.registry.listed_at(version, since).await?;
+        let mut refusals = Vec::new();
+        for (at, event) in events.iter().enumerate() {
+            let refused = |board: &Arc<Board>| {
+                let refusal = increment(board, event)?.err()?;
+                Some(OnBoard { board: board.clone(), subject: None, taken: Taken::Refused(refusal) })
+            };
+            let boards: Vec<_> = listed.event_index.of(&event.kind).iter().filter_map(refused).collect();
+            if !boards.is_empty() {
+                refusals.push((at, EventOutcome { is_known: true, boards }));
+            }
+        }
+        Ok(refusals)
+    }
+
     /// Counts events on every board that takes them, and returns the outcome of each event. Makes one store call (one
     /// for each 100,000 increments if there are more), and at least two more if boards were created or removed since
     /// the last call.

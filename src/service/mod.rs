@@ -25,7 +25,7 @@
 //! assert_eq!((standing.rank, standing.total), (Some(1), 1));
 //!
 //! let rule: Rule = "COUNT(6h, like, post_id) >= 2".parse()?;
-//! let evaluated = service.evaluate(&[&rule], &fields, None).await?;
+//! let evaluated = service.evaluate(&[&rule.into()], &fields, None).await?;
 //! assert!(evaluated.rules[0].verdict.hit);
 //! # service.close().await?;
 //! # Ok(())
@@ -51,10 +51,12 @@ mod registry;
 mod rollover;
 mod rules;
 mod scheduler;
+mod set_subject;
 mod windows;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 pub use about::About;
@@ -67,9 +69,9 @@ pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
 pub use preview::DefinitionPreview;
-pub use queries::{Over, Query, QueryAnswer, WindowQuery};
+pub use queries::{Over, Query, QueryAnswer, ServingBoard, WindowQuery};
 pub use rollover::RolloverReport;
-pub use rules::{NamedRules, RuleName, RuleNameError};
+pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
 use futures_util::stream::{self, StreamExt};
@@ -111,6 +113,8 @@ pub struct Service {
     /// The list of boards whose rollover is scheduled: see [`Registry::known_since`].
     scheduled: Mutex<Option<u64>>,
     rules: NamedRules,
+    /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
+    time_of_choice: AtomicI64,
 }
 
 /// The readiness of this instance to receive requests.
@@ -157,6 +161,7 @@ impl Service {
             rollover: RolloverRunner::new(store.clone()),
             scheduled: Mutex::default(),
             rules,
+            time_of_choice: AtomicI64::new(0),
             store,
         })
     }

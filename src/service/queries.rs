@@ -6,8 +6,11 @@
 //! board.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::board_selection::Serving;
+use super::registry::Listed;
 use super::{Result, Service, ServiceError, board_selection};
 use crate::board::{
     Aggregate, Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Timestamp, Value,
@@ -29,8 +32,8 @@ const SKETCH: u64 = 32;
 pub enum Query {
     /// Names a board and a window of it.
     Window(WindowQuery),
-    /// Names a metric. Any board that serves it answers.
-    Metric { metric: Metric, subject: Subject },
+    /// Names a metric. A board that serves it answers: one of `boards`, or any if there are none.
+    Metric { metric: Metric, subject: Subject, boards: Box<[BoardName]> },
 }
 
 /// A query for the value of one subject over a window of a board.
@@ -60,6 +63,17 @@ pub enum Over {
     From(Timestamp),
 }
 
+/// The board that serves a metric.
+#[derive(Clone, Debug)]
+pub struct ServingBoard {
+    /// The board, or the window of a board.
+    pub board: Arc<Board>,
+    /// The number of its newest slots that are read.
+    pub slots: u32,
+    /// As [`QueryAnswer::covers_since`].
+    pub covers_since: Option<Timestamp>,
+}
+
 /// The answer to a [`Query`].
 #[derive(Clone, Debug)]
 pub struct QueryAnswer {
@@ -72,6 +86,9 @@ pub struct QueryAnswer {
     last_at: Option<Timestamp>,
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
+    /// The time since which the board has counted, if that is after the start of the slots that were read, so that what
+    /// happened before may be missing. See [`Board::covers_since`]. Always present over all time, if it is known.
+    pub covers_since: Option<Timestamp>,
     /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
     pub value: Option<Value>,
 }
@@ -105,6 +122,15 @@ fn measured(board: &Board, contents: &SlotContents) -> Option<(Amount, i64)> {
     })
 }
 
+/// What is looked up at most once for all metrics of a call.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    /// Whether the store was asked for boards that are not known here.
+    is_newest: bool,
+    /// The store's time.
+    now: Option<Timestamp>,
+}
+
 /// A query that was checked against its board, with the store request that answers it.
 struct PlannedQuery {
     slot_query: SlotQuery,
@@ -123,9 +149,9 @@ impl Service {
     /// call for each 32,768 slots; O(slots) for each query.
     pub async fn queries(&self, queries: Vec<Query>) -> Vec<Result<QueryAnswer>> {
         let mut plans = Vec::with_capacity(queries.len());
-        let mut is_newest = false;
+        let mut lookups = Lookups::default();
         for query in &queries {
-            plans.push(self.plan(query, &mut is_newest).await);
+            plans.push(self.plan(query, &mut lookups).await);
         }
         let mut answers = self.ask(plans).await;
         let changed =
@@ -135,7 +161,7 @@ impl Service {
         if !again.is_empty() && self.boards().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
-                plans.push(self.plan(&queries[index], &mut is_newest).await);
+                plans.push(self.plan(&queries[index], &mut lookups).await);
             }
             for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
                 answers[index] = answer;
@@ -144,7 +170,7 @@ impl Service {
         answers
     }
 
-    async fn plan(&self, query: &Query, is_newest: &mut bool) -> Result<PlannedQuery> {
+    async fn plan(&self, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
                 let board = self.window(&query.board, query.window, None).await?;
@@ -159,32 +185,46 @@ impl Service {
                 let slot_query = SlotQuery { board, subject: query.subject.clone(), range, as_of: query.as_of };
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
-            Query::Metric { metric, subject } => {
-                let (board, range) = self.select_board(metric, is_newest).await?;
+            Query::Metric { metric, subject, boards } => {
+                let serving = self.select_board(metric, boards, lookups).await?;
+                let (range, board) = (serving.range(), serving.board);
                 let slot_query = SlotQuery { board, subject: subject.clone(), range, as_of: None };
                 Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
             }
         }
     }
 
-    /// Returns the board, or the window of a board, that serves a metric, and the slots to read. If no known board serves
-    /// it, asks the store whether there are other boards.
-    ///
-    /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
-    /// true.
-    pub(super) async fn select_board(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, SlotRange)> {
+    /// Returns the board, or the window of a board, that serves a metric, and the slots to read: one of `pinned`, or any
+    /// if there are none. If no known board serves it, asks the store whether there are other boards. Several boards make
+    /// it ask for the store's time, unless all have counted long enough.
+    pub(super) async fn select_board(
+        &self,
+        metric: &Metric,
+        pinned: &[BoardName],
+        lookups: &mut Lookups,
+    ) -> Result<Serving> {
+        if !pinned.is_empty() {
+            let mut boards = Vec::with_capacity(pinned.len());
+            for name in pinned {
+                boards.push(self.board(name).await?);
+            }
+            let found = self.choose(board_selection::serving(&boards, metric), lookups).await?;
+            return found
+                .ok_or_else(|| ServiceError::NotServed { metric: Box::new(metric.clone()), boards: pinned.into() });
+        }
         let mut listed = self.registry.listed_within(MAX_AGE).await?;
-        if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
+        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(&metric.event), metric);
+        if let Some(found) = self.choose(serving(&listed), lookups).await? {
             return Ok(found);
         }
-        if !*is_newest {
+        if !lookups.is_newest {
             let since = Instant::now();
             let version = self.store.boards_version().await?;
             if version != listed.version {
                 listed = self.registry.listed_at(version, since).await?;
             }
-            *is_newest = true;
-            if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
+            lookups.is_newest = true;
+            if let Some(found) = self.choose(serving(&listed), lookups).await? {
                 return Ok(found);
             }
         }
@@ -195,11 +235,34 @@ impl Service {
         })
     }
 
-    /// Returns the board that serves a metric, if there is one.
-    pub async fn board_serving(&self, metric: &Metric) -> Result<Option<Arc<Board>>> {
-        match self.select_board(metric, &mut false).await {
-            Ok((board, _)) => Ok(Some(board)),
-            Err(ServiceError::NoBoard { .. }) => Ok(None),
+    /// Returns the board that is to answer, of those that serve a metric.
+    async fn choose(&self, all: Vec<Serving>, lookups: &mut Lookups) -> Result<Option<Serving>> {
+        let Some(finest) = board_selection::finest_of(&all) else { return Ok(None) };
+        let earlier = Timestamp::from_millis(self.time_of_choice.load(Ordering::Relaxed));
+        if board_selection::is_oldest(finest, &all) || board_selection::is_settled(finest, earlier) {
+            return Ok(Some(finest.clone()));
+        }
+        let now = match lookups.now {
+            Some(now) => now,
+            None => {
+                let now = *lookups.now.insert(self.store.now().await?);
+                self.time_of_choice.store(now.millis(), Ordering::Relaxed);
+                now
+            }
+        };
+        Ok(board_selection::finest_that_covers(&all, now).cloned())
+    }
+
+    /// Returns the board that serves a metric now, if there is one: one of `pinned`, or any if there are none.
+    pub async fn board_serving(&self, metric: &Metric, pinned: &[BoardName]) -> Result<Option<ServingBoard>> {
+        match self.select_board(metric, pinned, &mut Lookups::default()).await {
+            Ok(serving) => {
+                let covers_since = serving.covers_since(self.store.now().await?);
+                Ok(Some(ServingBoard { slots: serving.slots, covers_since, board: serving.board }))
+            }
+            Err(ServiceError::NoBoard { .. } | ServiceError::NotServed { .. } | ServiceError::UnknownBoard(_)) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -400,5 +463,6 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
     let measured = measured(&board, &contents);
     let last_at = contents.aggregates.last().and_then(|(_, newest)| newest.time());
     contents.aggregates = Vec::new();
-    Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, value })
+    let covers_since = board_selection::covers_since(&board, frame.window.floor, as_of.unwrap_or(frame.as_of));
+    Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, covers_since, value })
 }

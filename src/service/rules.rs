@@ -42,24 +42,38 @@ impl Serialize for RuleName {
     }
 }
 
+/// A rule with the boards that may serve its metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinnedRule {
+    pub rule: Rule,
+    /// The boards that may serve the metrics of the rule. Empty if any may.
+    pub boards: Box<[BoardName]>,
+}
+
+impl From<Rule> for PinnedRule {
+    fn from(rule: Rule) -> Self {
+        Self { rule, boards: Box::default() }
+    }
+}
+
 /// The configured rules, by name. They do not change while the service runs.
 #[derive(Clone, Debug, Default)]
-pub struct NamedRules(Arc<BTreeMap<Box<str>, (RuleName, Rule)>>);
+pub struct NamedRules(Arc<BTreeMap<Box<str>, (RuleName, PinnedRule)>>);
 
 impl NamedRules {
     /// Creates the set of rules. If several have the same name, the last one is used.
-    pub fn new(rules: impl IntoIterator<Item = (RuleName, Rule)>) -> Self {
-        let keyed = |(name, rule): (RuleName, Rule)| (name.0.clone(), (name, rule));
+    pub fn new<R: Into<PinnedRule>>(rules: impl IntoIterator<Item = (RuleName, R)>) -> Self {
+        let keyed = |(name, rule): (RuleName, R)| (name.0.clone(), (name, rule.into()));
         Self(Arc::new(rules.into_iter().map(keyed).collect()))
     }
 
     /// Returns the rule with this name.
-    pub fn get(&self, name: &str) -> Option<(&RuleName, &Rule)> {
+    pub fn get(&self, name: &str) -> Option<(&RuleName, &PinnedRule)> {
         self.0.get(name).map(|(name, rule)| (name, rule))
     }
 
     /// Returns all rules, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&RuleName, &Rule)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&RuleName, &PinnedRule)> {
         self.0.values().map(|(name, rule)| (name, rule))
     }
 }

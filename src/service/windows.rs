@@ -87,7 +87,7 @@ impl Service {
 
     /// Removes a subject from each track, one after the other, so a write in between may be missing from the later ones.
     /// A total comes before the slots that are kept beside it, because these expire and it does not.
-    async fn remove_from_tracks(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
+    pub(super) async fn remove_from_tracks(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
         let mut removal = self.store.remove(board, subject).await?;
         for further in board.further() {
             let of_further = self.store.remove(further, subject).await?;

@@ -17,6 +17,7 @@ async fn put_of_a_board_creates_keeps_or_conflicts() {
         "windows": [], "slots_in_window": 169, "slots_kept": 169,
         "ids": {"horizon": "24h", "stored_at_most": "36h", "bytes_per_id": 37}});
     expected["generation"] = created.body["generation"].clone();
+    expected["defined_at"] = json!("2026-01-02T10:07:00Z");
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
     assert_eq!((again.status, again.body), (200, created.body.clone()));
@@ -212,7 +213,9 @@ async fn a_dry_run_shows_the_canonical_definition_and_changes_nothing() {
     let created = site.client.put("/v1/boards/sellers?dry_run=false", definition.clone()).await;
     assert_eq!(created.status, 201);
     let mut expected = site.client.get("/v1/boards").await.body["items"][0].clone();
-    expected.as_object_mut().unwrap().remove("generation");
+    for of_the_board in ["generation", "defined_at"] {
+        expected.as_object_mut().unwrap().remove(of_the_board);
+    }
     expected["dry_run"] = json!(true);
     expected["exists"] = json!(false);
     expected["conflict"] = Value::Null;

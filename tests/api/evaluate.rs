@@ -39,6 +39,7 @@ async fn the_result_of_a_rule_has_the_values_of_its_sides() {
                     "metrics": [{
                         "metric": "COUNT(30m, login, device_id)", "board": "device-logins", "subject": "d1", "value": 5,
                         "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30},
+                        "covers_since": "2026-01-02T10:07:00Z",
                     }],
                 }],
             }],
@@ -131,6 +132,34 @@ async fn a_null_field_is_treated_as_absent() {
 }
 
 #[actix_web::test]
+async fn a_slot_that_is_a_large_part_of_the_window_is_said() {
+    let metric = |window: &str| format!("COUNT_DISTINCT({window}, login, device_id, user_id)");
+    let rules = [("day", metric("1d")), ("week", metric("7d"))].map(|(name, metric)| (name, format!("{metric} > 2")));
+    let site = Site::with_rules(&rules.each_ref().map(|(name, rule)| (*name, rule.as_str()))).await;
+    let define = async |name: &str, window: &str, slot: &str, cover: &str| {
+        let definition = json!({"metric": metric(window), "slot": slot, "cover": cover, "ranked": false});
+        let dry = site.client.put(&format!("/v1/boards/{name}?dry_run=true"), definition.clone()).await;
+        let defined = site.client.put(&format!("/v1/boards/{name}"), definition).await;
+        assert_eq!((defined.status, &defined.body["notes"]), (201, &dry.body["notes"]), "{}", defined.text);
+        defined.body["notes"][0].as_str().unwrap_or_default().to_owned()
+    };
+    let notes = async || {
+        let items = site.client.get("/v1/rules").await.body["items"].clone();
+        [0, 1].map(|rule: usize| items[rule]["metrics"][0]["note"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(define("month", "30d", "1d", "current").await, "");
+    let [day, week] = notes().await;
+    assert!(day.starts_with("1 slot is read, each of 1d: between 0 and 1 x 1d of time count"), "{day}");
+    assert_eq!(week, "");
+    let note = define("three", "3h", "1h", "current").await;
+    assert!(note.starts_with("window 3h: 3 slots are read, each of 1h: between 2 and 3 x 1h of time count"), "{note}");
+    // Windows of the calendar begin at midnight on purpose, and `full` never covers too little.
+    assert_eq!(define("today", "1d", "1d", "current").await, "");
+    assert_eq!(define("covered", "3h", "1h", "full").await, "");
+    assert_eq!(define("hour", "1h", "1m", "current").await, "");
+}
+
+#[actix_web::test]
 async fn configured_rules_are_listed_and_evaluated_by_name() {
     let site = site().await;
     let list = site.client.get("/v1/rules").await;
@@ -138,7 +167,8 @@ async fn configured_rules_are_listed_and_evaluated_by_name() {
         list.body,
         json!({"next": null, "items": [
             {"name": "many-logins", "when": RULE,
-                "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]},
+                "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins",
+                    "covers_since": "2026-01-02T10:07:00Z"}]},
             {"name": "odd", "when": "COUNT(30m, logout, device_id) > 3 OR amount >= 10",
                 "metrics": [{"metric": "COUNT(30m, logout, device_id)", "board": null}]},
         ]})

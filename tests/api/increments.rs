@@ -43,7 +43,7 @@ async fn an_invalid_value_is_rejected_and_a_wrong_shape_is_refused() {
         (json!({}), "invalid_field", json!("subject")),
         (json!({"subject": 5}), "invalid_field", json!("subject")),
         (json!({"subject": null}), "invalid_field", json!("subject")),
-        (json!({"subject": "x", "amount": "5"}), "invalid_field", json!("amount")),
+        (json!({"subject": "x", "amount": "five"}), "invalid_field", json!("amount")),
         (json!({"subject": "x", "amount": [1]}), "invalid_field", json!("amount")),
         (json!({"subject": "x", "at": 5}), "invalid_field", json!("at")),
         (json!({"subject": "x", "id": {"a": 1}}), "invalid_field", json!("id")),

@@ -17,6 +17,92 @@ async fn query(site: &Site, body: Value) -> Answer {
     site.client.post("/v1/query", body).await
 }
 
+/// Defining a board for a metric does not change the value that rules and queries get for it.
+#[actix_web::test]
+async fn a_board_younger_than_the_window_does_not_serve_a_metric_that_an_older_one_serves() {
+    let metric = "COUNT(30m, login, device_id)";
+    let site = Site::with_rules(&[("often", "COUNT(30m, login, device_id) >= 3")]).await;
+    assert_eq!(site.client.define("old", metric, "5m").await.status, 201);
+    site.client.set_clock("2026-01-02T10:40:00Z").await;
+    site.client.count("old", &["d1", "d1", "d1"]).await;
+    let defined = site.client.define("new", metric, "1m").await;
+    assert_eq!((defined.status, &defined.body["defined_at"]), (201, &json!("2026-01-02T10:40:00Z")));
+    site.client.count("new", &["d1"]).await;
+    // The same from an instance that did not define the boards.
+    let clients = [&site.client, &site.second_instance()];
+    let asked = |board: Value| json!({"metric": metric, "board": board, "fields": {"device_id": "d1"}});
+    let of = |answer: &Value| json!([answer["board"], answer["value"], answer["covers_since"]]);
+    let by_query = async |client: &crate::client::Client, board: Value| {
+        let answer = client.post("/v1/query", asked(board)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        of(&answer.body["answers"][0])
+    };
+    let rule = json!({"rule": "COUNT(30m, login, device_id) >= 3", "fields": {"device_id": "d1"}});
+    let defined_at = "2026-01-02T10:40:00Z";
+    for client in clients {
+        assert_eq!(by_query(client, Value::Null).await, json!(["old", 3, null]));
+        assert_eq!(by_query(client, json!("new")).await, json!(["new", 1, defined_at]));
+        let evaluated = client.post("/v1/evaluate", rule.clone()).await;
+        assert_eq!(of(&evaluated.body["rules"][0]["sides"][0]["metrics"][0]), json!(["old", 3, null]));
+        assert_eq!(evaluated.body["hit"], true);
+        let pinned =
+            json!({"rule": "COUNT(30m, login, device_id) >= 3", "boards": ["new"], "fields": {"device_id": "d1"}});
+        let evaluated = client.post("/v1/evaluate", pinned).await;
+        assert_eq!(of(&evaluated.body["rules"][0]["sides"][0]["metrics"][0]), json!(["new", 1, defined_at]));
+        let window = client.get("/v1/boards/new/subjects/d1/window?last=5m").await;
+        assert_eq!(window.body["covers_since"], defined_at);
+    }
+    let rules = async || site.client.get("/v1/rules").await.body["items"][0]["metrics"].clone();
+    assert_eq!(rules().await, json!([{"metric": metric, "board": "old"}]));
+    // The window of the new board is covered from the start of its oldest slot on.
+    for (now, board) in [("11:08:59", "old"), ("11:09:00", "new")] {
+        site.client.set_clock(&format!("2026-01-02T{now}Z")).await;
+        for client in clients {
+            assert_eq!(by_query(client, Value::Null).await[0], board, "{now}");
+        }
+    }
+    assert_eq!(by_query(&site.client, json!("old")).await, json!(["old", 3, null]));
+    // If the older one is removed, the younger one serves the metric as far as it covers it.
+    assert_eq!(site.client.define("newest", metric, "30s").await.status, 201);
+    for board in ["old", "new"] {
+        assert_eq!(site.client.delete(&format!("/v1/boards/{board}")).await.status, 200);
+    }
+    for client in clients {
+        assert_eq!(by_query(client, Value::Null).await, json!(["newest", 0, "2026-01-02T11:09:00Z"]));
+    }
+    let served = json!([{"metric": metric, "board": "newest", "covers_since": "2026-01-02T11:09:00Z"}]);
+    assert_eq!(rules().await, served);
+}
+
+#[actix_web::test]
+async fn a_pinned_board_must_exist_and_serve_the_metric() {
+    let site = site().await;
+    let fields = json!({"device_id": "d1"});
+    for (board, code, detail) in [
+        ("likes", "invalid_field", "'board': COUNT(30m, login, device_id) is not served by the given board 'likes'"),
+        ("nothing", "unknown_board", "unknown board 'nothing'"),
+        ("No", "unknown_board", "unknown board 'No'"),
+    ] {
+        let asked = json!({"metric": "COUNT(30m, login, device_id)", "board": board, "fields": fields});
+        let error = &query(&site, json!({"queries": [asked]})).await.body["answers"][0]["error"];
+        assert_eq!(error["code"], code, "{error}");
+        assert!(error["detail"].as_str().unwrap().starts_with(detail), "{error}");
+    }
+    let rule = "COUNT(30m, login, device_id) > 0 AND COUNT(1h, like, post_id) = 0";
+    let evaluate = async |boards: Value| {
+        let body = json!({"rule": rule, "boards": boards, "fields": {"device_id": "d1", "post_id": "p9"}});
+        site.client.post("/v1/evaluate", body).await
+    };
+    assert_eq!(evaluate(json!(["logins", "likes"])).await.body["hit"], true);
+    for (boards, field) in [(json!(["logins"]), "board"), (json!([]), "boards"), (json!(["logins", "No"]), "boards[1]")]
+    {
+        let answer = evaluate(boards).await;
+        assert_eq!((answer.code(), &answer.body["field"]), ("invalid_field", &json!(field)), "{answer:?}");
+    }
+    let named = json!({"name": "often", "boards": ["logins"], "fields": fields});
+    assert_eq!(site.client.post("/v1/evaluate", named).await.body["field"], "boards");
+}
+
 #[actix_web::test]
 async fn each_query_has_its_own_answer_or_error_in_order() {
     let site = site().await;
@@ -59,7 +145,7 @@ async fn each_query_has_its_own_answer_or_error_in_order() {
         "missing_field",
         "no_board",
         "invalid_field",
-        "invalid_field",
+        "unknown_field",
         "unknown_field",
         "edge_unsupported",
         "as_of_unsupported",
@@ -73,7 +159,7 @@ async fn each_query_has_its_own_answer_or_error_in_order() {
         answers[4],
         json!({"board": "logins", "subject": "d2", "metric": "COUNT(5m, login, device_id)",
             "window": {"from": "2026-01-02T10:03:00Z", "to": "2026-01-02T10:08:00Z", "slots": 5},
-            "count": 0, "value": 0, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0})
+            "count": 0, "value": 0, "edge": "slots", "covers_since": "2026-01-02T10:07:00Z", "as_of": "2026-01-02T10:07:00Z", "retiring": 0})
     );
     let error = &answers[2]["error"];
     assert_eq!((&error["status"], &error["board"]), (&json!(404), &json!("nothing")));

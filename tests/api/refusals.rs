@@ -88,7 +88,7 @@ async fn unknown_paths_and_methods_are_refused() {
     }
     for (method, path, allow) in [
         (Method::PATCH, "/v1/boards/b", "GET, HEAD, PUT, DELETE"),
-        (Method::POST, "/v1/boards/b/subjects/x", "GET, HEAD, DELETE"),
+        (Method::POST, "/v1/boards/b/subjects/x", "GET, HEAD, PUT, DELETE"),
         (Method::GET, "/v1/boards/b/increments", "POST"),
         (Method::PUT, "/healthz", "GET, HEAD"),
         (Method::OPTIONS, "/v1/rollover", "POST"),

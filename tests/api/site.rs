@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use rolltop::board::Timestamp;
+use rolltop::board::{Rule, Timestamp};
 use rolltop::http::{self, HttpOptions, HttpState, LiveViews};
 use rolltop::service::{NamedRules, RuleName, Service};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
@@ -66,8 +66,8 @@ impl Site {
         let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
         let mut options = options();
         change(&mut options);
-        let named =
-            |(name, rule): &(&str, &str)| (RuleName::parse(name).expect("a name"), rule.parse().expect("a rule"));
+        let parsed = |rule: &str| rule.parse::<Rule>().expect("a rule");
+        let named = |(name, rule): &(&str, &str)| (RuleName::parse(name).expect("a name"), parsed(rule));
         let service = Service::with_rules(store.clone(), NamedRules::new(rules.iter().map(named)));
         Site { client: serve(service, options), switch, store, _folder: folder }
     }

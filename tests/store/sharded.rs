@@ -19,7 +19,7 @@ pub struct Sharded {
 fn without_shards(board: &Board) -> Arc<Board> {
     let definition = Definition { shards: None, ..board.definition().clone() };
     let board_again = Board::new(board.name().clone(), board.generation(), definition).unwrap();
-    Arc::new(board_again.with_parts(board.parts().map(Box::from)))
+    Arc::new(board_again.with_parts(board.parts().map(Box::from)).with_defined_at(board.defined_at()))
 }
 
 #[async_trait]

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use chrono_tz::Tz;
 
-use super::{Cover, Definition, DefinitionError, MAX_FURTHER, Mode, Stamp};
+use super::{Cover, Definition, DefinitionError, FurtherWindow, MAX_FURTHER, Mode, Stamp};
 use crate::board::{Decimals, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
@@ -66,11 +66,6 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the length of each window, the main one first.
-    fn lengths(&self) -> impl Iterator<Item = WindowLength> {
-        std::iter::once(self.metric.window).chain(self.windows.iter().map(|window| window.length))
-    }
-
     /// Checks the further windows, and the keys that they do not allow.
     fn check_windows(&self) -> Result<(), DefinitionError> {
         let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
@@ -80,10 +75,18 @@ impl Definition {
         if self.windows.len() > MAX_FURTHER {
             return misplaced("windows", "has more than 8 windows");
         }
-        let lengths: Vec<WindowLength> = self.lengths().collect();
-        let is_repeated = |(i, length): (usize, &WindowLength)| lengths[..i].iter().any(|l| l.is_as_long_as(*length));
-        if lengths.iter().enumerate().any(is_repeated) {
-            return misplaced("windows", "must not have two windows of one length, nor that of the metric");
+        let main = FurtherWindow { length: self.metric.window, slot: self.slot };
+        let all: Vec<FurtherWindow> = std::iter::once(main).chain(self.windows.iter().copied()).collect();
+        // A read names a window by its length as it is written, so `1w/1w` and `7d/6h` may be on one board.
+        let alike = |a: &FurtherWindow, b: &FurtherWindow| {
+            a.length == b.length || (a.length.is_as_long_as(b.length) && a.slot == b.slot)
+        };
+        if all.iter().enumerate().any(|(i, window)| all[..i].iter().any(|other| alike(other, window))) {
+            return misplaced(
+                "windows",
+                "must not have two windows of one length, nor that of the metric, unless the lengths are written \
+                 differently and the slots differ, such as 1w/1w and 7d/6h",
+            );
         }
         if self.keep.is_some() {
             return misplaced("windows", "cannot be combined with 'keep'");

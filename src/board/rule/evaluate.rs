@@ -48,6 +48,8 @@ impl Given<'_> {
     fn compared(&self, compare: &Compare) -> Result<Compared, FieldFault> {
         let Compare { left, comparison, right } = compare;
         let (left_value, right_value) = (self.value(left)?, self.value(right)?);
+        let left_value = self.beside(left, left_value, type_of(right, right_value.as_ref()))?;
+        let right_value = self.beside(right, right_value, type_of(left, left_value.as_ref()))?;
         // The type check must not depend on the metrics' values: a rule is also checked without them, before its event
         // is counted.
         let types = (type_of(left, left_value.as_ref()), type_of(right, right_value.as_ref()));
@@ -82,6 +84,25 @@ impl Given<'_> {
         })
     }
 
+    /// Returns the value of a side that is compared with a value of the type `other`. A field whose text is a number is a
+    /// number beside one.
+    fn beside(
+        &self,
+        side: &Expression,
+        value: Option<Operand>,
+        other: Option<Type>,
+    ) -> Result<Option<Operand>, FieldFault> {
+        match (side, &value, other) {
+            (Expression::Field(name), Some(Operand::Text(_)), Some(Type::Number)) => {
+                match self.fields.require(name)?.number() {
+                    Some(number) => Ok(Some(Operand::Number(float(name, number)?))),
+                    None => Ok(value),
+                }
+            }
+            _ => Ok(value),
+        }
+    }
+
     /// Compares two sides that are written numbers, without a conversion to float. Returns `None` for other sides.
     fn exactly(&self, left: &Expression, right: &Expression) -> Option<Ordering> {
         number::compare(self.written(left)?, self.written(right)?)
@@ -90,10 +111,7 @@ impl Given<'_> {
     fn written<'a>(&'a self, side: &'a Expression) -> Option<&'a str> {
         match side {
             Expression::Number(number) => Some(number),
-            Expression::Field(field) => match self.fields.get(field) {
-                Some(Field::Number(number)) => Some(number),
-                _ => None,
-            },
+            Expression::Field(field) => self.fields.get(field)?.number(),
             _ => None,
         }
     }
@@ -133,13 +151,14 @@ impl Given<'_> {
                 }
                 total
             }
-            Expression::Field(name) => match self.fields.require(name)? {
-                Field::Number(number) => Some(float(name, number)?),
-                other => {
-                    let detail = format!("expected a number, found {}", other.described());
+            Expression::Field(name) => {
+                let value = self.fields.require(name)?;
+                let Some(number) = value.number() else {
+                    let detail = format!("expected a number, found {}", value.described());
                     return Err(FieldFault::Invalid { field: name.clone(), detail });
-                }
-            },
+                };
+                Some(float(name, number)?)
+            }
             // The parser does not accept these in arithmetic.
             Expression::Text(_) | Expression::Bool(_) => None,
         };
@@ -199,6 +218,7 @@ mod tests {
         fields.set("big", Field::Number("9007199254740993".into()));
         fields.set("huge", Field::Number("1e999".into()));
         fields.set("channel", Field::Text("app".into()));
+        fields.set("price", Field::Text("19.99".into()));
         fields.set("ok", Field::Bool(true));
         fields
     }
@@ -228,6 +248,12 @@ mod tests {
             ("COUNT(1h, e, s) > 4", false),
             ("COUNT(1h, e, s) >= 4", true),
             ("3 < COUNT(1h, e, s)", true),
+            ("price = 19.990", true),
+            ("price > amount", true),
+            ("price > 2 * COUNT(1h, e, s)", true),
+            ("price + 0.01 = 20", true),
+            ("price = '19.99'", true),
+            ("price = '19.990'", false),
             ("SUM(1d, e, v, s) > 3 * COUNT(1d, e, s)", false),
             ("SUM(1d, e, v, s) / 2 - 0.25 = 5", true),
             ("1 - 2 - 3 = -4", true),

@@ -25,14 +25,14 @@ use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, schemas, subjects, values, windows,
+    rules, samples, schemas, set_subject, subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
         events::add, increments::add, samples::put, rankings::page, rankings::lookup, live::one, live::several, subjects::standing,
-        windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
+        windows::window, values::values, subjects::neighbors, subjects::remove, set_subject::set, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, problem_pages::page,

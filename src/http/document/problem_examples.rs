@@ -101,6 +101,14 @@ pub(super) fn example(code: Code) -> Problem {
              with cover = \"full\"",
         )
         .with("board", "hot-posts"),
+        Code::Rejected => problem("nothing was counted: item 0: the field 'amount' is missing (missing_field)")
+            .with("index", 0)
+            .with(
+                "rejected",
+                json!([{"index": 0, "board": "top-sellers", "field": "amount", "code": "missing_field",
+                    "detail": "the field 'amount' is missing"}]),
+            )
+            .with("rejected_counts", json!({"missing_field": 1})),
         Code::NoBoard => problem(
             "no board serves COUNT(30m, login, device_id); this board would: [boards.\"login-per-device_id\"] metric = \
              \"COUNT(30m, login, device_id)\", slot = \"1m\", ranked = false",

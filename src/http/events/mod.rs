@@ -18,7 +18,7 @@ use super::codes::Code;
 use super::counts::EventCounts;
 use super::items::{self, IdempotencyKey, Line, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
-use super::parameters::Returned;
+use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{large, response};
@@ -46,8 +46,9 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 ///
 /// A rejection by one board does not affect other boards or events: `rejected` lists it with the board, the field and the
 /// reason. An event whose type no board counts is not an error; it is counted under `unknown_types`. An event that all
-/// filters exclude is counted under `unmatched`. The whole request fails only if the body is not valid JSON, or if it is
-/// a single event with a missing or unknown member or a member of the wrong type.
+/// filters exclude is counted under `unmatched`. So check `rejected`, not the status: a batch is 200 even if nothing was
+/// counted. The whole request fails if the body is not valid JSON, if it is a single event with a missing or unknown member
+/// or a member of the wrong type, or if it is a single event that no board counted because it was refused (`rejected`).
 ///
 /// With `"retract": true` the event reverses an earlier event with the same fields (for example an unlike). `at` is
 /// required and is the time of the earlier event. An `id` must differ from that of the earlier event, otherwise the
@@ -62,7 +63,8 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 #[utoipa::path(
     post, path = "/v1/events", operation_id = "addEvents", tag = "events",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject on each board, from the atomic step that counted the event (JSON only, at most 10,000 events).")),
+        description = "`score` adds `scores` to the response: the new score of each subject on each board, from the atomic step that counted the event (JSON only, at most 10,000 events)."),
+        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single event, a batch or a stream.", content(
         (schema::EventsBody = "application/json", examples(
             ("one" = (summary = "A single event", value = json!({"type": "login",
@@ -97,12 +99,11 @@ pub(super) async fn add(
     state: Data<HttpState>,
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let format = body::format(&request)?;
+    let ItemParameters { return_scores, strict } = ItemParameters::from_request(&request, format == Format::Ndjson)?;
     let key = IdempotencyKey::from_request(&request)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
     let text = match format {
-        Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
             let handler = EventLines { state: &state, metrics: &metrics, key, in_order: AtomicBool::new(true) };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
@@ -111,15 +112,25 @@ pub(super) async fn add(
             let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let mut parsed = parse_body(&body)?;
+                let (mut parsed, is_single) = parse_body(&body)?;
                 parsed.add_ids(key.as_ref());
                 if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
                     let detail =
                         format!("a request with return=score may have at most {MAX_EVENTS_WITH_SCORES} events");
                     return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_EVENTS_WITH_SCORES));
                 }
-                let receipt = record(&state, parsed, return_scores).await?;
+                let (receipt, is_refused) = match refused(&state, &mut parsed, strict).await? {
+                    Some(receipt) => (receipt, true),
+                    None => {
+                        let receipt = record(&state, parsed, return_scores).await?;
+                        let is_refused = is_single && receipt.has_rejections_only();
+                        (receipt, is_refused)
+                    }
+                };
                 metrics.record(EventCounts::default(), receipt.counts());
+                if is_refused {
+                    return Err(receipt.into_problem());
+                }
                 response::to_json(&receipt)
             };
             large::handle(is_large, add).await?
@@ -128,25 +139,41 @@ pub(super) async fn add(
     Ok(response::json_text(StatusCode::OK, text))
 }
 
-/// Parses the events of a body.
-fn parse_body(body: &[u8]) -> Result<ParsedEvents, Problem> {
-    let mut parsed;
+/// Parses the events of a body. Returns whether it is a single event that is not in a list.
+fn parse_body(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
+    let (mut parsed, is_single);
     match items::parse_body::<EventItem<'_>>(body)? {
         OneOrMany::One(item) => match item.into_event() {
             Err(error) if error.is_structural => return Err(error.into()),
             result => {
-                parsed = ParsedEvents::new(Position::Index, 1);
+                (parsed, is_single) = (ParsedEvents::new(Position::Index, 1), true);
                 parsed.push(0, result);
             }
         },
         OneOrMany::Many(elements) => {
-            parsed = ParsedEvents::new(Position::Index, elements.len());
+            (parsed, is_single) = (ParsedEvents::new(Position::Index, elements.len()), false);
             for (index, raw) in (0..).zip(elements) {
                 parsed.push(index, items::parse_element::<EventItem<'_>>(raw).and_then(EventItem::into_event));
             }
         }
     }
-    Ok(parsed)
+    Ok((parsed, is_single))
+}
+
+/// Returns the receipt of a strict request with an invalid event, or one that a board refuses, and no other outcome.
+/// Returns `None` if the events are to be recorded.
+async fn refused(state: &HttpState, parsed: &mut ParsedEvents, strict: bool) -> Result<Option<EventsReceipt>, Problem> {
+    let refusals = if strict { state.service.refusals(&parsed.events).await? } else { Vec::new() };
+    if !strict || (refusals.is_empty() && !parsed.has_errors()) {
+        return Ok(None);
+    }
+    let mut receipt = EventsReceipt::new(false);
+    let mut parsed = std::mem::replace(parsed, ParsedEvents::new(Position::Index, 0));
+    for (at, outcome) in refusals {
+        receipt.record(&mut parsed, at, "", outcome);
+    }
+    receipt.record_remaining_errors(parsed);
+    Ok(Some(receipt))
 }
 
 async fn record(state: &HttpState, mut parsed: ParsedEvents, return_scores: bool) -> Result<EventsReceipt, Problem> {

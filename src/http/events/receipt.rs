@@ -11,7 +11,9 @@ use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
     IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection,
+    rejection_problem,
 };
+use crate::http::problem::Problem;
 use crate::http::{response, schemas};
 use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
 
@@ -134,6 +136,11 @@ impl ParsedEvents {
             }
             Err(error) => self.errors.push_back((number, error)),
         }
+    }
+
+    /// Returns whether any item is invalid.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
     }
 
     /// Gives the events without an id one of the key, if the request has a key.
@@ -261,6 +268,17 @@ impl EventsReceipt {
             let (field, detail) = field_and_detail();
             self.rejected.push(EventRejected { index, line, board: board.cloned(), field, code, detail });
         }
+    }
+
+    /// Returns whether there are rejected events, and no events with another outcome.
+    pub(super) fn has_rejections_only(&self) -> bool {
+        let others = self.accepted + self.duplicates + self.unmatched + self.unknown;
+        self.rejected_events > 0 && others == 0
+    }
+
+    /// Returns the problem of a request of which nothing was counted.
+    pub(super) fn into_problem(self) -> Problem {
+        rejection_problem(&self.rejected, &self.rejected_counts)
     }
 
     /// Returns the numbers of events by outcome.

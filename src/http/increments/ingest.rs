@@ -13,7 +13,7 @@ use crate::http::body::{self, Format};
 use crate::http::counts::Counts;
 use crate::http::items::{self, IdempotencyKey, ItemError, Line, OneOrMany, Position, stream};
 use crate::http::metrics::IncrementMetrics;
-use crate::http::parameters::Returned;
+use crate::http::parameters::ItemParameters;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
 use crate::http::{large, path, response};
@@ -45,14 +45,13 @@ pub(in crate::http) async fn add(
     state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
-    let name = path::board_name(&request)?;
     let format = body::format(&request)?;
+    let parameters = ItemParameters::from_request(&request, format == Format::Ndjson)?;
+    let name = path::board_name(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
     let board = state.service.board(&name).await?;
     let text = match format {
-        Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
             // Lines that were already added cannot be parsed again, so a stream must start with the current board.
             let board = state.service.refreshed(&board).await?;
@@ -64,7 +63,7 @@ pub(in crate::http) async fn add(
             let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let receipt = add_body(kind, &state, &board, &body, key.as_ref(), return_scores).await?;
+                let receipt = add_body(kind, &state, &board, &body, key.as_ref(), parameters).await?;
                 metrics.record(Counts::default(), receipt.counts());
                 response::to_json(&receipt)
             };
@@ -109,11 +108,16 @@ async fn add_body(
     board: &Arc<Board>,
     body: &[u8],
     key: Option<&IdempotencyKey>,
-    return_scores: bool,
+    parameters: ItemParameters,
 ) -> Result<Receipt, Problem> {
+    let ItemParameters { return_scores, strict } = parameters;
     let parse = |board: &Board| {
         let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
         match checked.and_then(|()| (kind.parse_body)(body, board)) {
+            Ok(items) if strict && items.has_errors() => {
+                let depends_on_board = items.depends_on_board();
+                Parsed { increments: Vec::new(), depends_on_board, rest: Err(Receipt::refusing(items)) }
+            }
             Ok(mut items) => {
                 items.add_ids(key);
                 let increments = items.take_increments(return_scores);

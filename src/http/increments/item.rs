@@ -157,7 +157,7 @@ mod tests {
             (COUNT, r#"{"subject":"a","value":1}"#, ItemCode::UnknownField, "value", true, "'amount', not 'value'"),
             (AVG, r#"{"subject":"a","amount":1}"#, ItemCode::UnknownField, "amount", true, "'value', not 'amount'"),
             (AVG, r#"{"subject":"a"}"#, ItemCode::InvalidValue, "value", true, "'value' is missing"),
-            (AVG, r#"{"subject":"a","value":"1"}"#, ItemCode::InvalidAmount, "value", true, "must be a number"),
+            (AVG, r#"{"subject":"a","value":"x"}"#, ItemCode::InvalidAmount, "value", true, "must be a number"),
             (AVG, r#"{"subject":"a","value":0.25}"#, ItemCode::AmountPrecision, "value", false, "more decimals"),
             (MAX, r#"{"subject":"a","value":1e99}"#, ItemCode::AmountOutOfRange, "value", false, "beyond"),
             (DISTINCT, r#"{"subject":"a","amount":1}"#, ItemCode::UnknownField, "amount", true, "'value', not"),

@@ -53,7 +53,8 @@ const INCREMENTS: ItemKind = ItemKind {
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only).")),
+        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only)."),
+        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single increment, a batch or a stream.", content(
         (schema::IncrementsBody = "application/json", examples(
             ("amount" = (summary = "A single increment", value = json!({"subject": "post-1", "amount": 2}))),

@@ -1,8 +1,10 @@
 //! Numeric fields of increments and samples, parsed exactly, and checks of the fields that a metric uses.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
-use crate::board::{Amount, Board};
+use crate::board::{Amount, AmountError, Board};
 use crate::http::codes::ItemCode;
 use crate::http::items::{ItemError, code_of_amount};
 
@@ -39,11 +41,17 @@ pub(in crate::http) fn refuse(
 
 /// Parses a number as an amount with the decimals of the board.
 pub(in crate::http) fn amount(raw: &RawValue, field: &'static str, board: &Board) -> Result<Amount, ItemError> {
-    let text = raw.get();
-    if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-        let detail = format!("'{field}' must be a number");
-        return Err(ItemError::structural(ItemCode::InvalidAmount, field, detail).depending_on_board());
+    // A number in a text has the same value: see `Field::number`.
+    let text = match raw.get().starts_with('"') {
+        true => serde_json::from_str::<Cow<'_, str>>(raw.get()).unwrap_or_default(),
+        false => Cow::Borrowed(raw.get()),
+    };
+    match Amount::parse(&text, board.decimals()) {
+        Ok(amount) => Ok(amount),
+        Err(AmountError::NotANumber { .. }) => {
+            let detail = format!("'{field}' must be a number");
+            Err(ItemError::structural(ItemCode::InvalidAmount, field, detail).depending_on_board())
+        }
+        Err(error) => Err(ItemError::value(code_of_amount(&error), field, error).depending_on_board()),
     }
-    Amount::parse(text, board.decimals())
-        .map_err(|error| ItemError::value(code_of_amount(&error), field, error).depending_on_board())
 }

@@ -8,7 +8,10 @@ use utoipa::ToSchema;
 use crate::board::{Board, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
-use crate::http::items::{IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection};
+use crate::http::items::{
+    IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection, rejection_problem,
+};
+use crate::http::problem::Problem;
 use crate::http::{response, schemas};
 use crate::service::{Increment, Outcome};
 
@@ -115,6 +118,11 @@ impl ParsedItems {
         std::mem::take(&mut self.increments)
     }
 
+    /// Returns whether any item is invalid.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
     /// Returns whether an invalid item could be valid under another definition of the board.
     pub(super) fn depends_on_board(&self) -> bool {
         self.errors.iter().any(|(_, error)| error.depends_on_board)
@@ -125,6 +133,15 @@ impl Receipt {
     /// Creates an empty receipt, with or without scores.
     pub(super) fn new(with_scores: bool) -> Self {
         Self { scores: with_scores.then(Vec::new), ..Self::default() }
+    }
+
+    /// Returns the problem of a request that is refused because of its invalid items. None of its items was counted.
+    pub(super) fn refusing(items: ParsedItems) -> Problem {
+        let mut receipt = Self::default();
+        for (number, error) in items.errors {
+            receipt.reject((items.position)(number), error.code, || error.detail);
+        }
+        rejection_problem(&receipt.rejected, &receipt.rejected_counts)
     }
 
     /// Adds the outcomes of items, in the order of the request.

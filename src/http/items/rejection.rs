@@ -1,7 +1,12 @@
 //! Rejected items: their position in the request, and codes and details of the reasons.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::board::{AmountError, Board, Mode, Score, WindowLength};
-use crate::http::codes::ItemCode;
+use crate::http::codes::{Code, ItemCode};
+use crate::http::counts::RejectedCounts;
+use crate::http::problem::Problem;
 use crate::service::Rejection;
 
 /// Maximum number of rejections that a response lists; all are counted.
@@ -24,6 +29,21 @@ impl Position {
             Position::Line(line) => (None, Some(line)),
         }
     }
+}
+
+/// Returns the problem of a request of which nothing was counted, with the rejections as its receipt would have them.
+pub(in crate::http) fn rejection_problem(rejected: &[impl Serialize], counts: &RejectedCounts) -> Problem {
+    let rejected = json!(rejected);
+    let first = |member: &str| rejected[0][member].as_str().unwrap_or_default().to_owned();
+    let place = match &rejected[0]["index"] {
+        Value::Null => String::new(),
+        index => format!("item {index}: "),
+    };
+    let detail = format!("nothing was counted: {place}{} ({})", first("detail"), first("code"));
+    Problem::new(Code::Rejected, detail)
+        .with("index", rejected[0]["index"].clone())
+        .with("rejected", rejected)
+        .with("rejected_counts", json!(counts))
 }
 
 /// Returns the code of a rejection by the store.

@@ -71,6 +71,9 @@ pub(in crate::http) struct WindowQueryBody {
 pub(in crate::http) struct MetricQueryBody<'a> {
     #[schema(example = "COUNT(30m, login, device_id)")]
     pub(super) metric: String,
+    /// The only board that may serve the metric. Default: any.
+    #[schema(schema_with = schemas::board, required = false)]
+    pub(super) board: Option<String>,
     #[serde(borrow)]
     #[schema(schema_with = schemas::fields, required = true)]
     pub(super) fields: Option<&'a RawValue>,

@@ -152,8 +152,9 @@ enum ParsedQuery {
 /// and so do the slots that a board keeps over all time.
 /// The newest slots that cover
 /// the window of the metric are read, and one more if the board has `cover` `full`. Of several the one with the
-/// shortest slots is chosen, then an unranked one, then the first by name. A `from_first` board serves only exactly its
-/// own window, and only if no other board does.
+/// shortest slots is chosen, then an unranked one, then the first by name. A board that was defined after the start of
+/// these slots is chosen only if there is no older one; if none is older than that, the oldest is chosen, and the answer has
+/// `covers_since`. A `from_first` board serves only exactly its own window, and only if no other board does. With `board`, only that board is read.
 ///
 /// The two-hop count starts with the values of the subject on the first board and returns the number of distinct values
 /// that these have on the second board. With `users-per-device` and `devices-per-user` it is the number of distinct
@@ -266,12 +267,13 @@ fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
                 edge: windows::parse_edge(body.edge.as_deref())?,
             })))
         }
-        (false, true, false) => {
+        (_, true, false) => {
             let body: MetricQueryBody<'_> = object.parse_as()?;
             let metric: Metric = body.metric.parse().map_err(|error| invalid_rule("metric", &error))?;
             let fields = events::parse_fields(body.fields)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
-            Ok(ParsedQuery::Single(Query::Metric { metric, subject }))
+            let boards = body.board.as_deref().map(parse_board).transpose()?.into_iter().collect();
+            Ok(ParsedQuery::Single(Query::Metric { metric, subject, boards }))
         }
         (false, false, true) => {
             let HopQueryBody { hop } = object.parse_as()?;

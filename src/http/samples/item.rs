@@ -148,7 +148,7 @@ mod tests {
             (AVG, r#""sum":1,"count":"1""#, ItemCode::InvalidValue, "count"),
             (AVG, r#""sum":1,"count":0"#, ItemCode::InvalidValue, "count"),
             (MIN, r#""amount":1"#, ItemCode::UnknownField, "amount"),
-            (MIN, r#""value":"1""#, ItemCode::InvalidAmount, "value"),
+            (MIN, r#""value":"x""#, ItemCode::InvalidAmount, "value"),
         ] {
             let error = parsed(metric, rest).unwrap_err();
             assert_eq!((error.code, error.field.as_str()), (code, field), "{rest}: {error:?}");

@@ -34,13 +34,15 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (Kind::Min | Kind::Max, _) if board.kept_slots().is_some() => {
             format!(
                 "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
-                and {metric} stores no other; send increments, or define a board without 'keep' for samples"
+                and {metric} stores no other; send increments, define a board without 'keep' for samples, or set the value of a subject with PUT \
+                /v1/boards/{name}/subjects/{{subject}}"
             )
         }
         _ if !board.further_windows().is_empty() => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
-                send increments, or define a board with one window for samples"
+                send increments, or set the value of a subject in all windows with PUT \
+                /v1/boards/{name}/subjects/{{subject}}"
             )
         }
         _ => return Ok(()),
@@ -70,7 +72,8 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 #[utoipa::path(
     put, path = "/v1/boards/{board}/samples", operation_id = "setSamples", tag = "increments",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only).")),
+        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only)."),
+        ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single sample, a batch or a stream.", content(
         (schema::SamplesBody = "application/json", examples(
             ("amount" = (summary = "COUNT, SUM; set `at` to a time within the window", value = json!({

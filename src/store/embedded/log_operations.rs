@@ -21,7 +21,7 @@
 //! Capped    time (8 bytes), subject
 //! Id        arrival (8 bytes), fingerprint (16 bytes)
 //! Removed   subject
-//! Advanced  time (8 bytes)
+//! Advanced  time (8 bytes); if another Advanced follows, the time of the board's definition
 //! Events    count (varint)
 //! Last      time (8 bytes), value (signed varint), subject
 //! Defined   generation (8 bytes), name, definition as JSON
@@ -99,6 +99,8 @@ pub(super) enum LogOperation<'a> {
     Events { slot: i64, count: u64 },
     /// The board's time has reached `now`.
     Advanced { now: i64 },
+    /// The board was defined at this time. Versions that do not know this operation read it as [`Advanced`](Self::Advanced).
+    DefinedAt { at: i64 },
     /// A board was defined.
     Defined { generation: Generation, name: &'a str, definition: &'a str },
     /// A board was removed.
@@ -216,6 +218,13 @@ impl LogOperations {
 
     pub(super) fn advanced(&mut self, now: i64) {
         self.timed(ADVANCED, now);
+    }
+
+    /// Appends the time of the board's definition, and the time that the board has reached. A time is that of the
+    /// definition if another one follows it, so nothing may come between the two.
+    pub(super) fn defined_at(&mut self, at: i64, now: i64) {
+        self.advanced(at);
+        self.advanced(now);
     }
 
     pub(super) fn events(&mut self, slot: i64, count: u64) {
@@ -351,7 +360,10 @@ impl<'a> Decoder<'a> {
                 fingerprint: Fingerprint(u128::from_le_bytes(self.reader.array()?)),
             },
             REMOVED => LogOperation::Removed { subject: self.subject()? },
-            ADVANCED => LogOperation::Advanced { now: self.reader.i64()? },
+            ADVANCED => match (self.reader.i64()?, self.reader.0.first()) {
+                (at, Some(&ADVANCED)) => LogOperation::DefinedAt { at },
+                (now, _) => LogOperation::Advanced { now },
+            },
             EVENTS => LogOperation::Events { slot: slot?, count: self.reader.unsigned()? },
             DEFINED => LogOperation::Defined {
                 generation: Generation(self.reader.u64()?),

@@ -35,6 +35,7 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
         LogOperation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
         LogOperation::Board(_)
         | LogOperation::Defined { .. }
+        | LogOperation::DefinedAt { .. }
         | LogOperation::Undefined { .. }
         | LogOperation::Clock(_)
         | LogOperation::Simulated { .. } => {}

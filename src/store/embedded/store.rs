@@ -130,13 +130,15 @@ impl Store for Embedded {
                 let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
                 // 0 stands for the store itself. Those that follow belong to the further windows.
                 let generation = Generation(rand::random_range(1..=u64::MAX - MAX_FURTHER as u64));
-                let board = Arc::new(Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?);
-                let mut tables = Tables::new(&board, self.clock.now());
+                let now = self.clock.now();
+                let board = Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?;
+                let board = Arc::new(board.with_defined_at(Some(now)));
+                let mut tables = Tables::new(&board, now);
                 tables.trust = self.clock.trust_of_new_board();
                 let mut operations = LogOperations::of_store();
                 operations.defined(generation, name.as_str(), &json);
                 let mut header = LogOperations::of(generation);
-                header.advanced(tables.now.millis());
+                header.defined_at(now.millis(), now.millis());
                 operations.append(&header);
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);

@@ -45,29 +45,35 @@ pub(super) async fn define(session: &Session, name: &BoardName, definition: &Def
 async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, ServerFailure> {
     list(session, board.name()).await?;
     let has_one_meta = board.parts().is_none() && board.further().is_empty();
-    let defined = match has_one_meta {
+    let creation = match has_one_meta {
         true => create(session, &New::whole(session, &board, json)).await,
         false => create_divided(session, &board, json).await,
     };
-    if !matches!(defined, Ok(None)) {
-        // The board was not created.
+    if !matches!(creation, Ok(Creation::Created { .. })) {
         session.forget(&board);
     }
-    Ok(match defined? {
-        None => {
+    Ok(match creation? {
+        Creation::Created { at } => {
             announce(session, &board).await?;
-            Defined::Created(board)
+            Defined::Created(since(&board, at)?)
         }
-        Some(existing) if existing.definition() == board.definition() => {
+        Creation::Exists(existing) if existing.definition() == board.definition() => {
             announce(session, &existing).await?;
             Defined::Unchanged(existing)
         }
-        Some(existing) => {
+        Creation::Exists(existing) => {
             // Looking the board up also announces it, if it was not announced.
             self::board(session, existing.name()).await?;
             Defined::Conflict(existing)
         }
     })
+}
+
+/// Returns a board that was created at this time. The server reads the time, so it was not known before.
+fn since(board: &Board, at: Option<Timestamp>) -> Result<Arc<Board>, ServerFailure> {
+    let created = Board::new(board.name().clone(), board.generation(), board.definition().clone());
+    let created = created.map_err(|error| ServerFailure::Corrupt(error.to_string()))?;
+    Ok(Arc::new(created.with_parts(board.parts().map(Box::from)).with_defined_at(at)))
 }
 
 /// Changes the list version, after a board was created. This is also done for a board that existed before: the instance
@@ -110,6 +116,14 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
     }
 }
 
+/// The result of creating a meta key.
+enum Creation {
+    /// It was created, that of a board at this time.
+    Created { at: Option<Timestamp> },
+    /// A board has it.
+    Exists(Arc<Board>),
+}
+
 /// The input for creating a meta key.
 struct New<'a> {
     /// The part whose clock is used.
@@ -142,20 +156,15 @@ impl<'a> New<'a> {
 
 /// Creates a board that is divided or has further windows: first the meta keys of its parts in all windows, which cannot
 /// be found before the board exists, then its own meta key, with which the board exists. Before that, a note with the
-/// names of the parts is written, so that they are deleted if this call ends early. Returns the board that exists
-/// already, if there is one.
+/// names of the parts is written, so that they are deleted if this call ends early.
 ///
 /// An instance that finds the note removes the parts some minutes after [`removing::UNBORN`] has passed. From the end
 /// of `UNBORN` on the board can no longer be created, which the script checks with the time that it reads itself. So no
 /// board is created whose parts are being removed.
-async fn create_divided(
-    session: &Session,
-    board: &Arc<Board>,
-    json: &str,
-) -> Result<Option<Arc<Board>>, ServerFailure> {
+async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Result<Creation, ServerFailure> {
     match read_meta(session, board.name()).await? {
         Stored::None => {}
-        Stored::Board { board, .. } => return Ok(Some(board)),
+        Stored::Board { board, .. } => return Ok(Creation::Exists(board)),
         Stored::Unreadable(unreadable) => return Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
     let noted = Noted::unborn(board, timekeeping::look(session).await?);
@@ -164,16 +173,16 @@ async fn create_divided(
     let has_own_meta = |window: &&Arc<Board>| window.is_further() || window.parts().is_some();
     let parts = board.tracks().filter(has_own_meta).flat_map(|window| session.parts_of(window).all().to_vec());
     try_join_all(parts.map(|part| async move { create(session, &New::part(&part, until)).await })).await?;
-    let existing = create(session, &New { until, ..New::whole(session, board, json) }).await?;
-    match &existing {
-        None => noted.strike(session).await?,
-        Some(_) => removing::clear(session, &noted).await?,
+    let creation = create(session, &New { until, ..New::whole(session, board, json) }).await?;
+    match &creation {
+        Creation::Created { .. } => noted.strike(session).await?,
+        Creation::Exists(_) => removing::clear(session, &noted).await?,
     }
-    Ok(existing)
+    Ok(creation)
 }
 
-/// Creates a meta key. Returns the board that exists already, if there is one.
-async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, ServerFailure> {
+/// Creates a meta key, unless there is one.
+async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFailure> {
     let part = &*new.part;
     let mut read = None;
     for _ in 0..ATTEMPTS {
@@ -197,15 +206,19 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
         let mut reply =
             Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
         match reply.text()?.as_str() {
-            "created" => return Ok(None),
+            "created" => return Ok(Creation::Created { at: reply.maybe_time()? }),
             "exists" => {
-                let generation = reply.text()?;
-                let found = stored(part.board.name(), &generation, &reply.text()?, reply.maybe_text()?.as_deref());
+                let (generation, definition, parts) = (reply.text()?, reply.text()?, reply.text()?);
+                let at = reply.maybe_time()?;
                 if generation == part.board.generation().to_string() {
                     // An earlier attempt of this call created it.
-                    return Ok(None);
+                    return Ok(Creation::Created { at });
                 }
-                return found.map(Some).map_err(|unreadable| ServerFailure::Unreadable(Box::new(unreadable)));
+                let parts = Some(parts.as_str()).filter(|parts| !parts.is_empty());
+                let found = stored(part.board.name(), &generation, &definition, parts, at);
+                return found
+                    .map(Creation::Exists)
+                    .map_err(|unreadable| ServerFailure::Unreadable(Box::new(unreadable)));
             }
             "stale" => {
                 let (now, reading) = (reply.time()?, reply.time()?);
@@ -236,7 +249,13 @@ enum Stored {
 }
 
 /// Returns the board that a meta key describes.
-fn stored(name: &BoardName, generation: &str, definition: &str, parts: Option<&str>) -> Result<Arc<Board>, Unreadable> {
+fn stored(
+    name: &BoardName,
+    generation: &str,
+    definition: &str,
+    parts: Option<&str>,
+    defined_at: Option<Timestamp>,
+) -> Result<Arc<Board>, Unreadable> {
     let damaged = |what: &dyn std::fmt::Display| Unreadable {
         name: name.as_str().to_owned(),
         generation: generation.to_owned(),
@@ -250,13 +269,13 @@ fn stored(name: &BoardName, generation: &str, definition: &str, parts: Option<&s
             .map_err(|error| damaged(&format_args!("its parts: {error}")))?;
     }
     let board = Board::new(name.clone(), Generation(number), definition).map_err(|error| damaged(&error))?;
-    Ok(Arc::new(board.with_parts(parts.map(Box::from))))
+    Ok(Arc::new(board.with_parts(parts.map(Box::from)).with_defined_at(defined_at)))
 }
 
 async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, ServerFailure> {
     let meta = session.keys.meta(name);
     let mut command = cmd("HMGET");
-    command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts");
+    command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts").arg("defined_at");
     let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
         Ok(other) => return Err(ServerFailure::Corrupt(format!("HMGET was answered {other:?}"))),
@@ -274,7 +293,9 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
         (None, None) => return Ok(Stored::None),
         (generation, definition) => (generation.unwrap_or_default(), definition.unwrap_or_default()),
     };
-    Ok(match stored(name, &generation, &definition, text(3).as_deref()) {
+    // Earlier versions did not record the time. A text that is no time counts as if it were not recorded.
+    let defined_at = text(4).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
+    Ok(match stored(name, &generation, &definition, text(3).as_deref(), defined_at) {
         Ok(board) => Stored::Board { board, announced: text(2).is_some() },
         Err(unreadable) => Stored::Unreadable(unreadable),
     })

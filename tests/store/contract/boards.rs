@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Cover, Order};
-use rolltop::store::{AuditCursor, Batch, Defined, SlotRange, StoreError};
+use rolltop::store::{AuditCursor, Batch, Defined, SlotRange, Store, StoreError};
 
-use crate::given::{With, definition, name, plus, subject};
-use crate::site::Site;
+use crate::given::{With, definition, name, plus, subject, t};
+use crate::site::{START, Site};
 
 pub async fn define_returns_created_unchanged_or_conflict(site: Site) {
     let wanted = definition("COUNT(3h, like, post)", "1h");
@@ -38,6 +38,44 @@ pub async fn define_returns_created_unchanged_or_conflict(site: Site) {
         }
     }
     assert_eq!(site.ranking(&board).await.len(), 2);
+}
+
+pub async fn a_board_has_the_time_of_its_definition(site: Site) {
+    let several = |metric: &str| {
+        let windows = ["3m/1m", "all"].map(|window| window.parse().unwrap()).into();
+        rolltop::board::Definition { windows, ..definition(metric, "1h") }
+    };
+    let wanted =
+        [("one", definition("COUNT(3h, like, post)", "1h")), ("several", several("SUM(3h, sale, amount, post)"))];
+    for (each, definition) in &wanted {
+        assert_eq!(site.define(each, definition).await.defined_at(), Some(t(START)), "{each}");
+    }
+    site.clock("2026-01-01T11:00:00Z").await;
+    let read = async |store: &Arc<dyn Store>| {
+        let mut boards = store.boards().await.unwrap().boards;
+        for (each, definition) in &wanted {
+            boards.push(store.board(&name(each)).await.unwrap().unwrap());
+            match store.define(&name(each), definition).await.unwrap() {
+                Defined::Unchanged(board) => boards.push(board),
+                other => panic!("{other:?}"),
+            }
+        }
+        match store.define(&name("one"), &wanted[1].1).await.unwrap() {
+            Defined::Conflict(board) => boards.push(board),
+            other => panic!("{other:?}"),
+        }
+        boards
+    };
+    for store in [&site.store, &site.other] {
+        for track in read(store).await.iter().flat_map(Board::tracks) {
+            assert_eq!(track.defined_at(), Some(t(START)), "{track:?}");
+        }
+    }
+    let removed = site.store.board(&name("one")).await.unwrap().unwrap();
+    assert!(site.store.undefine(&removed).await.unwrap());
+    site.define("one", &wanted[0].1).await;
+    let again = site.other.board(&name("one")).await.unwrap().unwrap();
+    assert_eq!(again.defined_at(), Some(t("2026-01-01T11:00:00Z")));
 }
 
 pub async fn an_invalid_definition_is_refused(site: Site) {

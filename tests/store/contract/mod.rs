@@ -31,6 +31,7 @@ mod retiring;
 mod retracting;
 mod rolling;
 mod samples;
+mod setting;
 mod sketches;
 mod stepping;
 mod together;
@@ -104,6 +105,8 @@ contract! {
         auditing::a_repair_of_a_consistent_board_changes_nothing,
         auditing::an_audit_of_an_empty_board_checks_nothing,
         boards::define_returns_created_unchanged_or_conflict,
+        setting::setting_a_subject_replaces_it_in_every_window,
+        boards::a_board_has_the_time_of_its_definition,
         boards::defining_and_removing_boards_changes_the_boards_version,
         boards::an_invalid_definition_is_refused,
         boards::boards_are_listed_in_order_of_name,

@@ -11,6 +11,27 @@ fn all_checkpointed(folder: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_definition_is_read_from_the_log_and_from_checkpoints() {
+    for checkpointed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..3 {
+            let store = match checkpointed {
+                true => open_eager(folder.path()).await,
+                false => open(folder.path()).await.unwrap(),
+            };
+            let board = define(&store, "hot", "COUNT(3h, like, post)", "1h").await;
+            assert_eq!(board.defined_at(), Some(t(START)), "start {round}, checkpoints {checkpointed}");
+            store.set_clock(store.now().await.unwrap().plus_millis(7_200_000)).await.unwrap();
+            add(&store, &board, vec![increment("a", 1, None, None)]).await;
+            if checkpointed {
+                until("a checkpoint", || all_checkpointed(folder.path())).await;
+            }
+            store.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn restarts_during_checkpoints_restore_everything() {
     let folder = tempfile::tempdir().unwrap();
     let metrics = [

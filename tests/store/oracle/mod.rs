@@ -161,7 +161,7 @@ impl Store for Oracle {
         state.changes += 1;
         let board = Board::new(name.clone(), Generation(state.generations), definition.clone())
             .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
-        let board = Arc::new(board);
+        let board = Arc::new(board.with_defined_at(Some(state.now)));
         let held = Held::new(&board, state.now);
         state.boards.insert(name.clone(), held);
         Ok(Defined::Created(board))

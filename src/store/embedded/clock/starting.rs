@@ -87,6 +87,15 @@ fn gauge(store: &Embedded) -> String {
 }
 
 #[tokio::test]
+async fn a_board_of_an_earlier_version_has_no_time_of_definition() {
+    let folder = tempfile::tempdir().unwrap();
+    directory(folder.path(), wall_clock(), boot_id());
+    let (store, board) = open(folder.path(), false).await;
+    assert_eq!(board.defined_at(), None);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_far_clock_after_a_reboot_is_doubted() {
     let folder = tempfile::tempdir().unwrap();
     let then = wall_clock().plus_millis(-MONTH);

@@ -62,7 +62,10 @@ impl Checkpointer {
         let mut walk = {
             let mut tables = self.lock(live)?;
             let tables = tables.track(number);
-            operations.advanced(tables.now.millis());
+            match live.board.defined_at().filter(|_| number == 0) {
+                Some(defined_at) => operations.defined_at(defined_at.millis(), tables.now.millis()),
+                None => operations.advanced(tables.now.millis()),
+            }
             tables.events.write(&mut operations);
             tables.holdings.begin_walk()
         };

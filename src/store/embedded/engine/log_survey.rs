@@ -5,7 +5,6 @@
 //! needs no more memory than the store had.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::super::log_operations::{LogOperation, operations};
 use super::super::storage::damage::StorageError;
@@ -60,8 +59,9 @@ impl LogSurvey {
     }
 
     /// Returns the time that a board reaches in the log.
-    pub(super) fn time_of(&self, board: &Arc<Board>) -> Option<Timestamp> {
-        let times = board.tracks().filter_map(|window| self.times.get(&window.generation()));
+    pub(super) fn time_of(&self, board: &Board) -> Option<Timestamp> {
+        let further = board.further().iter().map(|window| window.generation());
+        let times = further.chain([board.generation()]).filter_map(|window| self.times.get(&window));
         times.max().map(|now| Timestamp::from_millis(*now))
     }
 }

@@ -189,7 +189,8 @@ struct Loading {
 }
 
 struct LoadedBoard {
-    board: Arc<Board>,
+    board: Board,
+    defined_at: Option<Timestamp>,
     tables: Tables,
     /// The sequence from which the log is applied. The checkpoint contains everything before.
     from_seq: u64,
@@ -286,6 +287,11 @@ impl Loading {
                     if self.recorded.is_some() && sequence.is_some_and(|sequence| sequence <= self.must_reach) => {}
                 LogOperation::Clock(record) => self.recorded = Some(record),
                 LogOperation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
+                LogOperation::DefinedAt { at } => {
+                    if let Some((loaded, _)) = &mut current {
+                        loaded.defined_at = Some(Timestamp::from_millis(at));
+                    }
+                }
                 operation => {
                     if let Some((loaded, number)) = &mut current {
                         if let Some(sequence) = sequence {
@@ -315,12 +321,13 @@ impl Loading {
             |error: &dyn std::fmt::Display| format!("the definition of board '{name}' is not valid: {error}");
         let parsed = BoardName::parse(name).map_err(|error| unreadable(&error))?;
         let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
-        let board = Arc::new(Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?);
+        let board = Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?;
         let mut tables = Tables::new(&board, Timestamp::EPOCH);
         if let Some(time) = self.survey.time_of(&board) {
             tables.move_clock(&board, time);
         }
-        self.boards.insert(generation, LoadedBoard { board, tables, from_seq, logged: UncheckpointedLog::default() });
+        let logged = UncheckpointedLog::default();
+        self.boards.insert(generation, LoadedBoard { board, defined_at: None, tables, from_seq, logged });
         Ok(())
     }
 
@@ -328,8 +335,8 @@ impl Loading {
     fn finish(self) -> BTreeMap<BoardName, Arc<LiveBoard>> {
         let live = |mut loaded: LoadedBoard| {
             loaded.tables.rebuild(&loaded.board);
-            let name = loaded.board.name().clone();
-            (name, Arc::new(LiveBoard::new(loaded.board, loaded.tables, loaded.logged)))
+            let board = Arc::new(loaded.board.with_defined_at(loaded.defined_at));
+            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.tables, loaded.logged)))
         };
         self.boards.into_values().map(live).collect()
     }

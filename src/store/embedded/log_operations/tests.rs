@@ -13,6 +13,8 @@ fn sample() -> LogOperations {
     operations.id(5, Fingerprint(9));
     operations.removed("x");
     operations.advanced(9);
+    operations.removed("y");
+    operations.defined_at(8, 9);
     operations.samples(1, (-5, 2), "a");
     operations.marked(2, MARK, "b");
     operations.sketch(2, &[1, 2, 3], "b");
@@ -40,6 +42,9 @@ fn log_operations_round_trip() {
             LogOperation::Amount { slot: -1, amount: i64::MIN, subject: "päth/😀" },
             LogOperation::Id { arrival: 5, fingerprint: Fingerprint(9) },
             LogOperation::Removed { subject: "x" },
+            LogOperation::Advanced { now: 9 },
+            LogOperation::Removed { subject: "y" },
+            LogOperation::DefinedAt { at: 8 },
             LogOperation::Advanced { now: 9 },
             LogOperation::Samples { slot: 1, sum: -5, count: 2, subject: "a" },
             LogOperation::Marked { slot: 2, mark: MARK, subject: "b" },

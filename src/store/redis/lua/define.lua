@@ -4,17 +4,17 @@
 -- ARGV  the board's (board.lua), for the window with which the board begins; `definition`, '' for a part; `parts`: the
 --       division of the board into parts that have meta keys of their own, or '' if it is not divided; `run` id of the
 --       server, or '' if it is not known: a new board is complete, so no audit is needed in this run
--- reply created, or exists, generation, definition, the division if it is divided; or stale, now, reading: nothing was
---       done
+-- reply created, time; or exists, generation, definition, the division or '' if it is not divided, the time when the board
+--       was defined or '' if it is not known; or stale, now, reading: nothing was done
 -- cost  O(1)
 -- why a script: if two instances define the same board at the same time, both must get the same board
 
-local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts')
+local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts', 'defined_at')
 if known[1] and known[2] then
-  return {'exists', known[1], known[2], known[3]}
+  return {'exists', known[1], known[2], known[3] or '', known[4] or ''}
 end
 if ARGV.definition == '' and known[1] == ARGV.generation then
-  return {'created'}
+  return {'created', ''}
 end
 local now, reading = read_clock()
 if now < tonumber(ARGV.valid_from) or now >= tonumber(ARGV.valid_until) then
@@ -26,6 +26,7 @@ local function add(field, value)
 end
 if ARGV.definition ~= '' then
   add('definition', ARGV.definition)
+  add('defined_at', format(now))
 end
 if ARGV.parts ~= '' then
   add('parts', ARGV.parts)
@@ -41,4 +42,4 @@ if ARGV.run ~= '' then
   add('run', ARGV.run)
 end
 redis.call('HSET', KEYS[1], unpack(fields))
-return {'created'}
+return {'created', format(now)}

@@ -1,0 +1,116 @@
+//! Setting what a subject has on a board to one value.
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::codes::Code;
+use super::increments::{amount, refuse, required};
+use super::items::TextField;
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::state::HttpState;
+use super::{body, object, path, response, schemas};
+use crate::board::{Amount, Board, BoardName, Change, Kind, Shown, Subject, Timestamp};
+use crate::service::{Outcome, ServiceError, StoreError};
+
+/// The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SubjectValue)]
+pub(super) struct SubjectValueBody<'a> {
+    /// The total of the subject, for COUNT and SUM.
+    #[serde(default, borrow)]
+    #[schema(value_type = f64, required = false, example = 17)]
+    amount: Option<&'a RawValue>,
+    /// The smallest, largest or newest number of the subject, for MIN, MAX and LAST; its only measurement, for AVG.
+    #[serde(default, borrow)]
+    #[schema(value_type = f64, required = false)]
+    value: Option<&'a RawValue>,
+    /// The time of the value, in the past. Windows that began later have nothing. Default: the store's current time.
+    #[serde(default, borrow)]
+    #[schema(schema_with = schemas::time, required = false)]
+    at: TextField<'a>,
+}
+
+/// What the subject has now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SubjectSet {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    #[schema(schema_with = schemas::subject)]
+    subject: Subject,
+    /// The new score in the main window.
+    #[schema(schema_with = schemas::score, required = true)]
+    score: Option<Shown>,
+    /// The store's time of the change.
+    #[schema(schema_with = schemas::time)]
+    as_of: Timestamp,
+}
+
+/// Set the value of a subject
+///
+/// Replaces everything that the subject has on the board, in every window and in a total over all time, by one value at one
+/// time, for example to correct a wrong best score. A window that does not reach back to `at` has nothing of the subject
+/// afterwards. `COUNT` and `SUM` use `amount`; `AVG`, `MIN`, `MAX` and `LAST` use `value`. Boards of distinct values refuse
+/// it. Everything that the body may have wrong is found before anything changes.
+///
+/// The subject is removed from one window after the other, and then the value is counted in all of them in one atomic step.
+/// In between the subject may be missing in reads, and what is counted for it in the meantime is added to the value. After an
+/// error it may be missing: send the request again, which has the same result.
+#[utoipa::path(
+    put, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "setSubject", tag = "subjects",
+    request_body(content = SubjectValueBody, description = "The value.", examples(
+        ("best score" = (value = json!({"value": 880, "at": "2026-01-02T09:30:00Z"}))),
+        ("a total" = (value = json!({"amount": 17}))))),
+    responses((status = 200, description = "The value was set.", body = SubjectSet, example = json!({
+        "board": "best-scores", "subject": "player-1", "score": 880, "as_of": "2026-01-02T10:07:00Z"}))),
+)]
+pub(super) async fn set(
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
+    let body = body::read_json(&request, payload, &state).await?;
+    let (mut board, mut is_repeated) = (state.service.board(&name).await?, false);
+    let (outcome, as_of) = loop {
+        let (amount, at) = parse(&body, &board)?;
+        match state.service.set_subject(&board, &subject, amount, at).await {
+            // Nothing was changed: the value is parsed again for the board as it is now.
+            Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
+                (board, is_repeated) = (state.service.board(&name).await?, true);
+            }
+            set => break set?,
+        }
+    };
+    match outcome {
+        Outcome::Counted { score } | Outcome::Duplicate { score } => {
+            Ok(response::json(&SubjectSet { score: response::score(&board, score), board: name, subject, as_of }))
+        }
+        Outcome::Rejected(_) => {
+            let detail = "every window of the board has left this time, so the subject has nothing on the board now";
+            Err(Problem::field("at", detail))
+        }
+    }
+}
+
+/// Parses the value for the board.
+fn parse(body: &[u8], board: &Board) -> Result<(Amount, Option<Timestamp>), Problem> {
+    let metric = &board.definition().metric;
+    if !board.takes(&Change::Amount(Amount(0))) {
+        let detail =
+            format!("board '{}' takes no value of a subject, because {metric} counts distinct values", board.name());
+        return Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()));
+    }
+    let SubjectValueBody { amount: total, value, at } = object::parse(body)?;
+    let (given, field, other, refused) = match board.kind() {
+        Kind::Sum => (total, "amount", value, "value"),
+        _ => (value, "value", total, "amount"),
+    };
+    refuse(other, refused, field, board)?;
+    Ok((amount(required(given, field, board)?, field, board)?, at.at()?))
+}

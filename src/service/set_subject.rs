@@ -1,0 +1,60 @@
+//! Setting what a subject has on a board to one value.
+
+use std::sync::Arc;
+
+use super::{Result, Service, ServiceError};
+use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp};
+use crate::store::{Batch, Increment, Outcome, StoreError};
+
+impl Service {
+    /// Replaces everything that a subject has on a board, in every window and total, by one amount at one time, now if
+    /// `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
+    /// amount in the main window.
+    ///
+    /// The subject is removed from each [track](Board::tracks), and then the amount is added to all of them in one step.
+    /// So a reader may find the subject missing in between, an increment that arrives in between is added to the amount,
+    /// and after an error the subject may have nothing: the call can be repeated, and then has the same result.
+    /// Everything that can be refused is refused before the removal.
+    ///
+    /// Returns [`StoreError::BoardChanged`] if the amount must be parsed again with the decimals of the board as
+    /// [`board`](Self::board) now returns it; nothing was changed then.
+    pub async fn set_subject(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        amount: Amount,
+        at: Option<Timestamp>,
+    ) -> Result<(Outcome, Timestamp)> {
+        check(board, amount, at, self.store.now().await?)?;
+        match self.remove_from_tracks(board, subject).await {
+            Err(StoreError::BoardChanged) => {
+                self.refreshed(board).await?;
+                return Err(StoreError::BoardChanged.into());
+            }
+            removed => removed?,
+        };
+        let change = Change::Amount(amount);
+        let increment = Increment { subject: subject.clone(), change, retract: false, at, id: None };
+        let added = self.store.add(board, Batch { increments: vec![increment], return_scores: true }).await?;
+        let outcome = added.outcomes.into_iter().next();
+        let missing = || StoreError::Corrupt { detail: "an increment has no outcome".to_owned() };
+        Ok((outcome.ok_or_else(missing)?, added.frame.as_of))
+    }
+}
+
+/// Returns an error if no window takes the amount at this time.
+fn check(board: &Arc<Board>, amount: Amount, at: Option<Timestamp>, now: Timestamp) -> Result<()> {
+    let refused = |field, detail| Err(ServiceError::InvalidQuery { field, detail });
+    if let Some(at) = at.filter(|at| *at > now) {
+        return refused("at", format!("{at} is after the store's clock, {now}"));
+    }
+    let takes = |track: &&Arc<Board>| matches!(track.place(at, now, &track.window_at(now), 0), Placement::Slot(_));
+    let Some(bound) = board.tracks().filter(takes).map(|track| track.slot_bound()).min() else {
+        return refused("at", "every window of the board began after this time".to_owned());
+    };
+    if amount.0.abs() > bound.0 {
+        let bound = Score { units: bound.0, decimals: board.decimals() };
+        return refused("value", format!("the board takes numbers from -{bound} to {bound}"));
+    }
+    Ok(())
+}

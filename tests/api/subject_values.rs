@@ -1,0 +1,109 @@
+//! The value of a subject, set in every window, and two windows of one length.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+/// A game with the best score of the calendar week, of the last seven days, of the last hour and of all time.
+async fn site() -> Site {
+    let site = Site::new().await;
+    let best = json!({"metric": "MAX(1w, game, score, player)", "slot": "1w", "windows": ["7d/6h", "1h/1m", "all"]});
+    let defined = site.client.put("/v1/boards/best", best).await;
+    assert_eq!((defined.status, &defined.body["notes"]), (201, &Value::Null), "{}", defined.text);
+    site
+}
+
+async fn set(site: &Site, body: Value) -> Answer {
+    site.client.put("/v1/boards/best/subjects/p1", body).await
+}
+
+async fn scores(site: &Site) -> Value {
+    let mut scores = Vec::new();
+    for window in ["1w", "7d", "1h", "all"] {
+        let read = site.client.get(&format!("/v1/boards/best/subjects/p1?window={window}")).await;
+        scores.push(read.body["score"].clone());
+    }
+    scores.into()
+}
+
+#[actix_web::test]
+async fn a_calendar_week_and_seven_days_are_two_windows() {
+    let site = site().await;
+    // The clock reads Friday, 2 January; the week began on Monday, 29 December.
+    for (player, at) in [("p1", "2025-12-30T12:00:00Z"), ("p2", "2025-12-27T12:00:00Z"), ("p1", "2026-01-02T10:07:00Z")]
+    {
+        let item = json!({"subject": player, "value": 5, "at": at});
+        assert_eq!(site.client.add("best", item).await.body["accepted"], 1);
+    }
+    for (window, total, slots) in [("1w", 1, 1), ("7d", 2, 28), ("168h", 1, 1), ("all", 2, 0)] {
+        let page = site.client.get(&format!("/v1/boards/best/rankings?window={window}")).await;
+        assert_eq!((&page.body["total"], &page.body["window"]["slots"]), (&json!(total), &json!(slots)), "{window}");
+    }
+    for windows in [json!(["1w/1w"]), json!(["1w/1d"]), json!(["7d/1w"])] {
+        let wrong = json!({"metric": "MAX(1w, game, score, player)", "slot": "1w", "windows": windows});
+        let answer = site.client.put("/v1/boards/other", wrong).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("windows")));
+    }
+}
+
+#[actix_web::test]
+async fn a_wrong_best_score_is_corrected_in_every_window() {
+    let site = site().await;
+    for (value, at) in [(999_999, "2026-01-02T10:00:00Z"), (700, "2025-12-30T12:00:00Z"), (900, "2020-01-01T00:00:00Z")]
+    {
+        let item = json!({"subject": "p1", "value": value, "at": at});
+        assert_eq!(site.client.add("best", item).await.body["accepted"], 1);
+    }
+    assert_eq!(scores(&site).await, json!([999_999, 999_999, 999_999, 999_999]));
+    let sample = json!({"subject": "p1", "value": 880, "at": "2026-01-02T09:00:00Z"});
+    let samples = site.client.put("/v1/boards/best/samples", sample).await;
+    assert_eq!(samples.refusal(), (409, "samples_unsupported"));
+    assert!(samples.text.contains("PUT /v1/boards/best/subjects/{subject}"), "{}", samples.text);
+    // Twice, as after an answer that was lost.
+    for _ in 0..2 {
+        let answer = set(&site, json!({"value": "880", "at": "2026-01-02T09:00:00Z"})).await;
+        let expected = json!({"board": "best", "subject": "p1", "score": 880, "as_of": "2026-01-02T10:07:00Z"});
+        assert_eq!((answer.status, answer.body), (200, expected));
+        assert_eq!(scores(&site).await, json!([880, 880, null, 880]));
+    }
+    assert_eq!(set(&site, json!({"value": 5})).await.body["score"], 5);
+    assert_eq!(scores(&site).await, json!([5, 5, 5, 5]));
+    let audit = site.client.post("/v1/boards/best/audit", json!({})).await;
+    assert_eq!(audit.body["differences"], 0, "{}", audit.text);
+}
+
+#[actix_web::test]
+async fn a_value_that_cannot_be_set_changes_nothing() {
+    let site = site().await;
+    assert_eq!(set(&site, json!({"value": 5})).await.status, 200);
+    for (body, code, field) in [
+        (json!({}), "invalid_field", "value"),
+        (json!({"amount": 5}), "unknown_field", "amount"),
+        (json!({"value": 1, "amount": 5}), "unknown_field", "amount"),
+        (json!({"value": "x"}), "invalid_field", "value"),
+        (json!({"value": 0.5}), "invalid_field", "value"),
+        (json!({"value": 9_007_199_254_740_991_i64}), "invalid_field", "value"),
+        (json!({"value": 1, "at": "2026-01-02T10:07:01Z"}), "invalid_field", "at"),
+        (json!({"value": 1, "at": "yesterday"}), "invalid_field", "at"),
+        (json!({"value": 1, "id": "x"}), "unknown_field", "id"),
+    ] {
+        let answer = set(&site, body.clone()).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &json!(field)), "{body}");
+        assert_eq!(scores(&site).await, json!([5, 5, 5, 5]), "{body}");
+    }
+    let unknown = site.client.put("/v1/boards/none/subjects/p1", json!({"value": 1})).await;
+    assert_eq!(unknown.refusal(), (404, "unknown_board"));
+    let likes = json!({"metric": "COUNT(1h, like, post)", "slot": "1m"});
+    assert_eq!(site.client.put("/v1/boards/likes", likes).await.status, 201);
+    let late = json!({"amount": 1, "at": "2026-01-02T09:00:00Z"});
+    let late = site.client.put("/v1/boards/likes/subjects/p", late).await;
+    assert_eq!((late.refusal(), &late.body["field"]), ((422, "invalid_field"), &json!("at")));
+    let users = json!({"metric": "COUNT_DISTINCT(1h, like, post, user)", "slot": "1m"});
+    assert_eq!(site.client.put("/v1/boards/users", users).await.status, 201);
+    let distinct = site.client.put("/v1/boards/users/subjects/p", json!({"value": 1})).await;
+    assert_eq!(distinct.refusal(), (409, "samples_unsupported"));
+    let none = site.client.send(Method::PUT, "/v1/boards/best/subjects/p1", Some("application/json"), "[]").await;
+    assert_eq!(none.status, 422);
+}
