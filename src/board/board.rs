@@ -192,15 +192,11 @@ impl Board {
     }
 
     /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly over, so
-    /// they cover noticeably less time than their length. Returns `None` for calendar windows, such as a day in a slot of a
-    /// day, which are meant to begin at midnight, and for boards with `cover = "full"`.
+    /// they cover noticeably less time than their length. Returns `None` for boards with `cover = "full"`.
     pub fn coarseness(&self, slots: u32) -> Option<String> {
         const LARGE_PART: u32 = 4;
         let slot = self.definition.slot.filter(|_| !self.is_all_time())?;
-        let is_calendar = self.slots == 1 && slot.approximate_millis() >= DAY;
-        let is_fine =
-            slots > LARGE_PART || self.definition.cover == Cover::Full || self.definition.mode == Mode::FromFirst;
-        if is_fine || is_calendar {
+        if slots > LARGE_PART || self.definition.cover == Cover::Full || self.definition.mode == Mode::FromFirst {
             return None;
         }
         let (least, are) = (slots - slots.min(1), if slots == 1 { "slot is" } else { "slots are" });
@@ -208,6 +204,11 @@ impl Board {
             "{slots} {are} read, each of {slot}: between {least} and {slots} x {slot} of time count, because the newest slot is \
              only partly over; shorter slots or cover = \"full\" count nearly the whole time or more"
         ))
+    }
+
+    /// Returns whether the window is one slot of a day or more, such as today or this month: it is meant to begin empty.
+    pub fn is_calendar(&self) -> bool {
+        self.slots == 1 && self.definition.slot.is_some_and(|slot| slot.approximate_millis() >= DAY)
     }
 
     /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w` and

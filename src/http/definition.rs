@@ -134,6 +134,7 @@ impl DefinitionShown {
             ids: Ids::of(board, id_cost),
             notes: std::iter::once(board)
                 .chain(board.further_windows().iter().map(|window| &**window))
+                .filter(|window| !window.is_calendar())
                 .filter_map(|window| {
                     Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?))
                 })

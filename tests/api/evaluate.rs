@@ -134,7 +134,9 @@ async fn a_null_field_is_treated_as_absent() {
 #[actix_web::test]
 async fn a_slot_that_is_a_large_part_of_the_window_is_said() {
     let metric = |window: &str| format!("COUNT_DISTINCT({window}, login, device_id, user_id)");
-    let rules = [("day", metric("1d")), ("week", metric("7d"))].map(|(name, metric)| (name, format!("{metric} > 2")));
+    let today = "COUNT(1d, login, device_id)";
+    let rules = [("day", metric("1d")), ("week", metric("7d")), ("today", today.to_owned())];
+    let rules = rules.map(|(name, metric)| (name, format!("{metric} > 2")));
     let site = Site::with_rules(&rules.each_ref().map(|(name, rule)| (*name, rule.as_str()))).await;
     let define = async |name: &str, window: &str, slot: &str, cover: &str| {
         let definition = json!({"metric": metric(window), "slot": slot, "cover": cover, "ranked": false});
@@ -145,15 +147,21 @@ async fn a_slot_that_is_a_large_part_of_the_window_is_said() {
     };
     let notes = async || {
         let items = site.client.get("/v1/rules").await.body["items"].clone();
-        [0, 1].map(|rule: usize| items[rule]["metrics"][0]["note"].as_str().unwrap_or_default().to_owned())
+        [0, 1, 2].map(|rule: usize| items[rule]["metrics"][0]["note"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(define("month", "30d", "1d", "current").await, "");
-    let [day, week] = notes().await;
-    assert!(day.starts_with("1 slot is read, each of 1d: between 0 and 1 x 1d of time count"), "{day}");
+    // Whoever defines today means a window that begins at midnight; a rule says so all the same.
+    let of_today = json!({"metric": today, "slot": "1d", "ranked": false});
+    let defined = site.client.put("/v1/boards/logins-today", of_today).await;
+    assert_eq!((defined.status, &defined.body["notes"]), (201, &Value::Null), "{}", defined.text);
+    let [day, week, today] = notes().await;
+    for note in [day, today] {
+        assert!(note.starts_with("1 slot is read, each of 1d: between 0 and 1 x 1d of time count"), "{note}");
+    }
     assert_eq!(week, "");
     let note = define("three", "3h", "1h", "current").await;
     assert!(note.starts_with("window 3h: 3 slots are read, each of 1h: between 2 and 3 x 1h of time count"), "{note}");
-    // Windows of the calendar begin at midnight on purpose, and `full` never covers too little.
+    // `full` never covers too little.
     assert_eq!(define("today", "1d", "1d", "current").await, "");
     assert_eq!(define("covered", "3h", "1h", "full").await, "");
     assert_eq!(define("hour", "1h", "1m", "current").await, "");

@@ -15,6 +15,8 @@ export interface Definition {
   mode: "sliding" | "from_first";
   windows: string[];
   slots_in_window: number;
+  /** Windows of which one slot is a large part. */
+  notes?: string[];
 }
 
 /** A slot that holds something. */
@@ -91,7 +93,7 @@ export interface Evaluation {
       right: string;
       right_value: Num | string | boolean | null;
       hit: boolean;
-      metrics: { metric: string; board: string; subject: string; value: Num | null; capped?: boolean }[];
+      metrics: { metric: string; board: string; subject: string; value: Num | null; capped?: boolean; covers_since?: string }[];
     }[];
   }[];
 }

@@ -267,6 +267,7 @@ function Outcome({ preview, named }: { preview: Preview; named: boolean }) {
         A subject takes about {counted(bytes.one_slot, "byte")} of memory{slots > 1 && <> with data in one slot, {counted(bytes.all_slots, "byte")} with data in all</>}
         {bytes.each_value !== null && <>, and {counted(bytes.each_value, "byte")} more for each further value</>}.
       </p>
+      {preview.notes?.map((note) => <p class="notice" key={note}>{note}.</p>)}
       {named && conflict && (
         <p class="notice">A board of this name exists with another {conflict.keys.join(", ")}. Choose another name, or remove that board first, under <a href={href(["operate"])}>Operate</a>.</p>
       )}

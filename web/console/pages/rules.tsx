@@ -13,7 +13,7 @@ import type { Evaluation, List } from "../types.ts";
 interface NamedRule {
   name: string;
   when: string;
-  metrics: { metric: string; board: string | null }[];
+  metrics: { metric: string; board: string | null; note?: string; covers_since?: string }[];
 }
 
 /** Writes a value of a side. */
@@ -78,6 +78,12 @@ export function Rules() {
                 <button type="button" class="link" onClick={() => (rule.value = one.when)}>{one.name}</button>{" "}
                 <code>{one.when}</code>
                 {one.metrics.filter((metric) => metric.board === null).map((metric) => <span class="warm" key={metric.metric}> no board counts {metric.metric}</span>)}
+                {one.metrics.filter((metric) => metric.note !== undefined || metric.covers_since !== undefined).map((metric) => (
+                  <span class="soft hint" key={metric.metric}>
+                    <code>{metric.metric}</code>: {metric.note}
+                    {metric.covers_since !== undefined && <>{metric.note !== undefined && "; "}counted since {time(metric.covers_since)}, when its board was defined</>}
+                  </span>
+                ))}
               </li>
             ))}
           </ul>
@@ -156,6 +162,7 @@ function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; 
             <li key={index}>
               <code>{metric.metric}</code> of <b><Name of={metric.subject} /></b> is {shown(metric.value)}, from the slots of <a href={href(["boards", metric.board])}>{metric.board}</a>
               {metric.capped && " (at least: the board remembers no more values)"}
+              {metric.covers_since !== undefined && <> (counted since {time(metric.covers_since)}, when the board was defined)</>}
             </li>
           ))}
         </ul>
