@@ -55,6 +55,7 @@ mod set_subject;
 mod windows;
 
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -74,6 +75,7 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
+use futures_util::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
@@ -380,7 +382,12 @@ impl Service {
     }
 
     async fn scheduled_rollover(&self, board: Arc<Board>) {
-        let outcome = self.rollover.run(&board).await;
+        // All rollovers are one task, which a panic of one must not end.
+        let ended = AssertUnwindSafe(self.rollover.run(&board)).catch_unwind().await;
+        let Ok(outcome) = ended else {
+            tracing::error!(board = %board.name(), "a rollover ended with a panic; the next tick tries again");
+            return self.rollover.failed(&board);
+        };
         match &outcome {
             Ok(report) if report.slots_retired > 0 => tracing::debug!(
                 board = %board.name(), window = %board.length(), slots = report.slots_retired, subjects = report.subjects_touched,

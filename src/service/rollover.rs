@@ -276,6 +276,11 @@ impl RolloverRunner {
         }
     }
 
+    /// Marks the rollover of a track that was taken as ended without an outcome.
+    pub(super) fn failed(&self, board: &Board) {
+        self.due.lock().finished(board, false);
+    }
+
     /// Returns the boards whose rollover has been due for a minute without progress.
     pub(super) fn overdue(&self) -> Vec<BoardName> {
         self.due.lock().overdue()

@@ -32,6 +32,9 @@ pub struct Switch {
     /// The number of slow pages that are being read, and the largest one.
     pages: AtomicU64,
     most_pages: AtomicU64,
+    /// The board whose steps of retiring end with a panic, and how many have.
+    broken: Mutex<Option<BoardName>>,
+    panics: AtomicU64,
 }
 
 struct Planned {
@@ -87,6 +90,16 @@ impl Switch {
             }
             self.pages.fetch_sub(1, Ordering::SeqCst);
         }
+    }
+
+    /// Every step of retiring of this board ends with a panic from now on.
+    pub fn break_steps(&self, board: BoardName) {
+        *self.broken.lock() = Some(board);
+    }
+
+    /// How many steps have ended with a panic.
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::SeqCst)
     }
 
     /// How often the store was called; each query of a read is one.
@@ -179,6 +192,15 @@ macro_rules! reads {
                 self.inner.page_from(board, start, limit).await
             }
 
+            async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
+                self.switch.check(false)?;
+                if self.switch.broken.lock().as_ref() == Some(board.name()) {
+                    self.switch.panics.fetch_add(1, Ordering::SeqCst);
+                    panic!("a step of '{}' is broken, as the test wants", board.name());
+                }
+                self.inner.retire_step(board).await
+            }
+
             $(async fn $name(&self, $($argument: $kind),*) -> Result<$answer> {
                 self.switch.check(false)?;
                 self.inner.$name($($argument),*).await
@@ -200,7 +222,6 @@ reads! {
     values_from(board: &Arc<Board>, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     status(board: &Arc<Board>) -> Status;
-    retire_step(board: &Arc<Board>) -> RetireStep;
     audit_step(board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> AuditStep;
     check() -> ();
     backup() -> BackedUp;

@@ -34,3 +34,15 @@ async fn many_boards_that_are_due_at_once_let_other_tasks_run_between_their_step
     scheduler.stop().await;
     assert!(most < 200, "{most} calls without a pause");
 }
+
+#[actix_web::test]
+async fn a_rollover_that_panics_is_tried_again() {
+    let site = Site::with_board("b").await;
+    site.switch.break_steps(BoardName::parse("b").unwrap());
+    let scheduler = Scheduler::start(site.service()).await.unwrap();
+    let wait = Wait::begin("a second attempt");
+    while site.switch.panics() < 2 {
+        wait.rest(site.switch.panics()).await;
+    }
+    scheduler.stop().await;
+}
