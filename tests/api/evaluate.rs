@@ -154,7 +154,7 @@ async fn a_slot_that_is_a_large_part_of_the_window_is_said() {
     let of_today = json!({"metric": today, "slot": "1d", "ranked": false});
     let defined = site.client.put("/v1/boards/logins-today", of_today).await;
     assert_eq!((defined.status, &defined.body["notes"]), (201, &Value::Null), "{}", defined.text);
-    let [day, week, today] = notes().await;
+    let [day, today, week] = notes().await;
     for note in [day, today] {
         assert!(note.starts_with("1 slot is read, each of 1d: between 0 and 1 x 1d of time count"), "{note}");
     }

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::log_operations::{LogOperation, operations};
 use super::super::storage::damage::StorageError;
 use super::super::storage::log::LogReader;
-use super::recovery::ProgressReport;
 use crate::board::{Board, Generation, Timestamp};
 
 /// The times that boards reach in the log, and the boards that it removes.
@@ -21,15 +20,15 @@ pub(super) struct LogSurvey {
 }
 
 impl LogSurvey {
-    /// Reads the whole log.
+    /// Reads the whole log. `progress` is told before each frame how many bytes are read, of how many.
     ///
     /// # Errors
     /// Returns an error if the log cannot be read. Operations that are not valid are left to the reader that applies
     /// them.
-    pub(super) fn read(mut log: LogReader, report: &mut ProgressReport) -> Result<Self, StorageError> {
+    pub(super) fn read(mut log: LogReader, mut progress: impl FnMut((u64, u64))) -> Result<Self, StorageError> {
         let mut survey = Self::default();
         loop {
-            report.log(&"reading the log", log.progress());
+            progress(log.progress());
             let Some(frame) = log.next()? else { return Ok(survey) };
             survey.add(frame.payload);
         }

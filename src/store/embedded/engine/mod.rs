@@ -5,7 +5,7 @@
 //! journal       operations on their way to the log, and the callers that wait for them
 //! log_writer    thread: writes groups of operations as frames of the log
 //! syncer        thread: syncs the log to the disk
-//! progress      how far the log is written, and how far it is synced
+//! log_progress  how far the log is written, and how far it is synced
 //! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`);
 //!               `due` chooses the board, `files_work` is what other threads know of its work
 //! keeper        thread: ends waits that take too long, frees expired memory

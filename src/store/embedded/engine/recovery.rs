@@ -67,7 +67,7 @@ pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> R
     check_clock_mode(&manifest, clock)?;
     let log = || LogReader::open(files.clone(), manifest.store, manifest.log_start);
     let mut report = ProgressReport(Instant::now());
-    let survey = LogSurvey::read(log()?, &mut report)?;
+    let survey = LogSurvey::read(log()?, |done| report.log(&"reading the log", done))?;
     let mut loading = Loading::new(&manifest, survey, report);
     loading.load_checkpoints(files, &manifest)?;
     let mut log = log()?;
@@ -165,11 +165,11 @@ fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), OpenErr
 }
 
 /// Logs the progress of long work from time to time. Holds the time of the last report.
-pub(super) struct ProgressReport(Instant);
+struct ProgressReport(Instant);
 
 impl ProgressReport {
     /// Logs how much is done, of how much in all, unless this was called a short time ago.
-    pub(super) fn log(&mut self, work: &dyn std::fmt::Display, (done, all): (u64, u64)) {
+    fn log(&mut self, work: &dyn std::fmt::Display, (done, all): (u64, u64)) {
         if self.0.elapsed() >= REPORT_EVERY {
             self.0 = Instant::now();
             tracing::info!(percent = done * 100 / all.max(1), "{work}");
