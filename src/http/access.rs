@@ -201,7 +201,7 @@ mod tests {
             let expected = (!is_accepted).then_some(Code::ForeignOrigin);
             assert_eq!(code(&access, Method::POST, &[("host", host), ("origin", origin)]), expected, "{host} {origin}");
         }
-        // A page of the same host and another scheme is of another site.
+        // A page of the same host and another scheme belongs to another site.
         for (site, is_accepted) in
             [("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false), ("new-value", true)]
         {

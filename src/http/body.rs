@@ -108,7 +108,7 @@ pub(super) async fn read(mut incoming: Incoming, options: &HttpOptions) -> Resul
         Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
     })?;
     let mut hold = incoming.into_hold();
-    hold.set(text.len() + parsed(&text))?;
+    hold.obtain(text.len() + parsed(&text)).await?;
     Ok(Body { text, _hold: hold })
 }
 
@@ -128,7 +128,7 @@ async fn gather(body: &mut Incoming, limit: usize) -> Result<Bytes, Problem> {
     if first.len() > limit {
         return Err(too_large(limit));
     }
-    body.hold(first.len())?;
+    body.obtain(first.len()).await?;
     let Some(second) = body.next().await.transpose()? else { return Ok(first) };
     let (mut blocks, mut len) = (Vec::new(), first.len());
     append(&mut blocks, &first);
@@ -141,11 +141,11 @@ async fn gather(body: &mut Incoming, limit: usize) -> Result<Bytes, Problem> {
         if len > limit {
             return Err(too_large(limit));
         }
-        body.hold(len)?;
+        body.obtain(len).await?;
         append(&mut blocks, &piece);
         next = body.next().await.transpose()?;
     }
-    body.hold(2 * len)?;
+    body.obtain(2 * len).await?;
     let mut whole = Vec::with_capacity(len);
     for block in blocks {
         whole.extend_from_slice(&block);

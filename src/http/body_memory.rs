@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use super::codes::Code;
 use super::problem::Problem;
@@ -26,10 +29,15 @@ const STEP: usize = 64 << 10;
 /// The time after which a client may try again: bodies are read or given up in seconds.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
+/// The time for which a body waits for memory that others return. Bodies that have arrived are done in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The memory of all bodies in progress.
 pub(super) struct BodyMemory {
     limit: usize,
     held: Mutex<Held>,
+    /// Notified when memory is returned.
+    returned: Notify,
     gauge: Gauge,
 }
 
@@ -48,7 +56,7 @@ pub(super) struct Hold {
 
 impl BodyMemory {
     pub(super) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, held: Mutex::default(), gauge: gauge!(BODY_MEMORY) })
+        Arc::new(Self { limit, held: Mutex::default(), returned: Notify::new(), gauge: gauge!(BODY_MEMORY) })
     }
 
     /// Returns the memory of a body of the client with this address. It takes none yet.
@@ -80,6 +88,10 @@ impl BodyMemory {
         } else {
             held.by_client.insert(client, own);
         }
+        drop(held);
+        if to < from {
+            self.returned.notify_waiters();
+        }
         true
     }
 }
@@ -103,6 +115,27 @@ impl Hold {
         }
         let detail = "the bodies of requests in progress take too much memory";
         Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_AFTER))
+    }
+}
+
+impl Hold {
+    /// Changes the number of bytes that the body takes, and waits for a while if that would be too much now.
+    pub(super) async fn obtain(&mut self, bytes: usize) -> Result<(), Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        let memory = self.memory.clone();
+        loop {
+            // Registered before the look, so that memory that is returned after it is noticed.
+            let mut returned = pin!(memory.returned.notified());
+            returned.as_mut().enable();
+            match self.set(bytes) {
+                Err(problem) if problem.code() == Code::Overloaded => {
+                    if timeout_at(deadline, returned).await.is_err() {
+                        return Err(problem);
+                    }
+                }
+                result => return result,
+            }
+        }
     }
 }
 
@@ -165,6 +198,18 @@ mod tests {
         bodies[0].set(9 * MB).unwrap();
         // What can never fit is not worth another try.
         assert_eq!(bodies[0].set(33 * MB).unwrap_err().code(), Code::TooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_body_waits_for_memory_that_another_returns() {
+        let memory = BodyMemory::new(64 * MB);
+        let (mut first, mut second) = (memory.hold(client(1)), memory.hold(client(1)));
+        first.set(20 * MB).unwrap();
+        let (obtained, ()) = tokio::join!(second.obtain(20 * MB), async { drop(first) });
+        obtained.unwrap();
+        assert_eq!(memory.total(), 20 * MB);
+        // What can never fit is not waited for.
+        assert_eq!(second.obtain(33 * MB).await.unwrap_err().code(), Code::TooLarge);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! its response. [`Access`] says which origins may; without any, nothing is added to responses.
 
 use actix_web::HttpResponse;
-use actix_web::dev::{RequestHead, ServiceResponse};
+use actix_web::dev::RequestHead;
 use actix_web::http::Method;
 use actix_web::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -54,25 +54,21 @@ pub(super) fn preflight(
     Some(Ok(response))
 }
 
-/// Lets pages of the allowed origins read a response, also if it is a problem. A response that every page may read is
-/// left as it is.
-pub(super) fn share(access: &Access, response: &mut ServiceResponse) {
-    if !access.has_origins() || response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+/// Lets pages of the allowed origins read the response with these headers to a request, even if it is a problem. A response
+/// that every page may read is left as it is.
+pub(super) fn share(access: &Access, request: &RequestHead, response: &mut HeaderMap) {
+    if !access.has_origins() || response.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         return;
     }
     let allowed = if access.is_public() {
         Some(HeaderValue::from_static("*"))
     } else {
-        let origin = response.request().headers().get(ORIGIN);
+        response.append(VARY, HeaderValue::from_static("Origin"));
         let is_allowed = |origin: &&HeaderValue| origin.to_str().is_ok_and(|o| access.allows(o, Effect::Reads));
-        origin.filter(is_allowed).cloned()
+        request.headers().get(ORIGIN).filter(is_allowed).cloned()
     };
-    let headers: &mut HeaderMap = response.headers_mut();
-    if !access.is_public() {
-        headers.append(VARY, HeaderValue::from_static("Origin"));
-    }
     if let Some(allowed) = allowed {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+        response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     }
 }

@@ -94,6 +94,11 @@ impl Incoming {
         self.hold.set(self.source.decoder() + received)
     }
 
+    /// Changes the number of bytes like [`hold`](Self::hold), and waits for a while for memory that other bodies return.
+    pub(super) async fn obtain(&mut self, received: usize) -> Result<(), Problem> {
+        self.hold.obtain(self.source.decoder() + received).await
+    }
+
     /// Returns the memory that the body takes, now that it has arrived. The decoder is gone.
     pub(super) fn into_hold(self) -> Hold {
         self.hold

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use actix_web::dev::ServiceResponse;
 use actix_web::http::Method;
 use actix_web::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use actix_web::web::{self, Data};
@@ -117,9 +118,9 @@ fn register(
         async move {
             let (state, _, delivery, metrics) = &*of_path;
             let deliver = async {
-                let mut response = delivery.finish(response.await?, &id);
-                cors::share(&state.access, &mut response);
-                Ok(response)
+                let (request, mut response) = delivery.finish(response.await?, &id).into_parts();
+                cors::share(&state.access, request.head(), response.headers_mut());
+                Ok(ServiceResponse::new(request, response))
             };
             // Every request moves this future several times.
             debug_assert!(size_of_val(&deliver) <= 1_024, "{} bytes", size_of_val(&deliver));
@@ -132,5 +133,7 @@ async fn not_found(state: Data<HttpState>, request: HttpRequest) -> HttpResponse
     let id = RequestId::of(request.headers());
     let checked = state.access.check(request.head(), Effect::Changes);
     let problem = checked.err().unwrap_or_else(|| Problem::not_found(request.path()));
-    id.scope(async { problem.into() }).await
+    let mut response: HttpResponse = id.scope(async { problem.into() }).await;
+    cors::share(&state.access, request.head(), response.headers_mut());
+    response
 }

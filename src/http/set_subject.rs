@@ -31,7 +31,7 @@ pub(super) struct SubjectValueBody<'a> {
     value: Option<&'a RawValue>,
     /// The time of the value, in the past. Windows that began later have nothing. Default: the store's current time.
     #[serde(default, borrow)]
-    #[schema(schema_with = schemas::time, required = false)]
+    #[schema(value_type = String, format = DateTime, required = false, example = "2026-01-02T09:30:00Z")]
     at: TextField<'a>,
 }
 
@@ -58,8 +58,10 @@ pub(super) struct SubjectSet {
 /// it. Everything that the body may have wrong is found before anything changes.
 ///
 /// The subject is removed from one window after the other, and then the value is counted in all of them in one atomic step.
-/// In between the subject may be missing in reads, and what is counted for it in the meantime is added to the value. After an
-/// error it may be missing: send the request again, which has the same result.
+/// In between the subject may be missing in reads, and what is counted for it in the meantime may stay in some windows and
+/// be missing in others: set the value while nothing is counted for the subject, or set it again. After an error the subject
+/// may be missing: send the request again, which has the same result. Requests to one instance wait for each other; those
+/// to different instances at the same time may be added up.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "setSubject", tag = "subjects",
     request_body(content = SubjectValueBody, description = "The value.", examples(

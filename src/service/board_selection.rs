@@ -27,13 +27,15 @@ impl Serving {
         SlotRange::Slots(self.slots)
     }
 
-    /// Returns the time since which the board has counted, if at `now` that is after the start of the window. O(1) while
-    /// the board's head stays the same.
-    pub(super) fn covers_since(&self, now: Timestamp) -> Option<Timestamp> {
-        self.board.defined_at()?;
-        let (window, starts) = self.board.window_and_starts(now);
-        let oldest = starts.len().checked_sub(self.slots as usize).and_then(|oldest| starts.get(oldest));
-        covers_since(&self.board, oldest.copied().unwrap_or(window.floor), now)
+    /// Returns the time since which the board has counted, if at `now` that is within the window of the metric that it
+    /// serves. The slots of the board do not matter: of all boards that serve a metric, those that were defined before the
+    /// same instant cover it.
+    pub(super) fn covers_since(&self, metric: &Metric, now: Timestamp) -> Option<Timestamp> {
+        let start = match metric.window {
+            WindowLength::All => Timestamp::EPOCH,
+            WindowLength::Span(_) => now.plus_millis(-metric.window.approximate_millis()),
+        };
+        self.board.covers_since(start)
     }
 }
 
@@ -59,26 +61,21 @@ pub(super) fn finest_of(all: &[Serving]) -> Option<&Serving> {
     all.iter().min_by(|a, b| preference(&a.board).cmp(&preference(&b.board)))
 }
 
-/// Returns whether none of the others was defined earlier, so that none covers more at any time. A `from_first` board
-/// does not count beside a sliding one.
-pub(super) fn is_oldest(serving: &Serving, all: &[Serving]) -> bool {
-    let alike = all.iter().filter(|other| other.board.definition().mode == serving.board.definition().mode);
-    alike.map(|other| other.board.defined_at()).min() >= Some(serving.board.defined_at())
+/// Returns the one that is to answer, if this is known without the time: the [finest](finest_of), if it was defined first,
+/// or covers the window of the metric at some time `before` now. A `from_first` board does not count beside a sliding one.
+pub(super) fn chosen_at_any_time<'a>(all: &'a [Serving], metric: &Metric, before: Timestamp) -> Option<&'a Serving> {
+    let finest = finest_of(all)?;
+    let alike = all.iter().filter(|other| other.board.definition().mode == finest.board.definition().mode);
+    let is_first = alike.map(|other| other.board.defined_at()).min() >= Some(finest.board.defined_at());
+    (is_first || finest.covers_since(metric, before).is_none()).then_some(finest)
 }
 
-/// Returns whether a board has counted for twice the length of its window at `now`, so that it covers any part of the
-/// window, however long a slot is.
-pub(super) fn is_settled(serving: &Serving, now: Timestamp) -> bool {
-    let length = serving.board.length().approximate_millis();
-    let age = serving.board.defined_at().map_or(i64::MAX, |at| now.millis().saturating_sub(at.millis()));
-    age > length.saturating_mul(2)
-}
-
-/// Returns the [finest](finest_of) of those that cover the window of the metric at `now`. If none does, of those that
-/// were defined first.
-pub(super) fn finest_that_covers(all: &[Serving], now: Timestamp) -> Option<&Serving> {
+/// Returns the one that is to answer at `now`: the [finest](finest_of) of those that cover the window of the metric. If
+/// none does, of those that were defined first.
+pub(super) fn chosen_at<'a>(all: &'a [Serving], metric: &Metric, now: Timestamp) -> Option<&'a Serving> {
     // A time since which a board covers orders it behind every board that covers the window.
-    let key = |serving: &Serving| (serving.board.definition().mode == Mode::FromFirst, serving.covers_since(now));
+    let key =
+        |serving: &Serving| (serving.board.definition().mode == Mode::FromFirst, serving.covers_since(metric, now));
     let keyed = all.iter().map(|serving| (key(serving), serving));
     let best = keyed.min_by(|(a, x), (b, y)| a.cmp(b).then_with(|| preference(&x.board).cmp(&preference(&y.board))));
     best.map(|(_, serving)| serving)
@@ -222,8 +219,9 @@ mod tests {
     fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
         let all = serving(boards, metric);
         let finest = finest_of(&all)?;
-        assert!(is_oldest(finest, &all));
-        assert_eq!(finest_that_covers(&all, NOW).map(|found| found.board.name()), Some(finest.board.name()));
+        let name = |found: Option<&Serving>| found.map(|found| found.board.name().clone());
+        assert_eq!(name(chosen_at_any_time(&all, metric, Timestamp::EPOCH)), Some(finest.board.name().clone()));
+        assert_eq!(name(chosen_at(&all, metric, NOW)), Some(finest.board.name().clone()));
         Some((finest.board.clone(), finest.range()))
     }
 
@@ -354,9 +352,14 @@ mod tests {
         let new = defined("new", metric, "15m", Some(0), unchanged);
         let full = defined("full", metric, "1m", Some(0), |d| d.cover = Cover::Full);
         let chosen = |boards: &[&Arc<Board>], asked: &str, hours: i64| {
-            let all = serving(boards.iter().copied(), &asked.parse().unwrap());
-            let found = finest_that_covers(&all, at(hours)).unwrap();
-            (found.board.name().to_string(), found.covers_since(at(hours)))
+            let asked = asked.parse().unwrap();
+            let all = serving(boards.iter().copied(), &asked);
+            let found = chosen_at(&all, &asked, at(hours)).unwrap();
+            for before in (hours - 30..=hours).map(at) {
+                let known = chosen_at_any_time(&all, &asked, before);
+                assert!(known.is_none_or(|known| known.board.name() == found.board.name()), "{asked} {hours} {before}");
+            }
+            (found.board.name().to_string(), found.covers_since(&asked, at(hours)))
         };
         let covering = |name: &str| (name.to_owned(), None);
         assert_eq!(chosen(&[&old, &new], metric, 0), covering("old"));
@@ -369,15 +372,22 @@ mod tests {
         assert_eq!(chosen(&[&day, &new], metric, -2), ("day".to_owned(), Some(at(-24))));
         assert_eq!(chosen(&[&day, &new], metric, 1), covering("day"));
         assert_eq!(chosen(&[&new], metric, 1), ("new".to_owned(), Some(at(0))));
-        let oldest = |boards: &[&Arc<Board>]| {
-            let all = serving(boards.iter().copied(), &metric.parse().unwrap());
-            is_oldest(finest_of(&all).unwrap(), &all)
+        let known = |boards: &[&Arc<Board>]| {
+            let asked = metric.parse().unwrap();
+            chosen_at_any_time(&serving(boards.iter().copied(), &asked), &asked, Timestamp::EPOCH).is_some()
         };
-        assert!(!oldest(&[&old, &new]) && !oldest(&[&day, &new]) && oldest(&[&old]) && oldest(&[&full, &new]));
+        assert!(!known(&[&old, &new]) && !known(&[&day, &new]) && known(&[&old]) && known(&[&full, &new]));
+        // Slots of a day do not make a board cover what it does not, and a third board changes nothing.
+        let coarse = defined("coarse", metric, "1d", Some(-4), unchanged);
+        let hourly = defined("hourly", metric, "1h", Some(-12), unchanged);
+        for boards in [&[&hourly, &coarse][..], &[&hourly, &coarse, &new], &[&new, &coarse, &hourly]] {
+            assert_eq!(chosen(boards, metric, 1), ("hourly".to_owned(), Some(at(-12))));
+            assert_eq!(chosen(boards, metric, 13), covering("hourly"));
+        }
         // A `from_first` board serves only if no sliding board does, whatever they cover.
         let first = defined("first", metric, "1h", None, |d| (d.ranked, d.mode) = (false, Mode::FromFirst));
         assert_eq!(chosen(&[&first, &new], metric, 1), ("new".to_owned(), Some(at(0))));
-        assert!(oldest(&[&first, &new]));
+        assert!(known(&[&first, &new]));
         // No board covers all time, so the oldest serves it.
         let all = "COUNT(all, login, device_id)";
         let total = |name: &str, hours: i64| {

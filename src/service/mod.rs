@@ -117,6 +117,8 @@ pub struct Service {
     rules: NamedRules,
     /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
     time_of_choice: AtomicI64,
+    /// Held while the value of a subject is set, which is rare.
+    correcting: tokio::sync::Mutex<()>,
 }
 
 /// The readiness of this instance to receive requests.
@@ -164,6 +166,7 @@ impl Service {
             scheduled: Mutex::default(),
             rules,
             time_of_choice: AtomicI64::new(0),
+            correcting: tokio::sync::Mutex::default(),
             store,
         })
     }

@@ -208,13 +208,13 @@ impl Service {
             for name in pinned {
                 boards.push(self.board(name).await?);
             }
-            let found = self.choose(board_selection::serving(&boards, metric), lookups).await?;
+            let found = self.choose(metric, board_selection::serving(&boards, metric), lookups).await?;
             return found
                 .ok_or_else(|| ServiceError::NotServed { metric: Box::new(metric.clone()), boards: pinned.into() });
         }
         let mut listed = self.registry.listed_within(MAX_AGE).await?;
         let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(&metric.event), metric);
-        if let Some(found) = self.choose(serving(&listed), lookups).await? {
+        if let Some(found) = self.choose(metric, serving(&listed), lookups).await? {
             return Ok(found);
         }
         if !lookups.is_newest {
@@ -224,7 +224,7 @@ impl Service {
                 listed = self.registry.listed_at(version, since).await?;
             }
             lookups.is_newest = true;
-            if let Some(found) = self.choose(serving(&listed), lookups).await? {
+            if let Some(found) = self.choose(metric, serving(&listed), lookups).await? {
                 return Ok(found);
             }
         }
@@ -236,13 +236,13 @@ impl Service {
     }
 
     /// Returns the board that is to answer, of those that serve a metric.
-    async fn choose(&self, all: Vec<Serving>, lookups: &mut Lookups) -> Result<Option<Serving>> {
-        let Some(finest) = board_selection::finest_of(&all) else { return Ok(None) };
+    async fn choose(&self, metric: &Metric, all: Vec<Serving>, lookups: &mut Lookups) -> Result<Option<Serving>> {
         let earlier = Timestamp::from_millis(self.time_of_choice.load(Ordering::Relaxed));
-        if board_selection::is_oldest(finest, &all) || board_selection::is_settled(finest, earlier) {
-            return Ok(Some(finest.clone()));
+        if let Some(chosen) = board_selection::chosen_at_any_time(&all, metric, earlier) {
+            return Ok(Some(chosen.clone()));
         }
         let now = match lookups.now {
+            _ if all.is_empty() => return Ok(None),
             Some(now) => now,
             None => {
                 let now = *lookups.now.insert(self.store.now().await?);
@@ -250,14 +250,14 @@ impl Service {
                 now
             }
         };
-        Ok(board_selection::finest_that_covers(&all, now).cloned())
+        Ok(board_selection::chosen_at(&all, metric, now).cloned())
     }
 
     /// Returns the board that serves a metric now, if there is one: one of `pinned`, or any if there are none.
     pub async fn board_serving(&self, metric: &Metric, pinned: &[BoardName]) -> Result<Option<ServingBoard>> {
         match self.select_board(metric, pinned, &mut Lookups::default()).await {
             Ok(serving) => {
-                let covers_since = serving.covers_since(self.store.now().await?);
+                let covers_since = serving.covers_since(metric, self.store.now().await?);
                 Ok(Some(ServingBoard { slots: serving.slots, covers_since, board: serving.board }))
             }
             Err(ServiceError::NoBoard { .. } | ServiceError::NotServed { .. } | ServiceError::UnknownBoard(_)) => {
@@ -463,6 +463,12 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
     let measured = measured(&board, &contents);
     let last_at = contents.aggregates.last().and_then(|(_, newest)| newest.time());
     contents.aggregates = Vec::new();
-    let covers_since = board_selection::covers_since(&board, frame.window.floor, as_of.unwrap_or(frame.as_of));
+    let now = as_of.unwrap_or(frame.as_of);
+    let floor = match over {
+        // The newest slot is only partly over, so the slots may begin later than the time that was asked for.
+        Over::Last(span) => frame.window.floor.min(now.plus_millis(-span.approximate_millis())),
+        Over::Whole | Over::From(_) => frame.window.floor,
+    };
+    let covers_since = board_selection::covers_since(&board, floor, now);
     Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, covers_since, value })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
-use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp};
+use crate::board::{Amount, Board, Change, Kind, Placement, Score, Subject, Timestamp};
 use crate::store::{Batch, Increment, Outcome, StoreError};
 
 impl Service {
@@ -12,9 +12,10 @@ impl Service {
     /// amount in the main window.
     ///
     /// The subject is removed from each [track](Board::tracks), and then the amount is added to all of them in one step.
-    /// So a reader may find the subject missing in between, an increment that arrives in between is added to the amount,
-    /// and after an error the subject may have nothing: the call can be repeated, and then has the same result.
-    /// Everything that can be refused is refused before the removal.
+    /// So a reader may find the subject missing in between, an increment that arrives in between may stay in some tracks
+    /// only, and after an error the subject may have nothing: the call can be repeated, and then has the same result.
+    /// Everything that can be refused is refused before the removal. Of two calls on this instance one waits for the other,
+    /// so that their amounts are not added up.
     ///
     /// Returns [`StoreError::BoardChanged`] if the amount must be parsed again with the decimals of the board as
     /// [`board`](Self::board) now returns it; nothing was changed then.
@@ -25,6 +26,7 @@ impl Service {
         amount: Amount,
         at: Option<Timestamp>,
     ) -> Result<(Outcome, Timestamp)> {
+        let _one_at_a_time = self.correcting.lock().await;
         check(board, amount, at, self.store.now().await?)?;
         match self.remove_from_tracks(board, subject).await {
             Err(StoreError::BoardChanged) => {
@@ -54,7 +56,8 @@ fn check(board: &Arc<Board>, amount: Amount, at: Option<Timestamp>, now: Timesta
     };
     if amount.0.abs() > bound.0 {
         let bound = Score { units: bound.0, decimals: board.decimals() };
-        return refused("value", format!("the board takes numbers from -{bound} to {bound}"));
+        let field = if board.kind() == Kind::Sum { "amount" } else { "value" };
+        return refused(field, format!("the board takes numbers from -{bound} to {bound}"));
     }
     Ok(())
 }

@@ -153,6 +153,11 @@ async fn origins_that_may_read_change_nothing() {
             assert_eq!(answer.header("access-control-allow-origin"), allowed, "{origin} {method} {path}");
         }
     }
+    // A path that does not exist, too, says so to a page that may read.
+    for (origin, allowed) in [(READER, READER), (WRITER, WRITER), (OTHER, "")] {
+        let answer = site.client.send_with(Method::GET, "/elsewhere/v1/boards", &[("origin", origin)], "").await;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (404, allowed), "{origin}");
+    }
     // What the writer sent: an event twice, and an increment.
     assert_eq!(site.client.score("b", "a").await, 4);
 }

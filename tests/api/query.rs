@@ -54,23 +54,23 @@ async fn a_board_younger_than_the_window_does_not_serve_a_metric_that_an_older_o
     }
     let rules = async || site.client.get("/v1/rules").await.body["items"][0]["metrics"].clone();
     assert_eq!(rules().await, json!([{"metric": metric, "board": "old"}]));
-    // The window of the new board is covered from the start of its oldest slot on.
-    for (now, board) in [("11:08:59", "old"), ("11:09:00", "new")] {
+    // The new board covers the window once it is as old as the window is long.
+    for (now, board) in [("11:09:59", "old"), ("11:10:00", "new")] {
         site.client.set_clock(&format!("2026-01-02T{now}Z")).await;
         for client in clients {
             assert_eq!(by_query(client, Value::Null).await[0], board, "{now}");
         }
     }
-    assert_eq!(by_query(&site.client, json!("old")).await, json!(["old", 3, null]));
+    assert_eq!(by_query(&site.client, json!("old")).await, json!(["old", 0, null]));
     // If the older one is removed, the younger one serves the metric as far as it covers it.
     assert_eq!(site.client.define("newest", metric, "30s").await.status, 201);
     for board in ["old", "new"] {
         assert_eq!(site.client.delete(&format!("/v1/boards/{board}")).await.status, 200);
     }
     for client in clients {
-        assert_eq!(by_query(client, Value::Null).await, json!(["newest", 0, "2026-01-02T11:09:00Z"]));
+        assert_eq!(by_query(client, Value::Null).await, json!(["newest", 0, "2026-01-02T11:10:00Z"]));
     }
-    let served = json!([{"metric": metric, "board": "newest", "covers_since": "2026-01-02T11:09:00Z"}]);
+    let served = json!([{"metric": metric, "board": "newest", "covers_since": "2026-01-02T11:10:00Z"}]);
     assert_eq!(rules().await, served);
 }
 

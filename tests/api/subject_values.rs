@@ -107,3 +107,19 @@ async fn a_value_that_cannot_be_set_changes_nothing() {
     let none = site.client.send(Method::PUT, "/v1/boards/best/subjects/p1", Some("application/json"), "[]").await;
     assert_eq!(none.status, 422);
 }
+
+#[actix_web::test]
+async fn values_that_are_set_at_the_same_time_are_not_added_up() {
+    let site = Site::new().await;
+    let total = json!({"metric": "SUM(24h, sale, amount, seller)", "slot": "1h", "windows": ["7d/6h", "all"]});
+    assert_eq!(site.client.put("/v1/boards/sales", total).await.status, 201);
+    for _ in 0..20 {
+        let set = |amount: u32| site.client.put("/v1/boards/sales/subjects/ann", json!({"amount": amount}));
+        let answers = futures_util::future::join_all((1..=8).map(set)).await;
+        assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+        let score = site.client.score("sales", "ann").await;
+        assert!((1..=8).any(|amount| score == amount), "{score}");
+    }
+    let refused = site.client.put("/v1/boards/sales/subjects/ann", json!({"amount": 9_007_199_254_740_991_i64})).await;
+    assert_eq!((refused.status, &refused.body["field"]), (422, &json!("amount")));
+}

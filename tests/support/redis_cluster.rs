@@ -216,14 +216,16 @@ impl Sentinel {
     /// The name of the master for the Sentinels.
     pub const MASTER: &'static str = "main";
 
-    pub fn start(engine: &Engine) -> Sentinel {
+    /// Starts them. The Sentinels take a server for dead after this time, in milliseconds: on a busy machine they may take
+    /// one that lives for dead if it is short.
+    pub fn start(engine: &Engine, down_after: u32) -> Sentinel {
         let quick = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = RedisServer::start_with(engine, &quick);
         let port = master.port.to_string();
         let replica = RedisServer::start_with(engine, &[&quick[..], &["--replicaof", "127.0.0.1", &port]].concat());
         let name = Self::MASTER;
         let config = format!(
-            "sentinel monitor {name} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {name} 700\n\
+            "sentinel monitor {name} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {name} {down_after}\n\
              sentinel failover-timeout {name} 3000\n"
         );
         let sentinels = (0..3).map(|_| RedisServer::start_configured(engine, Some(&config), &["--sentinel"])).collect();

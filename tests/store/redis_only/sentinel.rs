@@ -13,7 +13,8 @@ fn blocking<T>(run: impl FnOnce() -> T) -> T {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_over_master_is_found_through_the_sentinels() {
     for engine in Engine::available() {
-        let mut sentinel = blocking(|| Sentinel::start(&engine));
+        // A restarted server has no data, so it must not be promoted again before it has followed the new master.
+        let mut sentinel = blocking(|| Sentinel::start(&engine, 3_000));
         let wrong = sentinel.url().replace("/main", "/mian");
         let refused = RedisStore::connect(options(wrong, ClockMode::System)).await.err().unwrap();
         assert!(matches!(&refused, StoreError::Setup { .. }) && refused.to_string().contains("'mian'"), "{refused}");
@@ -89,7 +90,7 @@ fn switches() -> usize {
 
 async fn a_switch_loses_at_most_what_was_acknowledged_in_a_second(switch: Switch) {
     for engine in Engine::available() {
-        let sentinel = blocking(|| Sentinel::start(&engine));
+        let sentinel = blocking(|| Sentinel::start(&engine, 700));
         let connect = || RedisStore::connect(options(sentinel.url(), ClockMode::System));
         let stores = [connect().await.unwrap(), connect().await.unwrap()];
         let board = hourly(&stores[0], "hot").await;

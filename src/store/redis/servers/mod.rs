@@ -5,6 +5,7 @@
 //! they send the same write operation again to learn its outcome. It is then sent to the current owner of the hash
 //! slot.
 
+mod access;
 mod address;
 mod cluster;
 mod deliver;
@@ -39,13 +40,13 @@ pub(super) use self::info::Info;
 pub(super) use self::link::Channel;
 pub(super) use self::node::Node;
 
+use self::access::Access;
 use self::address::{Deployment, Host};
 use self::cluster::Extent;
 use self::failure::Refusal;
 use self::link::Care;
 use self::map::Map;
 use self::node::Signs;
-use self::open::Access;
 use self::watch::Watch;
 use super::hash_slot::HashSlot;
 use super::scripts::Script;

@@ -4,67 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::address::{Address, Deployment, Host, Login};
+use super::access::Access;
+use super::address::{Address, Deployment};
 use super::cluster::Extent;
 use super::failure::ServerFailure;
 use super::map::Map;
-use super::node::{Node, Signs};
-use super::standing::Standing;
+use super::node::Node;
 use super::watch::{self, Watch};
 use super::{Channel, Info, Servers};
 use crate::store::{Result, StoreError};
-
-/// The address and login of the servers.
-#[derive(Clone, Debug)]
-pub(super) struct Access {
-    pub address: Address,
-    /// The certificates (PEM) to trust in place of the well-known authorities.
-    ca: Option<Vec<u8>>,
-}
-
-impl Access {
-    /// Returns a client for a data server.
-    pub fn client(&self, host: &Host) -> RedisResult<Client> {
-        self.client_as(host, &self.address.login, self.address.database)
-    }
-
-    /// Returns a client for a Sentinel.
-    pub fn sentinel(&self, host: &Host, login: &Login) -> RedisResult<Client> {
-        self.client_as(host, login, 0)
-    }
-
-    fn client_as(&self, host: &Host, login: &Login, database: i64) -> RedisResult<Client> {
-        let Host { name, port } = host.clone();
-        let address = if self.address.tls {
-            ConnectionAddr::TcpTls { host: name, port, insecure: false, tls_params: None }
-        } else {
-            ConnectionAddr::Tcp(name, port)
-        };
-        let mut settings = RedisConnectionInfo::default().set_db(database);
-        if let Some(user) = &login.user {
-            settings = settings.set_username(user);
-        }
-        if let Some(password) = &login.password {
-            settings = settings.set_password(password);
-        }
-        let info = address.into_connection_info()?.set_redis_settings(settings);
-        match &self.ca {
-            Some(pem) if self.address.tls => {
-                Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(pem.clone()) })
-            }
-            _ => Client::open(info),
-        }
-    }
-
-    pub fn node(&self, host: &Host, signs: &Arc<Signs>) -> RedisResult<Node> {
-        let standing = matches!(self.address.deployment, Deployment::Sentinel { .. }).then(Standing::new);
-        Ok(Node::new(host.clone(), self.client(host)?, standing, signs.clone()))
-    }
-}
 
 impl Servers {
     /// Reads the address and finds the servers. Nothing is sent to a single server yet.

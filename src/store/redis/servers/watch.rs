@@ -11,12 +11,12 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, RedisResult, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
+use super::access::Access;
 use super::address::{Host, Login};
 use super::evidence::{Evidence, Verdict};
 use super::failure::{Refusal, ServerFailure};
 use super::link::{Care, Link, Server};
 use super::map::Map;
-use super::open::Access;
 use super::{Servers, sentinel};
 
 /// The interval at which each Sentinel and each server is asked.
