@@ -17,7 +17,8 @@ use super::{Result, Service, ServiceError};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
-/// The number of increments after which a portion is full. A call with more increments needs several store calls.
+/// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several store
+/// calls.
 const PORTION: usize = 100_000;
 
 /// The number of attempts before a call fails because boards keep changing.
@@ -99,14 +100,13 @@ impl Service {
         self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order())
     }
 
-    /// Returns the events that a board refuses whatever the store says, each with its index and these refusals: a field
+    /// Passes each event that a board refuses whatever the store says to `each`, with its index and these refusals: a field
     /// that a metric needs is missing or invalid, or the board does not support the retraction. Counts nothing. Whether an
     /// event is too late, or makes an amount too large, is known only to the store. At least one store call.
-    pub async fn refusals(&self, events: &[Event]) -> Result<Vec<(usize, EventOutcome)>> {
+    pub async fn refusals(&self, events: &[Event], mut each: impl FnMut(usize, EventOutcome)) -> Result<()> {
         let since = Instant::now();
         let version = self.store.boards_version().await?;
         let listed = self.registry.listed_at(version, since).await?;
-        let mut refusals = Vec::new();
         for (at, event) in events.iter().enumerate() {
             let refused = |board: &Arc<Board>| {
                 let refusal = increment(board, event)?.err()?;
@@ -114,14 +114,14 @@ impl Service {
             };
             let boards: Vec<_> = listed.event_index.of(&event.kind).iter().filter_map(refused).collect();
             if !boards.is_empty() {
-                refusals.push((at, EventOutcome { is_known: true, boards }));
+                each(at, EventOutcome { is_known: true, boards });
             }
         }
-        Ok(refusals)
+        Ok(())
     }
 
     /// Counts events on every board that takes them, and returns the outcome of each event. Makes one store call (one
-    /// for each 100,000 increments if there are more), and at least two more if boards were created or removed since
+    /// for each 100,000 outcomes if there are more), and at least two more if boards were created or removed since
     /// the last call.
     ///
     /// An event counts on every board that was defined before this call, through any instance. After an error, some
@@ -204,7 +204,8 @@ struct Fan {
     boards: Vec<Gathered>,
     /// The index in [`boards`](Self::boards) by generation.
     places: HashMap<Generation, usize, rapidhash::fast::RandomState>,
-    increments: usize,
+    /// The number of outcomes so far, refusals included.
+    outcomes: usize,
     /// Whether any board has counted any event.
     is_counted: bool,
 }
@@ -237,14 +238,14 @@ impl Fan {
             events: Vec::new(),
             boards: Vec::new(),
             places: HashMap::default(),
-            increments: 0,
+            outcomes: 0,
             is_counted: false,
         }
     }
 
     /// Spreads the next event. Returns `false` and does nothing if the portion is full. A single event always fits.
     fn gather(&mut self, event_index: &EventIndex, event: &Event) -> bool {
-        if self.increments >= PORTION {
+        if self.outcomes >= PORTION {
             return false;
         }
         let at = self.events.len();
@@ -291,6 +292,7 @@ impl Fan {
                 }
             };
             self.events[at].on.push(OnBoardSoFar { board: board.clone(), subject, taken });
+            self.outcomes += 1;
         }
     }
 
@@ -303,7 +305,6 @@ impl Fan {
         let gathered = &mut self.boards[place];
         gathered.batch.increments.push(increment);
         gathered.origins.push(origin);
-        self.increments += 1;
     }
 
     /// Takes the batches that have not been sent to the store yet.

@@ -110,3 +110,27 @@ async fn a_strict_request_counts_all_items_or_none() {
 async fn send_strict(site: &Site, path: &str, body: Value) -> Answer {
     site.client.post(&format!("{path}?strict=true"), body).await
 }
+
+/// Each event has an outcome on each board, so a small body can have very many: they are not held all at once.
+#[actix_web::test]
+async fn refusals_by_many_boards_are_settled_in_portions() {
+    const BOARDS: usize = 20;
+    const EVENTS: usize = 10_000;
+    let site = Site::new().await;
+    for number in 0..BOARDS {
+        let defined = site.client.define(&format!("b{number}"), "COUNT(24h, s, x)", "1h").await;
+        assert_eq!(defined.status, 201);
+    }
+    let refused = async |events: usize| {
+        let before = site.switch.calls();
+        let answer = send(&site, json!({"events": vec![json!({"type": "s"}); events]})).await;
+        assert_eq!(answer.body["rejected_counts"], json!({"missing_field": events * BOARDS}), "{}", answer.text);
+        site.switch.calls() - before
+    };
+    let (few, many) = (refused(10).await, refused(EVENTS).await);
+    assert!(many > few, "{many} calls for {EVENTS} events, and {few} for 10");
+    let strict = json!({"events": vec![json!({"type": "s"}); EVENTS]});
+    let answer = site.client.post("/v1/events?strict=true", strict).await;
+    assert_eq!(answer.refusal(), (422, "rejected"));
+    assert_eq!(answer.body["rejected_counts"], json!({"missing_field": EVENTS * BOARDS}));
+}

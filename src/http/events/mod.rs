@@ -163,16 +163,22 @@ fn parse_body(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
 /// Returns the receipt of a strict request with an invalid event, or one that a board refuses, and no other outcome.
 /// Returns `None` if the events are to be recorded.
 async fn refused(state: &HttpState, parsed: &mut ParsedEvents, strict: bool) -> Result<Option<EventsReceipt>, Problem> {
-    let refusals = if strict { state.service.refusals(&parsed.events).await? } else { Vec::new() };
-    if !strict || (refusals.is_empty() && !parsed.has_errors()) {
+    if !strict {
         return Ok(None);
     }
     let mut receipt = EventsReceipt::new(false);
-    let mut parsed = std::mem::replace(parsed, ParsedEvents::new(Position::Index, 0));
-    for (at, outcome) in refusals {
-        receipt.record(&mut parsed, at, "", outcome);
+    let events = std::mem::take(&mut parsed.events);
+    let mut is_refused = parsed.has_errors();
+    let each = |at, outcome| {
+        is_refused = true;
+        receipt.record(parsed, at, "", outcome);
+    };
+    state.service.refusals(&events, each).await?;
+    if !is_refused {
+        parsed.events = events;
+        return Ok(None);
     }
-    receipt.record_remaining_errors(parsed);
+    receipt.record_remaining_errors(std::mem::replace(parsed, ParsedEvents::new(Position::Index, 0)));
     Ok(Some(receipt))
 }
 
