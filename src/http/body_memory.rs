@@ -4,7 +4,7 @@
 //! is parsed into. What a header promises is not counted, because it costs nothing.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::client::Client;
 use super::codes::Code;
 use super::problem::Problem;
 
@@ -44,13 +45,13 @@ pub(super) struct BodyMemory {
 #[derive(Default)]
 struct Held {
     total: usize,
-    by_client: HashMap<IpAddr, usize>,
+    by_client: HashMap<Client, usize>,
 }
 
 /// The memory that one body takes, until it is dropped.
 pub(super) struct Hold {
     memory: Arc<BodyMemory>,
-    client: IpAddr,
+    client: Client,
     bytes: usize,
 }
 
@@ -61,7 +62,7 @@ impl BodyMemory {
 
     /// Returns the memory of a body of the client with this address. It takes none yet.
     pub(super) fn hold(self: &Arc<Self>, client: Option<SocketAddr>) -> Hold {
-        Hold { memory: self.clone(), client: network(client), bytes: 0 }
+        Hold { memory: self.clone(), client: Client::at(client), bytes: 0 }
     }
 
     /// Returns how many bytes all bodies take.
@@ -74,7 +75,7 @@ impl BodyMemory {
     ///
     /// A client may have at most as much as it leaves to others. So one alone has half of the memory, and however many
     /// there are, the next one still finds some.
-    fn change(&self, client: IpAddr, from: usize, to: usize) -> bool {
+    fn change(&self, client: Client, from: usize, to: usize) -> bool {
         let mut held = self.held.lock();
         let own = held.by_client.get(&client).copied().unwrap_or(0) + to - from;
         let total = held.total + to - from;
@@ -121,6 +122,10 @@ impl Hold {
 impl Hold {
     /// Changes the number of bytes that the body takes, and waits for a while if that would be too much now.
     pub(super) async fn obtain(&mut self, bytes: usize) -> Result<(), Problem> {
+        match self.set(bytes) {
+            Err(problem) if problem.code() == Code::Overloaded => {}
+            result => return result,
+        }
         let deadline = Instant::now() + PATIENCE;
         let memory = self.memory.clone();
         loop {
@@ -144,15 +149,6 @@ impl Drop for Hold {
         if self.bytes > 0 {
             self.memory.change(self.client, self.bytes, 0);
         }
-    }
-}
-
-/// Returns what stands for a client: its address, of IPv6 the network, within which it chooses addresses freely.
-fn network(client: Option<SocketAddr>) -> IpAddr {
-    match client.map(|address| address.ip().to_canonical()) {
-        None => Ipv4Addr::UNSPECIFIED.into(),
-        Some(IpAddr::V6(address)) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        Some(address) => address,
     }
 }
 
@@ -228,14 +224,5 @@ mod tests {
             let (own, left) = (memory.total() - before, 256 * MB - memory.total());
             assert!(own.abs_diff(left) <= MB, "client {number} has {own} and leaves {left}");
         }
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client() {
-        let address = |text: &str| network(Some(SocketAddr::new(text.parse().unwrap(), 1)));
-        assert_eq!(address("2001:db8:1:2::3"), address("2001:db8:1:2:ffff::4"));
-        assert_ne!(address("2001:db8:1:2::3"), address("2001:db8:1:3::3"));
-        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
-        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
     }
 }

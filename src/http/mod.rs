@@ -26,6 +26,7 @@ mod boards;
 mod body;
 mod body_memory;
 mod caching;
+mod client;
 mod clock;
 mod codes;
 mod compression;

@@ -16,9 +16,9 @@ use futures_util::future::join_all;
 
 pub(super) use self::change::RankingChange;
 use self::listener::Listened;
-use self::shares::Client;
 pub use self::views::LiveViews;
 use self::views::ViewKey;
+use super::client::Client;
 use super::parameters::{Parameters, parse_window};
 use super::path;
 use super::problem::Problem;
@@ -162,7 +162,7 @@ fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
 
 /// Returns the client that a request comes from. Behind a reverse proxy that is the proxy.
 fn client_of(request: &HttpRequest) -> Client {
-    Client::at(request.peer_addr().map(|address| address.ip()))
+    Client::at(request.peer_addr())
 }
 
 /// Returns the value of a text that must be one of a few: the first one if there is no text.

@@ -14,13 +14,14 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio::time::MissedTickBehavior;
 
+use super::super::client::Client;
 use super::super::codes::Code;
 use super::super::problem::Problem;
 use super::super::rankings::Ranking;
 use super::super::request_id::RequestId;
 use super::super::{caching, response};
 use super::change::RankingChange;
-use super::shares::{Client, Cost, Granted, Shares};
+use super::shares::{Cost, Granted, Shares};
 use super::sse::Event;
 use crate::board::{BoardName, WindowLength};
 use crate::service::{About, Page, Service};
