@@ -17,6 +17,7 @@ mod event_stream;
 mod clocks;
 mod cluster;
 mod command_line;
+mod compatibility;
 mod crash;
 mod data;
 mod disks;

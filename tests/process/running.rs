@@ -66,7 +66,12 @@ impl Log {
 
 /// Returns the command `rolltop serve` on a free port, with these additional arguments.
 pub fn serve(folder: &Path, args: &[&str]) -> Command {
-    let mut command = program(folder);
+    serve_by(Path::new(PROGRAM), folder, args)
+}
+
+/// Returns the same command of a different build of the program.
+pub fn serve_by(program: &Path, folder: &Path, args: &[&str]) -> Command {
+    let mut command = alone(Command::new(program), folder);
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
     command
 }

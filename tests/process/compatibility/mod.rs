@@ -1,0 +1,211 @@
+//! Data that an earlier build of the program has written: this build opens it, answers as that one did, and goes on.
+//!
+//! The fixtures in `tests/fixtures/` are data directories and keys of Redis in many states, and calls with the answers
+//! that the earlier build gave. CONTRIBUTING says how to write them again. With such a build in `ROLLTOP_TEST_OLD`, the
+//! opposite direction is tested too, and builds that use one Redis at the same time.
+
+mod calls;
+mod scenario;
+mod stored;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use self::calls::{Answered, Call, Recording, Session};
+use self::scenario::{ENDED, REMOVED, UNBORN, WRITTEN};
+use self::stored::{Data, Site};
+use crate::redis_server::{Engine, RedisServer};
+use crate::running::PROGRAM;
+use crate::waiting::Wait;
+
+/// The number of ids of half a horizon from which the embedded store writes a file of ids.
+const MANY_IDS: usize = 4_096;
+
+fn fixture(site: &Site, what: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{}.{what}.gz", site.name()))
+}
+
+/// Returns the earlier build, if there is one.
+fn earlier() -> Option<PathBuf> {
+    std::env::var_os("ROLLTOP_TEST_OLD").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// Writes data of all kinds by a build of the program, which is killed in the middle of its work.
+async fn write(site: &Site, program: &Path) -> Vec<u8> {
+    let mut session = Session::open(Data::empty(site), &[program.to_owned()]);
+    for call in scenario::definitions() {
+        let (status, answer) = session.make(&call).await;
+        assert_eq!(status, 201, "{call:?}: {answer}");
+    }
+    for (nth, minutes) in WRITTEN.into_iter().enumerate() {
+        session.make(&scenario::clock(minutes)).await;
+        for call in scenario::writes(minutes) {
+            let (status, answer) = session.make(&call).await;
+            assert!(status < 300, "{call:?}: {answer}");
+        }
+        match (nth, site) {
+            (0, Site::Embedded) => drop(session.make(&scenario::ids(MANY_IDS)).await),
+            (4, Site::Embedded) => checkpoint(&mut session).await,
+            (4, _) => hold(&mut session).await,
+            _ => {}
+        }
+    }
+    for call in scenario::crowd(*WRITTEN.last().expect("a time")) {
+        session.make(&call).await;
+    }
+    remove(&mut session, site).await;
+    session.make(&scenario::clock(ENDED)).await;
+    if let Site::Redis(_) = site {
+        stop_while_retiring(&session).await;
+    }
+    session.service.kill();
+    session.data.save()
+}
+
+/// Removes boards. On Redis their data stays at first, and so does a board that is not created entirely, because the
+/// service may not use these keys.
+async fn remove(session: &mut Session, site: &Site) {
+    let allow = |data: &Data, keys: &[&str]| {
+        for node in data.nodes() {
+            node.ask::<()>(&[&["ACL", "SETUSER", "default", "resetkeys"], keys].concat()).unwrap();
+        }
+    };
+    let shared =
+        ["~rolltop:1:removed", "~rolltop:1:clock", "~rolltop:1:boards", "~rolltop:1:{rolltop:1:boards}:version"];
+    allow(&session.data, &[&shared[..], &["~rolltop:1:{gone*}:meta"]].concat());
+    for (board, _) in REMOVED {
+        session.service.call("DELETE", &format!("/v1/boards/{board}"), None).await;
+    }
+    if !matches!(site, Site::Embedded) {
+        allow(&session.data, &[&shared[..], &["~rolltop:1:{unborn/*", "%R~rolltop:1:{unborn}:meta"]].concat());
+        let (status, _) = session.json("PUT", "/v1/boards/unborn", Some(scenario::parsed(UNBORN))).await;
+        assert!(status >= 500, "{status}");
+    }
+    allow(&session.data, &["allkeys"]);
+    let names = session.service.ok("GET", "/v1/boards", None).await.to_string();
+    assert!(!names.contains("\"gone") && !names.contains("unborn"), "{names}");
+}
+
+/// Restarts the service until all boards have checkpoints, and the log before them is deleted. The first write after a
+/// start begins a segment of the log, and boards are checkpointed when there are many.
+async fn checkpoint(session: &mut Session) {
+    let wait = Wait::begin("checkpoints of all boards");
+    let first = session.data.directory().join("log/0000000001.log");
+    for start in 0.. {
+        if !first.exists() {
+            return;
+        }
+        if start < 70 {
+            session.make(&Call::Restart).await;
+            let increments = json!({"subject": "ann", "id": format!("start-{start}")});
+            session.service.ok("POST", "/v1/boards/count/increments", Some(increments)).await;
+        }
+        wait.rest(start).await;
+    }
+}
+
+/// Removes a slot behind the back of the service, and restarts it. It then holds the board.
+async fn hold(session: &mut Session) {
+    let slot = session.data.keys("*{held}*:s:*").into_iter().min().expect("a slot");
+    let meta = "rolltop:1:{held}:meta";
+    let ask = |words: &[&str]| {
+        session.data.nodes().into_iter().find_map(|node| node.ask::<redis::Value>(words).ok()).expect("a node")
+    };
+    ask(&["DEL", &slot]);
+    ask(&["HDEL", meta, "run"]);
+    session.make(&Call::Restart).await;
+    let wait = Wait::begin("the board to be held");
+    let ask = |words: &[&str]| {
+        session.data.nodes().into_iter().find_map(|node| node.ask::<redis::Value>(words).ok()).expect("a node")
+    };
+    while ask(&["HGET", meta, "held"]) == redis::Value::Nil {
+        wait.rest("not yet").await;
+    }
+}
+
+/// Stops the service while it retires a slot.
+async fn stop_while_retiring(session: &Session) {
+    let server: &RedisServer = session.data.nodes()[0];
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let wait = Wait::begin("a slot that is retired in part");
+    loop {
+        let cursor: Option<String> =
+            redis::cmd("HGET").arg("rolltop:1:{big}:meta").arg("cursor").query(&mut connection).unwrap();
+        if cursor.is_some() {
+            session.service.signal("STOP");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let cursor: Option<String> =
+                redis::cmd("HGET").arg("rolltop:1:{big}:meta").arg("cursor").query(&mut connection).unwrap();
+            assert!(cursor.is_some(), "the slot was retired before the service was stopped: try again");
+            return;
+        }
+        wait.has_time("no cursor").unwrap();
+    }
+}
+
+/// Records how a build of the program goes on with data.
+async fn record(site: &Site, saved: &[u8], program: &Path) -> Vec<Answered> {
+    let session = Session::open(Data::load(site, saved), &[program.to_owned()]);
+    let mut recording = Recording { session, calls: Vec::new(), created: HashSet::new() };
+    scenario::go_on(&mut recording).await;
+    recording.calls
+}
+
+/// Checks that builds of the program, each of which continues after the one before it, go on in the same way.
+async fn go_on(site: &Site, saved: &[u8], calls: &[Answered], programs: &[PathBuf]) {
+    let data = Data::load(site, saved);
+    if !matches!(site, Site::Embedded) {
+        assert!(!data.keys("*{gone*").is_empty() && !data.keys("*{unborn*").is_empty());
+    }
+    let mut session = Session::open(data, programs);
+    session.repeat(calls).await;
+    // What removed boards have left is deleted in the background.
+    let wait = Wait::begin("the data of removed boards to be deleted");
+    loop {
+        let left = ["*{gone*", "*{unborn*", "rolltop:1:removed"].map(|pattern| session.data.keys(pattern)).concat();
+        if left.is_empty() {
+            break;
+        }
+        wait.rest(left).await;
+    }
+}
+
+async fn this_build_goes_on(site: Site) {
+    let (data, answers) = (fixture(&site, "data"), fixture(&site, "answers"));
+    let calls = calls::unpack(&std::fs::read(answers).unwrap());
+    go_on(&site, &std::fs::read(data).unwrap(), &calls, &[PROGRAM.into()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_an_earlier_build_on_the_embedded_store() {
+    this_build_goes_on(Site::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_an_earlier_build_on_redis() {
+    for engine in Engine::available() {
+        this_build_goes_on(Site::Redis(engine)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_an_earlier_build_on_a_cluster() {
+    this_build_goes_on(Site::Cluster(Engine::available().swap_remove(0))).await;
+}
+
+/// Writes the fixtures by the build in `ROLLTOP_TEST_OLD`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "writes the fixtures"]
+async fn write_fixtures() {
+    let program = earlier().expect("ROLLTOP_TEST_OLD names a build of the program");
+    for site in [Site::Embedded, Site::Redis(Engine::available().swap_remove(0))] {
+        let saved = write(&site, &program).await;
+        let calls = record(&site, &saved, &program).await;
+        std::fs::create_dir_all(fixture(&site, "data").parent().unwrap()).unwrap();
+        std::fs::write(fixture(&site, "data"), saved).unwrap();
+        std::fs::write(fixture(&site, "answers"), calls::pack(&calls)).unwrap();
+    }
+}
