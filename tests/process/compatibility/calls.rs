@@ -130,7 +130,7 @@ impl Recording {
 }
 
 /// Retires everything that has expired.
-async fn settle(service: &Running) -> Value {
+pub async fn settle(service: &Running) -> Value {
     let wait = Wait::begin("nothing to be retiring");
     loop {
         service.ok("POST", "/v1/rollover", None).await;

@@ -5,8 +5,10 @@
 //! opposite direction is tested too, and builds that use one Redis at the same time.
 
 mod calls;
+mod model;
 mod scenario;
 mod stored;
+mod together;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use serde_json::json;
 use self::calls::{Answered, Call, Recording, Session};
 use self::scenario::{ENDED, REMOVED, UNBORN, WRITTEN};
 use self::stored::{Data, Site};
+use crate::harness;
 use crate::redis_server::{Engine, RedisServer};
 use crate::running::PROGRAM;
 use crate::waiting::Wait;
@@ -194,6 +197,40 @@ async fn data_of_an_earlier_build_on_redis() {
 #[tokio::test(flavor = "multi_thread")]
 async fn data_of_an_earlier_build_on_a_cluster() {
     this_build_goes_on(Site::Cluster(Engine::available().swap_remove(0))).await;
+}
+
+/// Returns the kinds of stores, Redis by the first engine.
+fn sites() -> [Site; 3] {
+    let engine = Engine::available().swap_remove(0);
+    [Site::Embedded, Site::Redis(engine.clone()), Site::Cluster(engine)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_build_and_this_one_continue_the_data_of_each_other() {
+    let Some(old) = earlier() else { return };
+    let new = PathBuf::from(PROGRAM);
+    for site in sites() {
+        let written = write(&site, &new).await;
+        let calls = record(&site, &written, &old).await;
+        go_on(&site, &written, &calls, &[old.clone(), new.clone()]).await;
+        go_on(&site, &written, &calls, &[new.clone(), old.clone()]).await;
+        let written = std::fs::read(fixture(&site, "data")).unwrap();
+        let calls = calls::unpack(&std::fs::read(fixture(&site, "answers")).unwrap());
+        go_on(&site, &written, &calls, &[new.clone(), old.clone()]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_build_and_this_one_share_a_redis() {
+    let Some(old) = earlier() else { return };
+    let first =
+        std::env::var("ROLLTOP_TEST_SEED").map_or(1, |seed| seed.parse().expect("ROLLTOP_TEST_SEED is a number"));
+    for seed in first..first + harness::rounds(3) as u64 {
+        for site in &sites()[1..] {
+            eprintln!("on {}: ROLLTOP_TEST_SEED={seed}", site.name());
+            together::run(site, old.clone(), PROGRAM.into(), seed).await;
+        }
+    }
 }
 
 /// Writes the fixtures by the build in `ROLLTOP_TEST_OLD`.

@@ -10,7 +10,7 @@ use super::calls::{Call, Recording};
 use super::stored::START;
 
 /// Names and definitions of the boards that stay.
-const BOARDS: [(&str, &str); 27] = [
+pub const BOARDS: [(&str, &str); 27] = [
     ("approx", r#"{"metric": "APPROX_COUNT_DISTINCT(3h, pay, user, card)", "slot": "1h"}"#),
     ("avg", r#"{"metric": "AVG(3h, pay, amount, user)", "slot": "30m", "decimals": 2, "min_samples": 2}"#),
     ("big", r#"{"metric": "COUNT(1h, visit, page)", "slot": "30m"}"#),
@@ -73,7 +73,7 @@ pub const REMOVED: [(&str, &str); 4] = [
 /// The definition of a board that is not entirely created.
 pub const UNBORN: &str = r#"{"metric": "COUNT(3h, pay, user)", "slot": "1h", "shards": 2, "windows": ["all"]}"#;
 
-const SUBJECTS: [&str; 10] = ["ann", "bob", "cem", "dora", "eva", "Größe", "{a}", "a b", "x/y", "日本"];
+pub const SUBJECTS: [&str; 10] = ["ann", "bob", "cem", "dora", "eva", "Größe", "{a}", "a b", "x/y", "日本"];
 
 /// The subjects of the board `big`. They do not fit in one step of retiring.
 const CROWD: usize = 1_500;
@@ -89,11 +89,11 @@ pub fn definitions() -> Vec<Call> {
 }
 
 /// Returns the time this many minutes after the start.
-fn after(minutes: i64) -> DateTime<Utc> {
+pub fn after(minutes: i64) -> DateTime<Utc> {
     START.parse::<DateTime<Utc>>().expect("a time") + Duration::minutes(minutes)
 }
 
-fn text(time: DateTime<Utc>) -> String {
+pub fn text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
@@ -114,13 +114,13 @@ pub fn clock(minutes: i64) -> Call {
     put("/v1/clock", json!({"now": text(after(minutes))}))
 }
 
-/// Returns the writes that are made this many minutes after the start: events, increments, lines and samples. Some are
-/// late, some are retractions, and all except samples have ids. They can be made again.
-pub fn writes(minutes: i64) -> Vec<Call> {
-    let mut rng = StdRng::seed_from_u64(minutes as u64);
-    let now = after(minutes);
+fn amount(units: u32) -> f64 {
+    f64::from(units) * 0.25 - 2.0
+}
+
+/// Draws events with ids that begin with a name. Some are late, some are retractions.
+pub fn events(rng: &mut StdRng, now: DateTime<Utc>, name: &str) -> Vec<Value> {
     let mut pick = |most: u32| rng.random_range(0..most);
-    let amount = |units: u32| f64::from(units) * 0.25 - 2.0;
     let mut events = Vec::new();
     for nth in 0..40 {
         let mut fields = json!({
@@ -130,7 +130,7 @@ pub fn writes(minutes: i64) -> Vec<Call> {
         if pick(2) == 0 {
             fields["channel"] = json!("app");
         }
-        let mut event = json!({"type": "pay", "fields": fields, "id": format!("pay-{minutes}-{nth}")});
+        let mut event = json!({"type": "pay", "fields": fields, "id": format!("{name}-{nth}")});
         if pick(2) == 0 {
             event["at"] = json!(text(now - Duration::seconds(i64::from(pick(9_000)))));
             if pick(5) == 0 {
@@ -139,6 +139,16 @@ pub fn writes(minutes: i64) -> Vec<Call> {
         }
         events.push(event);
     }
+    events
+}
+
+/// Returns the writes that are made this many minutes after the start: events, increments, lines and samples. Some are
+/// late, some are retractions, and all except samples have ids. They can be made again.
+pub fn writes(minutes: i64) -> Vec<Call> {
+    let mut rng = StdRng::seed_from_u64(minutes as u64);
+    let now = after(minutes);
+    let events = events(&mut rng, now, &format!("pay-{minutes}"));
+    let mut pick = |most: u32| rng.random_range(0..most);
     let increments = ["ann", "bob", "ann"].map(|who| {
         let at = text(now - Duration::minutes(i64::from(pick(100))));
         json!({"subject": who, "amount": amount(pick(40)), "at": at, "id": format!("one-{minutes}-{}", pick(2))})
@@ -235,7 +245,7 @@ pub async fn go_on(recording: &mut Recording) {
     audit(recording, "").await;
 }
 
-fn definition(board: &str) -> &'static str {
+pub fn definition(board: &str) -> &'static str {
     BOARDS.iter().find(|(name, _)| *name == board).expect("a board").1
 }
 
