@@ -31,6 +31,8 @@ pub enum Call {
     Settle,
     /// Kills the service and starts the next build.
     Restart,
+    /// Compares all that is stored in Redis.
+    State,
 }
 
 /// A call with its answer.
@@ -75,6 +77,7 @@ impl Session {
                 (status, text.lines().map(line).collect())
             }
             Call::Lines(board, lines) => (200, compared(self.service.ndjson(board, lines.clone()).await)),
+            Call::State => (200, json!(self.data.state())),
             Call::Settle => (200, settle(&self.service).await),
             Call::Restart => {
                 self.service.kill();
@@ -89,13 +92,11 @@ impl Session {
     pub async fn repeat(&mut self, calls: &[Answered]) {
         for (nth, Answered { call, status, answer }) in calls.iter().enumerate() {
             let (found_status, found) = self.make(call).await;
-            let difference = if found_status == *status { difference(answer, &found, "") } else { Some(String::new()) };
-            if let Some(at) = difference {
+            let difference = difference(answer, &found, "");
+            if found_status != *status || difference.is_some() {
                 let program = self.programs[(self.starts - 1) % self.programs.len()].display();
-                panic!(
-                    "call {nth}, {call:?}: {program} answers {found_status} {found}\nexpected {status} {answer}\n\
-                     the difference is at '{at}'"
-                );
+                let call = format!("{call:?}").chars().take(500).collect::<String>();
+                panic!("call {nth}, {call}: {program} answers {found_status}, expected {status}; {difference:?}");
             }
         }
     }
@@ -162,23 +163,26 @@ pub fn compared(answer: Value) -> Value {
     }
 }
 
-/// Returns where an answer differs from the expected one. It may have further members.
+/// Returns the first difference between an answer and the expected one, which may lack members of it.
 pub fn difference(expected: &Value, found: &Value, at: &str) -> Option<String> {
-    match (expected, found) {
-        (Value::Object(expected), Value::Object(found)) => expected.iter().find_map(|(name, value)| {
-            difference(value, found.get(name).unwrap_or(&json!("(absent)")), &format!("{at}.{name}"))
-        }),
+    let is_same = match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            return expected.iter().find_map(|(name, value)| {
+                difference(value, found.get(name).unwrap_or(&json!("(absent)")), &format!("{at}.{name}"))
+            });
+        }
         (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
             let mut pairs = expected.iter().zip(found).enumerate();
-            pairs.find_map(|(nth, (expected, found))| difference(expected, found, &format!("{at}[{nth}]")))
+            return pairs.find_map(|(nth, (expected, found))| difference(expected, found, &format!("{at}[{nth}]")));
         }
         // The parser may miss a number with a fraction by one unit in the last place.
         (Value::Number(expected), Value::Number(found)) if expected.is_f64() && found.is_f64() => {
             let (expected, found) = (expected.as_f64()?, found.as_f64()?);
-            ((expected - found).abs() > expected.abs() * 4.0 * f64::EPSILON).then(|| at.to_owned())
+            (expected - found).abs() <= expected.abs() * 4.0 * f64::EPSILON
         }
-        _ => (expected != found).then(|| at.to_owned()),
-    }
+        _ => expected == found,
+    };
+    (!is_same).then(|| format!("at '{at}' {found}, expected {expected}"))
 }
 
 /// Returns calls as compressed lines of JSON.

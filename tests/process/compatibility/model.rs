@@ -59,7 +59,7 @@ impl Model {
     pub fn of(definition: &Value) -> Option<Model> {
         let metric = definition["metric"].as_str()?;
         let (function, rest) = metric.split_once('(')?;
-        let is_plain = ["COUNT", "SUM"].contains(&function) && !metric.contains("WHERE");
+        let is_plain = ["COUNT", "SUM"].contains(&function) && metric.contains(" pay,") && metric.ends_with(" user)");
         if !is_plain || definition["timezone"].is_string() || definition["ranked"] == false {
             return None;
         }

@@ -239,10 +239,12 @@ pub async fn go_on(recording: &mut Recording) {
     make(recording, writes(420)).await;
     make(recording, [clock(440), Call::Settle]).await;
     ask(recording).await;
+    make(recording, [Call::State]).await;
     make(recording, [Call::Restart, clock(440 + 3 * 24 * 60), Call::Settle]).await;
     ask(recording).await;
     make(recording, writes(440 + 3 * 24 * 60)).await;
     audit(recording, "").await;
+    make(recording, [Call::Settle, Call::State]).await;
 }
 
 pub fn definition(board: &str) -> &'static str {
@@ -287,7 +289,7 @@ async fn ask(recording: &mut Recording) {
         let of_window = |window: &String| format!("window={window}");
         for window in std::iter::once(String::new()).chain(further.iter().map(of_window)) {
             let rankings = format!("{board}/rankings?limit={limit}");
-            let mut page = recording.get(&format!("{rankings}&{window}").trim_end_matches('&').to_owned()).await;
+            let mut page = recording.get(format!("{rankings}&{window}").trim_end_matches('&')).await;
             for _ in 0..2 {
                 let Some(next) = page["next"].as_str().map(str::to_owned) else { break };
                 page = recording.get(&format!("{rankings}&cursor={next}")).await;

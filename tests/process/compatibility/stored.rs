@@ -1,5 +1,6 @@
 //! Stored data that builds of different versions open: a data directory, or the keys of Redis.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,10 @@ use crate::running::{Running, serve_by};
 
 /// The time at which simulated clocks begin. Hours later the clocks of Berlin change.
 pub const START: &str = "2026-03-28T19:30:00Z";
+
+/// What the meta key of a board and that of the clock have of single processes and moments, or of chance. The names of
+/// records of write operations begin with `o:`.
+const OF_THE_MOMENT: [&str; 7] = ["born", "healer", "run", "seen", "stepped", "stepper", "version"];
 
 /// The data of a store, without a process that has it open.
 pub struct Data {
@@ -137,6 +142,47 @@ impl Data {
     /// Returns the names of all keys that match.
     pub fn keys(&self, pattern: &str) -> Vec<String> {
         self.nodes().into_iter().flat_map(|node| node.ask::<Vec<String>>(&["KEYS", pattern]).unwrap()).collect()
+    }
+
+    /// Returns all that is stored in Redis, without what differs whenever the same calls are made. A generation is
+    /// replaced by the name of its board and the number of its window.
+    pub fn state(&self) -> Vec<String> {
+        let lines: Vec<String> = self.nodes().into_iter().flat_map(|node| commands(&mut connect(node))).collect();
+        let mut state: Vec<Vec<String>> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut generations = HashMap::new();
+        for words in &state {
+            let Some(name) = words[1].strip_prefix("rolltop:1:{").and_then(|rest| rest.strip_suffix("}:meta")) else {
+                continue;
+            };
+            let field = words.iter().position(|word| word == "generation").expect("a generation");
+            let first = u64::from_str_radix(&words[field + 1], 16).expect("a generation");
+            for window in 0..=8 {
+                generations.insert(format!("{:016x}", first.wrapping_add(window)), format!("<{name}+{window}>"));
+            }
+        }
+        // Data of removed boards is deleted in the background.
+        let stays = |key: &str| {
+            !["rolltop:1:{gone", "rolltop:1:{unborn", "rolltop:1:removed", "rolltop:1:rewrites"]
+                .iter()
+                .any(|other| key.starts_with(other))
+        };
+        state.retain(|words| words[0] != "SET" && stays(&words[1]));
+        for words in &mut state {
+            if words[1].ends_with(":meta") || words[1].ends_with(":clock") {
+                let (kept, fields) = words.split_at(2);
+                let fields = fields
+                    .chunks(2)
+                    .filter(|field| !field[0].starts_with("o:") && !OF_THE_MOMENT.contains(&field[0].as_str()));
+                *words = kept.iter().chain(fields.flatten()).cloned().collect();
+            }
+        }
+        let named = |words: Vec<String>| {
+            let line = serde_json::to_string(&words).unwrap();
+            generations.iter().fold(line, |line, (generation, name)| line.replace(generation, name))
+        };
+        let mut state: Vec<String> = state.into_iter().map(named).collect();
+        state.sort();
+        state
     }
 
     fn files(&self) -> Vec<String> {
