@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use redis::Connection;
+use serde_json::Value;
 
 use crate::harness::process;
 use crate::redis_cluster::RedisCluster;
@@ -62,7 +63,11 @@ impl Data {
         let servers = match site {
             Site::Embedded => Servers::None,
             Site::Redis(engine) => Servers::One(RedisServer::start(engine)),
-            Site::Cluster(engine) => Servers::Cluster(RedisCluster::start(engine, 3, 0)),
+            Site::Cluster(engine) => {
+                // On a busy machine a node may be silent for more than a second.
+                let options = ["--save", "", "--appendonly", "no", "--cluster-node-timeout", "60000"];
+                Servers::Cluster(RedisCluster::start_with(engine, 3, 0, &options))
+            }
         };
         Data { folder, servers }
     }
@@ -144,9 +149,9 @@ impl Data {
         self.nodes().into_iter().flat_map(|node| node.ask::<Vec<String>>(&["KEYS", pattern]).unwrap()).collect()
     }
 
-    /// Returns all that is stored in Redis, without what differs whenever the same calls are made. A generation is
-    /// replaced by the name of its board and the number of its window.
-    pub fn state(&self) -> Vec<String> {
+    /// Returns all that is stored in Redis, by key, without what differs whenever the same calls are made. A generation
+    /// is replaced by the name of its board and the number of its window.
+    pub fn state(&self) -> Value {
         let lines: Vec<String> = self.nodes().into_iter().flat_map(|node| commands(&mut connect(node))).collect();
         let mut state: Vec<Vec<String>> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let mut generations = HashMap::new();
@@ -176,13 +181,12 @@ impl Data {
                 *words = kept.iter().chain(fields.flatten()).cloned().collect();
             }
         }
-        let named = |words: Vec<String>| {
-            let line = serde_json::to_string(&words).unwrap();
-            generations.iter().fold(line, |line, (generation, name)| line.replace(generation, name))
+        let named = |text: String| generations.iter().fold(text, |text, (from, name)| text.replace(from, name));
+        let by_key = |mut words: Vec<String>| {
+            let key = words.remove(1);
+            (named(key), words.into_iter().map(named).collect::<Value>())
         };
-        let mut state: Vec<String> = state.into_iter().map(named).collect();
-        state.sort();
-        state
+        Value::Object(state.into_iter().map(by_key).collect())
     }
 
     fn files(&self) -> Vec<String> {
