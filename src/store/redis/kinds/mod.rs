@@ -43,9 +43,7 @@ pub(super) fn change_script(board: &Board) -> &'static Script {
     let scripts = of(board.kind()).scripts();
     match board.definition().mode {
         Mode::FromFirst => &CHANGE_FROM_FIRST,
-        Mode::Sliding if board.kept_slots().is_some() && board.is_ranked() => &scripts.change_kept_ranked,
-        Mode::Sliding if board.kept_slots().is_some() => &scripts.change_kept_unranked,
-        Mode::Sliding if !board.further().is_empty() => &scripts.change_windows,
+        Mode::Sliding if board.kept_slots().is_some() && board.is_ranked() => &scripts.change_kept,
         Mode::Sliding if board.is_ranked() => &scripts.change_ranked,
         Mode::Sliding => &scripts.change_unranked,
     }
@@ -80,7 +78,7 @@ mod tests {
             let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
             assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
             let scripts = kind.scripts();
-            for script in [&scripts.change_ranked, &scripts.change_windows, &scripts.retire] {
+            for script in [&scripts.change_ranked, &scripts.change_kept, &scripts.retire] {
                 let line = format!("local HAS_TOTALS = {}\n", kind.has_totals());
                 assert!(script.source.contains(&line), "{metric}: {} lacks {line}", script.name());
             }

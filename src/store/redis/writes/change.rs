@@ -61,6 +61,15 @@ struct Named {
     period: Option<i64>,
 }
 
+/// Returns the argument `sizes` of the scripts that change several tracks, given the numbers of keys and arguments of each.
+pub(super) fn sizes(tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
+    if tracks.len() == 1 {
+        return String::new();
+    }
+    let sizes: Vec<String> = tracks.map(|(keys, arguments)| format!("{keys},{arguments}")).collect();
+    sizes.join(" ")
+}
+
 impl InWindow<'_> {
     fn is_main(&self) -> bool {
         self.number == 0
@@ -146,13 +155,10 @@ impl Encoder<'_, '_> {
         let arguments = keys.len() + slots + windows.len() * (32 + subjects.len() + 8 * entries);
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        let mut sizes: Vec<String> = Vec::with_capacity(windows.len());
+        let own = |named: &Named| script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * entries + 1;
+        let sizes = sizes(named.iter().map(|named| (named.keys, own(named))));
         for (window, named) in windows.iter().zip(&named) {
-            let own = self.add_arguments(window, named, chunk, (&subjects, &places), has_ids, &mut command);
-            sizes.push(format!("{},{own}", named.keys));
-        }
-        if windows.len() > 1 {
-            command.arg(sizes.join(" "));
+            self.add_arguments(window, named, chunk, (&subjects, &places), (has_ids, &sizes), &mut command);
         }
         command
     }
@@ -191,16 +197,16 @@ impl Encoder<'_, '_> {
         Named { slots, keys: count, first_subject_key, first_bucket_key, period }
     }
 
-    /// Adds the arguments of a window. Returns their number.
+    /// Adds the arguments of a window.
     fn add_arguments(
         &self,
         window: &InWindow<'_>,
         named: &Named,
         chunk: &Chunk<'_, '_>,
         (subjects, places): (&[&Subject], &HashMap<&str, usize>),
-        has_ids: bool,
+        (has_ids, sizes): (bool, &str),
         command: &mut Cmd,
-    ) -> usize {
+    ) {
         let Encoder { session, part, flush, .. } = self;
         let Named { slots, first_subject_key, first_bucket_key, period, .. } = named;
         let looks = if window.is_main() { chunk.looks } else { &[] };
@@ -211,7 +217,7 @@ impl Encoder<'_, '_> {
             fixed.arg(name, argument);
         }
         fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
-        fixed.arg("bound", window.board.slot_bound().0);
+        fixed.arg("sizes", sizes).arg("bound", window.board.slot_bound().0);
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
         let bucket = if has_ids && window.is_main() { self.validity.bucket.to_string() } else { String::new() };
         fixed.arg("bucket", bucket).arg("horizon", window.board.dedupe_horizon());
@@ -219,7 +225,7 @@ impl Encoder<'_, '_> {
         fixed.arg("buckets", id_buckets::recent(window.board));
         fixed.arg("oldest", self.oldest(window).millis());
         fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
-        let fixed_arguments = fixed.end();
+        fixed.end();
         for start in slots.keys() {
             command.arg(start.millis());
         }
@@ -253,7 +259,6 @@ impl Encoder<'_, '_> {
             command.arg(0).arg(place(&flush.item(*i).subject)).arg("look").arg("").arg("").arg("").arg(1).arg("");
         }
         command.arg(kinds::option(window.board));
-        fixed_arguments + slots.len() + subjects.len() + 8 * entries + 1
     }
 
     /// Returns the start of the oldest slot that is kept.

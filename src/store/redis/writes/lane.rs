@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use redis::Value as Sent;
 use tokio::time::Instant;
 
-use super::amounts::{Amounts, common_slots};
+use super::amounts::Amounts;
 use super::call::{Call, PartBatch, Portion};
 use super::change::{Encoder, Needed};
 use super::chunk::{Budget, Chunk};
@@ -28,7 +28,7 @@ use crate::store::Plan;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::WRITE;
+use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Session};
 
@@ -188,12 +188,7 @@ impl<'f> Context<'_, 'f> {
             group_by_subject(&mut plan);
         }
         let looks = !self.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
-        let has_script = match board.further() {
-            [] => true,
-            // Of several windows, only the most frequent case has a script that is faster than `change.lua`.
-            _ => !alone && !flush.has_scores() && common_slots(board, &plan.entries).is_some(),
-        };
-        let in_order = looks || !has_script || !is_sum_of_amounts(board, &plan);
+        let in_order = looks || !is_sum_of_amounts(board, &plan);
         Ok(PlannedItems { plan, validity: flush.validity(&basis, items), in_order, looks, alone })
     }
 
@@ -252,7 +247,7 @@ fn group_by_subject(plan: &mut Plan<'_>) {
     }
 }
 
-/// Returns whether the plan only adds amounts to ranked sums, for which there are scripts that add them in any order.
+/// Returns whether the plan only adds amounts to ranked sums, which `write.lua` does in all tracks at once.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
     board.is_ranked()
         && board.kept_slots().is_none()
@@ -396,16 +391,13 @@ impl<'f> Lane<'_, 'f> {
         }
         let amounts = Amounts { session, board, part, validity, flush, chunk, operation, alone: planned.alone };
         if let Some(slots) = amounts.only_slots() {
-            let sent = deliver(session, part, channel, amounts.add_script(), deadline, || amounts.add(slots)).await?;
+            let sent = deliver(session, part, channel, &ADD, deadline, || amounts.add(slots)).await?;
             if !is_unusual(&sent) {
                 return Ok(sent);
             }
         }
         // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
         // stops it.
-        if !board.further().is_empty() {
-            return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
-        }
         deliver(session, part, channel, &WRITE, deadline, || amounts.write()).await
     }
 }
