@@ -53,8 +53,8 @@
 //!
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
 //! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts: `write.lua` and `add.lua`, and on boards with
-//! further windows `add_windows.lua`. The documentation of the module `scripts` lists the parts of each script and the
+//! ranked sums, by far the most frequent case, have their own scripts: `write.lua`, and for the simplest case `add.lua`.
+//! The documentation of the module `scripts` lists the parts of each script and the
 //! functions that each part defines. The module `kinds` has what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
@@ -74,7 +74,7 @@
 //! A board with further windows has all keys from `g:i` on once more for each of them, under the same hash tag. `g` is
 //! then the generation of the window: that of the board plus 1, plus 2, and so on. The meta key of a further window is
 //! `P:1:{b}:g:meta`, with the fields of a part. Ids and the records of write operations are in the keys of the main
-//! window only. One script changes all windows (`change.lua`, `add_windows.lua`), so that an item counts in every window
+//! window only. One script changes all windows (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every window
 //! that reaches back to its time, or in none.
 //!
 //! Everything about a board is changed only by scripts (`lua/`), each of which is atomic. Each script first checks the
@@ -87,7 +87,6 @@ mod audit;
 mod boards;
 mod claim;
 mod clock;
-mod divided;
 mod expiry;
 mod findings;
 mod hash_slot;
@@ -124,7 +123,6 @@ use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use self::divided::{Division, divide};
 use self::findings::Health;
 use self::keys::StoreKeys;
 use self::part::Part;
@@ -134,7 +132,7 @@ use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{PartBatch, Queue};
+use self::writes::{BatchAnswer, Call, Queue, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
     Lookup, Page, PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
@@ -222,7 +220,7 @@ impl RedisStore {
                 prepared => break Arc::new(prepared?),
             }
         };
-        let queue = Arc::new(Queue::new(options.queue, session.servers.at().clone()));
+        let queue = Arc::new(Queue::new(options.queue));
         let versions = Arc::new(Versions::default());
         start_combiner(session.clone(), queue.clone(), versions.clone())?;
         let reads = Reads::start(&session).map_err(|source| StoreError::Backend { source: Box::new(source) })?;
@@ -233,12 +231,16 @@ impl RedisStore {
         self.session.servers.error(failure)
     }
 
-    /// Returns the result of a batch, given the results of its shares.
-    async fn join(&self, board: &Board, division: Division, answers: Vec<Result<Added>>) -> Result<Added> {
+    /// Waits for the answer of a batch.
+    async fn told(&self, board: &Board, told: oneshot::Receiver<BatchAnswer>) -> Result<Added> {
+        let stopped = |stopped| StoreError::Backend { source: Box::new(stopped) };
+        let BatchAnswer { added, is_disputed } = receive(told).await.map_err(stopped)?;
         // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
         // has lost a part.
-        let is_gone = division.is_disputed(&answers) && boards::is_gone(&self.session, board).await;
-        division.join(answers, is_gone, self.session.servers.at())
+        match is_disputed && boards::is_gone(&self.session, board).await {
+            true => Err(StoreError::BoardChanged),
+            false => added,
+        }
     }
 
     /// Returns an error if the clock has been doubted since the start, so that the board must not be written to.
@@ -246,10 +248,10 @@ impl RedisStore {
         timekeeping::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
     }
 
-    /// Checks the same for all part batches that are about to be written to one board.
-    async fn admit_all(&self, part_batches: &[PartBatch]) -> Result<()> {
-        for part_batch in part_batches {
-            self.admit(&part_batch.part).await?;
+    /// Checks the same for all calls of a batch.
+    async fn admit_all(&self, calls: &[Call]) -> Result<()> {
+        for call in calls {
+            self.admit(&call.part).await?;
         }
         Ok(())
     }
@@ -283,11 +285,6 @@ fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versio
     };
     std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
-}
-
-/// Waits for the combiner's answer.
-async fn answer_of(answered: oneshot::Receiver<Result<Added>>) -> Result<Added> {
-    receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
 }
 
 impl Drop for RedisStore {
@@ -380,38 +377,25 @@ impl Store for RedisStore {
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let (mut admitted, mut part_batches) = (Vec::with_capacity(batches.len()), Vec::new());
+        let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
-            let (division, own) = divide(&self.session.parts_of(&board), batch);
+            let (own, told) = divide(&self.session.parts_of(&board), batch, self.session.servers.at());
             admitted.push(match self.admit_all(&own).await {
                 Ok(()) if board.is_further() => Err(StoreError::BoardChanged),
                 Ok(()) => {
-                    part_batches.extend(own);
-                    Ok((board, division))
+                    calls.extend(own);
+                    Ok((board, told))
                 }
                 Err(refused) => Err(refused),
             });
         }
-        let answers = match self.queue.push(part_batches) {
-            Ok(answers) => answers,
-            Err(full) => {
-                let retry_after = full.retry_after().unwrap_or_default();
-                let refused = |admitted: Result<_>| admitted.and(Err(StoreError::Overloaded { retry_after }));
-                return admitted.into_iter().map(refused).collect();
-            }
-        };
-        let mut answers = join_all(answers.into_iter().map(answer_of)).await.into_iter();
-        let mut added = Vec::with_capacity(admitted.len());
-        for admitted in admitted {
-            added.push(match admitted {
-                Ok((board, division)) => {
-                    let own = answers.by_ref().take(division.part_batches()).collect();
-                    self.join(&board, division, own).await
-                }
-                Err(refused) => Err(refused),
-            });
-        }
-        added
+        let refused = self.queue.push(calls).err().map(|full| full.retry_after().unwrap_or_default());
+        let added = admitted.into_iter().map(async |admitted| match (admitted, refused) {
+            (Err(refused), _) => Err(refused),
+            (Ok(_), Some(retry_after)) => Err(StoreError::Overloaded { retry_after }),
+            (Ok((board, told)), None) => self.told(&board, told).await,
+        });
+        join_all(added).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {

@@ -209,7 +209,7 @@ async fn a_write_is_one_script_for_all_windows() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "2h/5m", "all"])).await;
-        // The first write creates the slots. `add_windows.lua` leaves it to `change.lua`.
+        // The first write creates the slots. `add.lua` leaves it to `write.lua`.
         store.add(&board, quiet([item("a", 1)])).await.unwrap();
         for items in [vec![item("a", 1)], vec![item("a", 1), item("b", 2)], vec![with_id(item("a", 1), "x")]] {
             reset(&server);

@@ -5,61 +5,31 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::change::sizes;
-use super::chunk::Chunk;
-use super::flush::{Flush, Validity};
-use super::operation::Operation;
-use crate::board::{Board, Timestamp, Window};
+use super::operation::{InTrack, WriteOperation, sizes};
+use super::plan::Validity;
+use crate::board::Timestamp;
 use crate::store::redis::id_buckets;
-use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::numbers::exact_or_refused;
-use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{ADD, FixedArguments, WRITE};
-use crate::store::redis::session::{Preamble, Session};
+use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::{Entry, Slots};
 
-/// The encoder of a chunk of amounts.
-pub(super) struct Amounts<'a, 'f, 'c> {
-    pub session: &'a Session,
-    pub board: &'a Board,
-    pub part: &'a Part,
-    pub validity: &'a Validity,
-    pub flush: &'a Flush<'f>,
-    pub chunk: &'a Chunk<'c, 'f>,
-    pub operation: Operation<'a>,
-    /// Whether items are tried one by one, so that a subject may occur twice in a slot.
-    pub alone: bool,
-}
-
 /// What a call of `write.lua` says about one track.
-struct Named {
+struct TrackCodes {
     slots: Vec<Timestamp>,
     codes: Option<Vec<i64>>,
 }
 
-/// Returns the slot in each window that all entries have in common, if there is one in every window and no entry has an id
-/// or a margin.
-pub(super) fn common_slots<'e>(board: &Board, entries: &'e [Entry<'_>]) -> Option<&'e Slots> {
-    let slots = &entries.first()?.slots;
-    let is_in_all = (0..=board.further().len()).all(|window| slots.of(window).is_some());
-    let is_plain = |entry: &Entry<'_>| entry.slots == *slots && entry.id.is_none() && entry.margin() == 0;
-    (is_in_all && entries.iter().all(is_plain)).then_some(slots)
-}
-
-impl Amounts<'_, '_, '_> {
-    /// Returns the slot in each window if all entries are amounts without ids for different subjects of one slot, every
-    /// window has this slot, and no score is wanted.
-    pub fn only_slots(&self) -> Option<&Slots> {
-        let wants_score = self.chunk.entries.iter().any(|entry| self.flush.wants_score(entry));
-        common_slots(self.board, self.chunk.entries).filter(|_| !self.alone && !wants_score)
-    }
-
-    /// Returns the tracks of the board with their keys, the main one first.
-    fn tracks(&self) -> Vec<(&Board, &BoardKeys, Window)> {
-        let Amounts { board, part, validity, .. } = self;
-        let further = board.further().iter().map(|board| &**board).zip(&part.further).zip(&validity.further);
-        let main = (*board, &part.keys, validity.preamble.window);
-        std::iter::once(main).chain(further.map(|((board, keys), window)| (board, keys, *window))).collect()
+impl WriteOperation<'_, '_, '_> {
+    /// Returns the slot in each track if all entries are amounts without ids for different subjects of one slot, every
+    /// track has this slot, and no score is wanted.
+    pub fn common_slots(&self) -> Option<&Slots> {
+        let entries = self.chunk.entries;
+        let slots = &entries.first().filter(|_| !self.planned.alone)?.slots;
+        let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
+        let is_plain = |entry: &Entry<'_>| {
+            entry.slots == *slots && entry.id.is_none() && entry.margin() == 0 && !self.flush.wants_score(entry)
+        };
+        (is_in_all && entries.iter().all(is_plain)).then_some(slots)
     }
 
     /// Returns the call of `add.lua`.
@@ -70,19 +40,15 @@ impl Amounts<'_, '_, '_> {
         let mut command =
             Cmd::with_capacity(20 + 7 * tracks.len() + 2 * entries.len(), bytes + 256 + 256 * tracks.len());
         command.arg("EVALSHA").arg(ADD.hash()).arg(3 * tracks.len());
-        for (number, (_, keys, _)) in tracks.iter().enumerate() {
-            command.arg(&keys.meta).arg(keys.slot(slot(number))).arg(&keys.ranking);
+        for InTrack { number, keys, .. } in &tracks {
+            command.arg(&keys.meta).arg(keys.slot(slot(*number))).arg(&keys.ranking);
         }
         let items: usize = entries.iter().map(|entry| entry.items.len()).sum();
-        let mut fixed = FixedArguments::new(&ADD, &mut command);
-        for (name, argument) in self.session.preamble(self.part, &self.validity.preamble) {
-            fixed.arg(name, argument);
-        }
-        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
+        let mut fixed = self.begin(&tracks[0], &ADD, &mut command);
         fixed.arg("items", items).arg("tracks", tracks.len()).end();
-        for (number, (board, _, window)) in tracks.iter().enumerate() {
+        for InTrack { number, board, window, .. } in &tracks {
             command.arg(board.generation().to_string()).arg(window.head.millis()).arg(board.slot_bound().0);
-            command.arg(slot(number).millis());
+            command.arg(slot(*number).millis());
         }
         for entry in entries {
             command.arg(entry.subject.as_str());
@@ -97,8 +63,11 @@ impl Amounts<'_, '_, '_> {
     pub fn write(&self) -> Cmd {
         let (tracks, entries) = (self.tracks(), self.chunk.entries);
         let has_ids = entries.iter().any(|entry| entry.id.is_some());
-        let buckets = if has_ids { id_buckets::recent(self.board) } else { 0 };
-        let named: Vec<Named> = (0..tracks.len()).map(|track| self.named(track, tracks.len(), has_ids)).collect();
+        let board = &self.flush.part.board;
+        let Validity { bucket, .. } = self.planned.validity;
+        let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
+        let horizon = board.dedupe_horizon();
+        let named: Vec<TrackCodes> = (0..tracks.len()).map(|track| self.named(track, tracks.len(), has_ids)).collect();
         let bytes: usize =
             entries.iter().map(|e| e.subject.as_str().len() + e.id.map_or(0, |id| id.as_str().len()) + 16).sum();
         let slots: usize = named.iter().map(|named| named.slots.len()).sum();
@@ -109,34 +78,29 @@ impl Amounts<'_, '_, '_> {
             WRITE.fixed_keys() + named[number].slots.len() + if number == 0 { buckets as usize } else { 0 }
         };
         command.arg("EVALSHA").arg(WRITE.hash()).arg((0..tracks.len()).map(own_keys).sum::<usize>());
-        for (number, ((_, keys, _), named)) in tracks.iter().zip(&named).enumerate() {
+        for (InTrack { number, keys, .. }, named) in tracks.iter().zip(&named) {
             command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
             for slot in &named.slots {
                 command.arg(keys.slot(*slot));
             }
-            for back in 0..if number == 0 { buckets } else { 0 } {
-                command.arg(keys.dedupe(self.validity.bucket - back));
+            for back in 0..if *number == 0 { buckets } else { 0 } {
+                command.arg(keys.dedupe(bucket - back));
             }
         }
         let own_arguments = |number: usize| {
-            let Named { slots, codes } = &named[number];
+            let TrackCodes { slots, codes } = &named[number];
             let lists = usize::from(codes.is_some()) + if number == 0 { 2 + usize::from(has_ids) } else { 0 };
             WRITE.fixed_arguments() + slots.len() + lists * entries.len()
         };
         let sizes = sizes((0..tracks.len()).map(|number| (own_keys(number), own_arguments(number))));
-        for (number, ((board, _, window), Named { slots, codes })) in tracks.iter().zip(&named).enumerate() {
-            let is_main = number == 0;
-            let mut fixed = FixedArguments::new(&WRITE, &mut command);
-            let preamble = Preamble { window: *window, ..self.validity.preamble };
-            for (name, argument) in self.session.preamble_of(self.part, board, &preamble) {
-                fixed.arg(name, argument);
-            }
-            fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
+        for (track, TrackCodes { slots, codes }) in tracks.iter().zip(&named) {
+            let (is_main, board) = (track.is_main(), track.board);
+            let mut fixed = self.begin(track, &WRITE, &mut command);
             fixed.arg("sizes", &sizes).arg("bound", board.slot_bound().0);
             fixed.arg("slots", slots.len()).arg("entries", entries.len());
             fixed.arg("coded", if codes.is_some() { "coded" } else { "" });
-            fixed.arg("bucket", if has_ids { self.validity.bucket.to_string() } else { String::new() });
-            fixed.arg("buckets", buckets).arg("horizon", self.board.dedupe_horizon());
+            fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });
+            fixed.arg("buckets", buckets).arg("horizon", horizon);
             fixed.arg("items", if is_main { self.numbers(|entry| entry.items.len() as i64, 1) } else { String::new() });
             let margin = |entry: &Entry<'_>| exact_or_refused(entry.margin());
             fixed.arg("margins", if is_main { self.numbers(margin, 0) } else { String::new() });
@@ -165,7 +129,7 @@ impl Amounts<'_, '_, '_> {
     }
 
     /// Returns the slots of a track that the entries change, and a code for each entry if they are required.
-    fn named(&self, track: usize, tracks: usize, has_ids: bool) -> Named {
+    fn named(&self, track: usize, tracks: usize, has_ids: bool) -> TrackCodes {
         let mut slots: Vec<Timestamp> = Vec::new();
         let mut places: HashMap<Timestamp, i64> = HashMap::new();
         let mut codes = Vec::with_capacity(self.chunk.entries.len());
@@ -184,7 +148,7 @@ impl Amounts<'_, '_, '_> {
             codes.push(4 * place + flags);
         }
         let are_required = slots.len() != 1 || codes.iter().any(|code| *code != 0);
-        Named { slots, codes: are_required.then_some(codes) }
+        TrackCodes { slots, codes: are_required.then_some(codes) }
     }
 
     /// Returns a number of each entry, separated by commas, or an empty text if all have the usual one.
