@@ -225,6 +225,26 @@ async fn a_write_is_one_script_for_all_windows() {
     }
 }
 
+/// Only the main window's arguments have the items for which nothing is left to do.
+#[tokio::test]
+async fn a_score_is_returned_for_a_retraction_that_is_late_in_every_window() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        for metric in ["COUNT(3h, like, post)", "COUNT_DISTINCT(3h, visit, page, visitor)"] {
+            let board = define_family(&store, &family(metric, "1h", &["10m/1m", "2h/5m"])).await;
+            let is_count = metric.starts_with("COUNT(");
+            let of = || if is_count { item("a", 1) } else { seen("a", "v") };
+            let late = Increment { retract: true, ..of().at("2025-12-31T00:00:00Z") };
+            let batch = Batch { increments: vec![of(), late.clone(), late], return_scores: true };
+            let added = store.add(&board, batch).await.unwrap();
+            let one = Outcome::Counted { score: Some(rolltop::board::Value::Exact(Amount(1))) };
+            assert_eq!(added.outcomes, [one; 3], "{metric}");
+            assert!(store.undefine(&board).await.unwrap());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_write_names_the_slots_that_only_one_window_lacks() {
     for engine in Engine::available() {

@@ -94,12 +94,19 @@ impl WriteOperation<'_, '_, '_> {
         let arguments = keys.len() + slots + tracks.len() * (32 + subjects.len() + 8 * entries);
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        let own = |named: &NamedKeys| script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * entries + 1;
-        let sizes = sizes(named.iter().map(|named| (named.keys, own(named))));
+        let own = |track: &InTrack<'_>, named: &NamedKeys| {
+            script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * self.entries(track) + 1
+        };
+        let sizes = sizes(tracks.iter().zip(&named).map(|(track, named)| (named.keys, own(track, named))));
         for (track, named) in tracks.iter().zip(&named) {
             self.add_arguments(track, named, (&subjects, &places), (has_ids, &sizes), &mut command);
         }
         command
+    }
+
+    /// Returns the number of entries that a track gets. Only the main one gets those that only look.
+    fn entries(&self, track: &InTrack<'_>) -> usize {
+        self.chunk.entries.len() + if track.is_main() { self.chunk.looks.len() } else { 0 }
     }
 
     /// Adds the keys of a track.
@@ -144,7 +151,7 @@ impl WriteOperation<'_, '_, '_> {
         let NamedKeys { slots, first_subject_key, first_bucket_key, period, .. } = named;
         let gives_scores = !flush.budget.reads_scores;
         let looks = if track.is_main() { chunk.looks } else { &[] };
-        let entries = chunk.entries.len() + looks.len();
+        let entries = self.entries(track);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
         let mut fixed = self.begin(track, kinds::change_script(self.board()), command);
         fixed.arg("sizes", sizes).arg("bound", track.board.slot_bound().0);
