@@ -356,11 +356,7 @@ impl Store for RedisStore {
     }
 
     async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
-        let parts = self.session.parts_of(board);
-        let page = match start {
-            PageStart::Offset(offset) => self.reads.page(&parts, *offset, limit).await,
-            PageStart::Place(next_to) => self.reads.beside(&parts, next_to, limit).await,
-        };
+        let page = self.reads.page(&self.session.parts_of(board), start, limit).await;
         page.map_err(|failure| self.error(failure))
     }
 
@@ -426,7 +422,7 @@ impl Store for RedisStore {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        let values = self.reads.values(self.session.part_for(board, subject), subject, start, limit).await;
+        let values = self.reads.values(&self.session.part_for(board, subject), subject, start, limit).await;
         values.map_err(|failure| self.error(failure))
     }
 

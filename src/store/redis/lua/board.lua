@@ -151,14 +151,6 @@ local function names_slots_from(from, most, first, count)
   return are_named(redis.call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
 end
 
--- Returns the number of ranked subjects with a strictly better score.
-local function better_than(score, ascending)
-  if ascending then
-    return redis.call('ZCOUNT', RANKING, '-inf', '(' .. score)
-  end
-  return redis.call('ZCOUNT', RANKING, '(' .. score, '+inf')
-end
-
 -- Not used above, because a function that uses a local of the script costs more to create the longer ago the local was
 -- declared, and every script creates the functions above.
 local call = redis.call

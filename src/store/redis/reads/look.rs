@@ -42,9 +42,9 @@ pub(super) struct Belief {
     pub latest: Timestamp,
 }
 
-/// The decision whether the data that was read with a look can be used.
+/// Whether the data that was read with a look is about the window of that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Fit {
     Right,
     /// The board must be advanced first.
     Behind,
@@ -79,18 +79,20 @@ impl Look {
         Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
     }
 
-    /// Reads an earlier reply to the same command, which was sent after the clock was read.
-    pub fn before(&self, part: &Part, meta: Value) -> Result<Self, ServerFailure> {
-        Self::read(part, self.belief, self.reading, meta)
+    /// Returns whether an earlier reply to the same command, which was sent after the clock was read, has the same
+    /// version and head.
+    pub fn is_same(&self, part: &Part, meta: Value) -> Result<bool, ServerFailure> {
+        let before = Self::read(part, self.belief, self.reading, meta)?;
+        Ok(before.version == self.version && before.head == self.head)
     }
 
-    /// Decides whether the data that was read for this window is an answer.
-    pub fn judge(&self, window: &Window) -> Verdict {
+    /// Returns whether the data that was read for this window is an answer.
+    pub fn fit(&self, window: &Window) -> Fit {
         if !window.holds_at(self.now) {
-            return Verdict::Moved;
+            return Fit::Moved;
         }
         // The window contains the time, and the time is not before the stored head.
-        if self.head == window.head { Verdict::Right } else { Verdict::Behind }
+        if self.head == window.head { Fit::Right } else { Fit::Behind }
     }
 }
 
@@ -118,17 +120,17 @@ mod tests {
             let meta = Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil, Value::Nil]);
             Look::read(&part, belief, at(reading), meta).unwrap()
         };
-        let judged = |reading, head| (look(reading, head).now, look(reading, head).judge(&window));
-        assert_eq!(judged(1_801, 0), (at(1_801), Verdict::Right));
+        let judged = |reading, head| (look(reading, head).now, look(reading, head).fit(&window));
+        assert_eq!(judged(1_801, 0), (at(1_801), Fit::Right));
         // The board has not been advanced to this window yet.
-        assert_eq!(judged(1_801, -3_600), (at(1_801), Verdict::Behind));
+        assert_eq!(judged(1_801, -3_600), (at(1_801), Fit::Behind));
         // The next slot has begun, or the previous one has not ended.
-        assert_eq!(judged(3_600, 0), (at(3_600), Verdict::Moved));
-        assert_eq!(judged(-1, -3_600), (at(-1), Verdict::Moved));
+        assert_eq!(judged(3_600, 0), (at(3_600), Fit::Moved));
+        assert_eq!(judged(-1, -3_600), (at(-1), Fit::Moved));
         // If the clock was set back, the time does not move back. A reading far ahead is not believed.
-        assert_eq!(judged(-1, 0), (at(0), Verdict::Right));
-        assert_eq!(judged(1_801, 3_600), (at(3_600), Verdict::Moved));
-        assert_eq!(judged(5_401, 0), (at(1_800), Verdict::Right));
+        assert_eq!(judged(-1, 0), (at(0), Fit::Right));
+        assert_eq!(judged(1_801, 3_600), (at(3_600), Fit::Moved));
+        assert_eq!(judged(5_401, 0), (at(1_800), Fit::Right));
     }
 
     #[test]

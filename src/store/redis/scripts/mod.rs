@@ -9,7 +9,7 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
-//! | `places` | `lines_before` a place in the order of the ranking |
+//! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
 //! | `operation` | `begin` and `record`, which make it safe to send a write again; `count_events` |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
@@ -169,16 +169,14 @@ scripts! {
         ADD_WINDOWS = "add_windows" after [] with 1 keys ["board", "operation", "bound", "slot", "items", "further"];
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys
             ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items", "margins"];
-        PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
-        BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
-            ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
-        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys ["board", "order", "subject", "radius"] repeatable;
-        LINES = "lines" after ["clock", "board", "places"] with 5 keys
-            ["board", "order", "from", "score", "subject", "before", "after", "capped"] repeatable;
-        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys
+        LINES = "lines" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "center", "at", "subject", "before", "after", "capped"] repeatable;
+        BETWEEN = "between" after ["clock", "board", "places"] with 6 keys
             ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
-        LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
-        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
+        LOOKUP = "lookup" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "ranks", "near", "subjects"] repeatable;
+        SUBJECTS = "subjects" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "ranks", "subjects", "capped"] repeatable;
         STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;

@@ -1,19 +1,18 @@
-//! Questions about one subject's slots: the slots that they are about, the commands for unranked boards, and the
-//! answers computed from the cells.
+//! The keys of one subject of an unranked board: the commands and the script that read them, and removing a subject.
 
-use std::sync::Arc;
-
-use super::question::{Answer, Question, What, reads_whole_key};
+use super::question::reads_whole_key;
 use super::share::Cells;
-use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
+use super::slot_range::Range;
+use super::subject::{is_counter, may_be_capped};
+use crate::board::{Aggregate, Amount, Board, Kind, Subject, Timestamp};
+use crate::store::Removal;
 use crate::store::redis::expiry;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{FORGET, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
-use crate::store::redis::session::{Answer as Answered, Moment, Session};
-use crate::store::{Removal, SlotContents, SlotRange, Standing};
+use crate::store::redis::session::{Answer, Moment, Session};
 
 /// The largest number of slots that are requested by name. With more, all slots between the first and the last are
 /// requested.
@@ -21,104 +20,9 @@ const NAMED: usize = 512;
 /// The largest number of values of a subject that are read and counted here. With more, a script counts.
 const VALUES: usize = 32;
 
-/// The slots to read, oldest first, and the end of the newest.
-#[derive(Clone, Debug)]
-pub(super) struct Range {
-    pub starts: Arc<[Timestamp]>,
-    pub end: Timestamp,
-}
-
-impl Range {
-    /// Returns the range of the window itself.
-    fn whole(moment: &Moment<'_>) -> Self {
-        Self { starts: moment.starts.clone(), end: moment.window.end }
-    }
-
-    fn nothing(moment: &Moment<'_>) -> Self {
-        Self { starts: Arc::new([]), end: moment.window.floor }
-    }
-
-    fn holds(&self, start: Timestamp) -> bool {
-        self.starts.first().is_some_and(|first| *first <= start) && start < self.end
-    }
-}
-
-/// Returns whether a board may have dropped values.
-pub(super) fn may_be_capped(board: &Board) -> bool {
-    board.definition().max_values.is_some()
-}
-
-fn is_counter(board: &Board) -> bool {
-    board.definition().mode == Mode::FromFirst
-}
-
-/// Returns the slots that a question is about in this window. Returns none if not all of them exist.
-pub(super) fn range(question: &Question, moment: &Moment<'_>) -> Range {
-    match &*question.what {
-        What::Window { range, as_of, .. } if !is_counter(&question.part.board) => {
-            // Even if there is nothing to read, the time must be read.
-            slots(moment, *range, *as_of).unwrap_or_else(|_| Range::nothing(moment))
-        }
-        _ => Range::whole(moment),
-    }
-}
-
-/// Returns the slots of a range. If not all of them exist, returns the oldest slot that can be requested as the error.
-fn slots(moment: &Moment<'_>, range: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
-    let (board, window) = (&*moment.part.board, &moment.window);
-    let calendar = board.calendar();
-    let Some(until) = as_of else {
-        let starts = &moment.starts;
-        let from = match range {
-            SlotRange::Slots(slots) if slots > board.slots() => return Err(window.floor),
-            SlotRange::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
-            SlotRange::From(time) if time < window.floor => return Err(window.floor),
-            // A time ahead of the clock counts as now, and so does a range that starts there.
-            SlotRange::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
-        };
-        if from == 0 {
-            return Ok(Range::whole(moment));
-        }
-        let starts = starts[from.min(starts.len().saturating_sub(1))..].into();
-        return Ok(Range { starts, end: window.end });
-    };
-    let oldest = moment.part.kept(window).oldest;
-    let newest = calendar.slot_of(until);
-    let first = match range {
-        SlotRange::Slots(slots) if slots > board.slots() => return Err(oldest),
-        SlotRange::Slots(_) => None,
-        SlotRange::From(time) => Some(calendar.slot_of(time.min(until))),
-    };
-    if newest < oldest || newest > window.head || first.is_some_and(|first| first < oldest) {
-        return Err(oldest);
-    }
-    let most = match range {
-        SlotRange::Slots(slots) => slots.max(1) as usize,
-        SlotRange::From(_) => board.slots() as usize,
-    };
-    let mut starts = vec![newest];
-    let mut start = newest;
-    while starts.len() < most && first != Some(start) {
-        let before = calendar.previous(start);
-        if before == start {
-            break; // the epoch: there is nothing before it
-        }
-        if before < oldest {
-            return Err(oldest);
-        }
-        starts.push(before);
-        start = before;
-    }
-    if first.is_some_and(|first| first < start) {
-        return Err(oldest);
-    }
-    starts.reverse();
-    Ok(Range { starts: starts.into(), end: calendar.next(newest) })
-}
-
 /// Returns the command that reads these slots of a subject of an unranked board, or `None` if no single command does.
-pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> Option<redis::Cmd> {
-    let (board, keys) = (&*question.part.board, &question.part.keys);
+pub(super) fn command(part: &Part, subject: &Subject, range: &Range) -> Option<redis::Cmd> {
+    let (board, keys) = (&*part.board, &part.keys);
     let mut command;
     if is_counter(board) {
         command = redis::cmd("HMGET");
@@ -142,7 +46,7 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
             command.arg(start.millis());
         }
         if range.starts.is_empty() {
-            command.arg(""); // the server wants a field; nobody reads it
+            command.arg(""); // the server requires a field
         }
     }
     Some(command)
@@ -150,12 +54,11 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
 
 /// Reads the reply to [`command`]. Returns `None` if there is more data than the command may read.
 pub(super) fn read(
-    question: &Question,
+    board: &Board,
     range: &Range,
     now: Timestamp,
-    reply: Reply,
+    mut reply: Reply,
 ) -> Result<Option<Cells>, ServerFailure> {
-    let (board, mut reply) = (&*question.part.board, reply);
     let mut held = Cells::new();
     if is_counter(board) {
         let (start, cell) = (reply.maybe_time()?, reply.aggregate(board.kind())?);
@@ -204,12 +107,8 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
     held
 }
 
-/// Adds the arguments of `subject_slots.lua`, to read slots.
-pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut ScriptCall) {
-    ask_for(moment, subject, &range(question, moment), false, call);
-}
-
-fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
+/// Adds the arguments of `subject_slots.lua`.
+pub(super) fn call(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (board, keys) = (&*moment.part.board, &moment.part.keys);
     let by_time = kinds::of(board.kind()).keeps_values();
     let (how, first) = match range.starts.first() {
@@ -243,46 +142,6 @@ pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestam
     Ok((capped, held))
 }
 
-/// Returns the answer to a question about a subject's window, or about its standing on an unranked board.
-pub(super) fn answer(
-    question: &Question,
-    moment: &Moment<'_>,
-    mut frame: Frame,
-    capped: Option<Timestamp>,
-    held: Cells,
-) -> Answer {
-    let board = &*question.part.board;
-    let since = |floor: Timestamp| capped.is_some_and(|time| time >= floor);
-    let What::Window { range, as_of, .. } = &*question.what else {
-        let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
-        let capped = since(frame.window.floor);
-        return Answer::Standing(Standing { frame, total: 0, score, rank: None, better: 0, slots: held, capped });
-    };
-    if is_counter(board) {
-        frame.window = life(board, &frame, &held);
-        return Answer::Window(Ok(SlotContents { frame, slots: 1, aggregates: held, capped: false }));
-    }
-    if as_of.is_some_and(|time| time > frame.as_of) {
-        return Answer::Window(Err(moment.part.kept(&moment.window).oldest));
-    }
-    let range = match slots(moment, *range, *as_of) {
-        Ok(range) => range,
-        Err(oldest) => return Answer::Window(Err(oldest)),
-    };
-    let floor = range.starts.first().copied().unwrap_or(frame.window.floor);
-    let head = range.starts.last().copied().unwrap_or(frame.window.head);
-    frame.window = Window { floor, head, end: range.end };
-    let slots = u32::try_from(range.starts.len()).unwrap_or(u32::MAX);
-    Answer::Window(Ok(SlotContents { frame, slots, aggregates: held, capped: since(floor) }))
-}
-
-/// Returns the window that a counter's answer is about.
-fn life(board: &Board, frame: &Frame, held: &[(Timestamp, Aggregate)]) -> Window {
-    let start = held.first().map_or(frame.as_of, |(start, _)| *start);
-    let end = start.plus_millis(board.definition().metric.window.approximate_millis());
-    Window { floor: start, head: start, end }
-}
-
 /// Removes a subject from an unranked board.
 pub(in crate::store::redis) async fn remove(
     session: &Session,
@@ -290,8 +149,9 @@ pub(in crate::store::redis) async fn remove(
     subject: &Subject,
 ) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
-    let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), true, call));
-    let Answered { frame, mut reply, .. } = answer.await?;
+    let answer =
+        session.ask(part, &FORGET, |moment, arguments| call(moment, subject, &Range::whole(moment), true, arguments));
+    let Answer { frame, mut reply, .. } = answer.await?;
     let (_, held) = scripted(&mut reply, board.kind())?;
     let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
     Ok(Removal { frame, score, live_slots: held.len() as u64, retiring_slots: 0 })
