@@ -40,7 +40,7 @@ const HEALED: &str = "rolltop_healed_subjects_total";
 const RESTARTS: &str = "rolltop_store_restarts_total";
 
 /// The result of the passes over a part.
-enum Verdict {
+enum Healing {
     Whole {
         healed: u64,
     },
@@ -141,8 +141,8 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
         Claim::Whole => None,
         Claim::Held(reason) => Some(reason),
         Claim::Yours => {
-            let verdict = match heal(session, part, run_id).await {
-                Ok(verdict) => verdict,
+            let healing = match heal(session, part, run_id).await {
+                Ok(healing) => healing,
                 Err(failure) => {
                     // Other instances then need not wait. If this fails too, the claim expires.
                     drop(act(session, part, "release", run_id, "").await);
@@ -152,10 +152,10 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
                     };
                 }
             };
-            let ended = match &verdict {
-                Verdict::Lost => return Ok(false),
-                Verdict::Whole { .. } => act(session, part, "finish", run_id, "").await?,
-                Verdict::Held(reason) => act(session, part, "hold", run_id, reason).await?,
+            let ended = match &healing {
+                Healing::Lost => return Ok(false),
+                Healing::Whole { .. } => act(session, part, "finish", run_id, "").await?,
+                Healing::Held(reason) => act(session, part, "hold", run_id, reason).await?,
             };
             match ended {
                 Claim::Gone => return Ok(true),
@@ -163,7 +163,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
                 Claim::Busy | Claim::Yours => return Ok(false),
                 Claim::Held(reason) => Some(reason),
                 Claim::Whole => {
-                    if let Verdict::Whole { healed: healed @ 1.. } = verdict {
+                    if let Healing::Whole { healed: healed @ 1.. } = healing {
                         count_healed(name, healed);
                     }
                     None
@@ -206,34 +206,34 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
 
 /// Audits a part that this instance has claimed: the first pass only reads, and further passes repair if only a few
 /// subjects differ.
-async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, ServerFailure> {
+async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Healing, ServerFailure> {
     let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
     if reading > part.estimate(session.monotonic()).1 {
         // The clock reads a time that is not believed yet. Slots that would be expired at that time must not be treated
         // as missing.
-        return Ok(Verdict::Lost);
+        return Ok(Healing::Lost);
     }
-    let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Verdict::Lost) };
+    let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Healing::Lost) };
     if found.differences == 0 && found.missing_slots == 0 {
-        return Ok(Verdict::Whole { healed: 0 });
+        return Ok(Healing::Whole { healed: 0 });
     }
     let few = FEW.max(found.checked / 100);
     if let Some(reason) = reason_to_hold(&found, few) {
-        return Ok(Verdict::Held(reason));
+        return Ok(Healing::Held(reason));
     }
     let mut healed = 0;
     for _ in 0..PASSES {
         // Missing slots without differences are entries of the index to whose slots nothing was ever written.
-        let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Verdict::Lost) };
+        let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Healing::Lost) };
         healed += done.repaired;
         if let Some(reason) = reason_to_hold(&done, few) {
-            return Ok(Verdict::Held(reason));
+            return Ok(Healing::Held(reason));
         }
         if done.repaired == done.differences {
-            return Ok(Verdict::Whole { healed });
+            return Ok(Healing::Whole { healed });
         }
     }
-    Ok(Verdict::Held(
+    Ok(Healing::Held(
         "after a restart of Redis subjects differ that changed whenever they were to be set right".to_owned(),
     ))
 }

@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 
 use super::flight::Batch;
 use super::lane::Queued;
-use super::look::Fit;
+use super::look::{Fit, Look};
 use super::pages::Pages;
-use super::question::{Looked, PeekReader, Question, Read, Seen};
+use super::question::{PeekReader, Question, Read, Seen};
 use crate::board::Timestamp;
 use crate::store::receive::receive;
 use crate::store::redis::part::Part;
@@ -114,7 +114,7 @@ pub(super) enum Heard<'a> {
 pub(super) enum Glance<'a> {
     Done {
         moment: &'a Moment<'a>,
-        looked: Looked<'a>,
+        look: &'a Look,
         fit: Fit,
         values: Result<Vec<Value>, ServerFailure>,
     },
@@ -182,8 +182,8 @@ impl<R: Read> Asked<R> {
 
     /// Receives the outcome of a look.
     pub fn glance(mut self, read: PeekReader<R>, is_cached: bool, glance: Glance<'_>, receiving: &mut Receiving<'_>) {
-        let (moment, looked, fit, values) = match glance {
-            Glance::Done { moment, looked, fit, values } => (moment, looked, fit, values),
+        let (moment, look, fit, values) = match glance {
+            Glance::Done { moment, look, fit, values } => (moment, look, fit, values),
             Glance::OutOfOrder(now) => {
                 self.by_script = true;
                 return self.ask_again(now, receiving);
@@ -191,7 +191,7 @@ impl<R: Read> Asked<R> {
             Glance::Failed(failure) => return self.answer(Err(failure)),
         };
         let reply = match fit {
-            Fit::Right => values.and_then(|values| read(&self.question.read, moment, looked, values)),
+            Fit::Right => values.and_then(|values| read(&self.question.read, moment, look, values)),
             Fit::Behind | Fit::Moved => Ok(None),
         };
         match reply {
@@ -210,7 +210,7 @@ impl<R: Read> Asked<R> {
             // end. A script handles both.
             Fit::Moved => !is_cached && self.told.is_some(),
         };
-        self.ask_again(looked.look.now, receiving);
+        self.ask_again(look.now, receiving);
     }
 }
 

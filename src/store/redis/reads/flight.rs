@@ -10,7 +10,7 @@ use super::asked::{Asked, Glance, Heard, Pending, Receiving};
 use super::look::{self, Belief, Look};
 use super::pages::Pages;
 use super::pipeline::{Pipeline, Replies};
-use super::question::{Looked, Read, Seen};
+use super::question::{Read, Seen};
 use super::subject::{self, SubjectRead};
 use crate::store::redis::clock;
 use crate::store::redis::part::Part;
@@ -204,6 +204,7 @@ impl Sent<'_> {
         let in_order = epoch.is_some() && !places.into_iter().any(|place| replies.is_single(place));
         let reading = time.map_or(Ok(belief.estimate), |time| replies.share(time).and_then(clock::server_time));
         let looked = reading.and_then(|reading| Look::read(moment.part, belief, reading, replies.take(meta)?));
+        let looked = looked.map(|look| look.in_epoch(epoch));
         let outcome = if looked.is_ok() { "ok" } else { "failed" };
         counter!("rolltop_store_calls_total", "call" => "look", "outcome" => outcome).increment(1);
         if let Err(ServerFailure::BoardChanged) = &looked {
@@ -218,7 +219,7 @@ impl Sent<'_> {
                 Ok(look) if !in_order => Glance::OutOfOrder(look.now),
                 Ok(look) => Glance::Done {
                     moment: &moment,
-                    looked: Looked { look, epoch },
+                    look,
                     fit: look.fit(&moment.window),
                     values: places.map(|place| replies.take(place)).collect::<Result<Vec<Value>, _>>(),
                 },

@@ -103,8 +103,8 @@ impl Lanes {
     }
 
     /// Adds questions to the lanes of their nodes. The receivers are in the order of the questions.
-    pub fn ask<R: Read>(&self, questions: impl IntoIterator<Item = Question<R>>) -> Vec<Answered<R::Reply>> {
-        ask(questions, |_| self)
+    pub fn ask_all<R: Read>(&self, questions: impl IntoIterator<Item = Question<R>>) -> Vec<Answered<R::Reply>> {
+        ask_all(questions, |_| self)
     }
 
     /// Ends the thread once no question waits and no other future runs there.
@@ -117,9 +117,22 @@ impl Lanes {
 }
 
 impl LanesByWeight {
-    /// Adds questions to lanes, each by its weight.
-    pub fn ask<R: Read>(&self, questions: impl IntoIterator<Item = Question<R>>) -> Vec<Answered<R::Reply>> {
-        ask(questions, |question| if question.weight() <= LIGHT { &self.light } else { &self.bulk })
+    /// Adds a question to its lane.
+    pub fn ask<R: Read>(&self, question: Question<R>) -> Answered<R::Reply> {
+        let lane = self.lanes_for(&question).lane(&question.part);
+        let (asked, answered) = Asked::new(question);
+        lane.add(Box::new(asked));
+        lane.go();
+        answered
+    }
+
+    /// Adds the questions of a round to their lanes, in their order.
+    pub fn ask_all<R: Read>(&self, questions: impl IntoIterator<Item = Question<R>>) -> Vec<Answered<R::Reply>> {
+        ask_all(questions, |question| self.lanes_for(question))
+    }
+
+    fn lanes_for<R: Read>(&self, question: &Question<R>) -> &Lanes {
+        if question.weight() <= LIGHT { &self.light } else { &self.bulk }
     }
 
     /// Ends the threads once no question waits.
@@ -131,7 +144,7 @@ impl LanesByWeight {
 
 /// Adds questions to lanes. All of them are on their lanes before the first one is sent, so those to the same node are
 /// sent together, in their order.
-fn ask<'a, R: Read>(
+fn ask_all<'a, R: Read>(
     questions: impl IntoIterator<Item = Question<R>>,
     lanes: impl Fn(&Question<R>) -> &'a Lanes,
 ) -> Vec<Answered<R::Reply>> {

@@ -30,6 +30,8 @@ pub(super) struct Look {
     pub version: String,
     /// The number of retiring slots, or `None` if a script must count them.
     pub retiring: Option<u64>,
+    /// The epoch of the partition's node, or `None` if it changed in the meantime.
+    pub epoch: Option<u64>,
     belief: Belief,
 }
 
@@ -67,7 +69,7 @@ pub(super) fn command(part: &Part) -> Cmd {
 }
 
 impl Look {
-    /// Reads the reply to [`command`], given the reading of the clock.
+    /// Reads the reply to [`command`], given the reading of the clock. The epoch is not known yet.
     pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, ServerFailure> {
         let mut meta = Reply::new(meta)?;
         if meta.maybe_text()?.is_none_or(|generation| generation != part.board.generation().to_string()) {
@@ -76,7 +78,12 @@ impl Look {
         let head = meta.maybe_time()?.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
         let version = meta.maybe_text()?.unwrap_or_default();
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
-        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
+        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, epoch: None, belief })
+    }
+
+    /// Sets the epoch.
+    pub fn in_epoch(self, epoch: Option<u64>) -> Self {
+        Self { epoch, ..self }
     }
 
     /// Returns whether an earlier reply to the same command, which was sent after the clock was read, has the same

@@ -101,8 +101,7 @@ impl Reads {
 
     /// Asks one partition.
     async fn ask<R: Read>(&self, part: &Arc<Part>, read: R) -> Result<R::Reply, ServerFailure> {
-        let stopped = || ServerFailure::Unknown("the question was not sent".to_owned());
-        answer_of(self.lanes.ask([Question::new(part.clone(), read)]).pop().ok_or_else(stopped)?).await
+        answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }
 
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
@@ -171,7 +170,7 @@ impl Reads {
         let parts: Vec<Arc<Part>> = questions.iter().map(|question| question.part.clone()).collect();
         if weight <= LIGHT {
             let mut answers = Vec::with_capacity(parts.len());
-            for (part, answered) in parts.iter().zip(self.lanes.light.ask(questions)) {
+            for (part, answered) in parts.iter().zip(self.lanes.light.ask_all(questions)) {
                 answers.push(answer_of(answered).await.map(|found| found.contents(&part.board)));
             }
             return answers;
@@ -193,7 +192,7 @@ impl Reads {
                         }
                     }
                 }
-                for ((place, node), answered) in asked.into_iter().zip(self.lanes.bulk.ask(questions)) {
+                for ((place, node), answered) in asked.into_iter().zip(self.lanes.bulk.ask_all(questions)) {
                     let answer = answer_of(answered).await;
                     if let Err(failure @ (ServerFailure::Unreachable(_) | ServerFailure::Unknown(_))) = &answer {
                         silent.lock().insert(node, failure.clone());

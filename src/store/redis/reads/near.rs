@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use redis::cmd;
 
-use super::look;
+use super::look::{self, Look};
 use super::pages::{CachedPage, Extent, Pages};
-use super::question::{FARTHEST, Looked, Peek, Read, Seen, cells, order, ranking};
+use super::question::{FARTHEST, Peek, Read, Seen, cells, order, ranking};
 use super::share::{About, Excerpt, Share, Stamp};
 use super::slot_range::Range;
 use super::subject::{may_be_capped, positioned};
@@ -84,7 +84,7 @@ impl Read for Near {
             Some(held) => Some(Peek {
                 commands: Vec::new(),
                 is_cached: true,
-                read: Box::new(move |_, _, looked, _| Ok(look_at_cached(&held, looked))),
+                read: Box::new(move |_, _, look, _| Ok(look_at_cached(&held, look))),
             }),
             None if is_first => Some(self.peek_at_first(part)),
             None => None,
@@ -127,9 +127,8 @@ impl Near {
 }
 
 /// Returns cached lines at the time of a look, if the partition is as it was when they were read.
-fn look_at_cached(held: &CachedPage, looked: Looked<'_>) -> Option<Share<Excerpt>> {
-    let Looked { look, epoch } = looked;
-    if !held.is_right(epoch, &look.version, look.head) {
+fn look_at_cached(held: &CachedPage, look: &Look) -> Option<Share<Excerpt>> {
+    if !held.is_right(look.epoch, &look.version, look.head) {
         return None;
     }
     let Page { mut frame, total, first, items } = held.page.clone();
@@ -142,12 +141,11 @@ fn look_at_cached(held: &CachedPage, looked: Looked<'_>) -> Option<Share<Excerpt
 fn read_first(
     near: &Near,
     moment: &Moment<'_>,
-    looked: Looked<'_>,
+    look: &Look,
     values: Vec<redis::Value>,
 ) -> Result<Option<Share<Excerpt>>, ServerFailure> {
-    let Looked { look, epoch } = looked;
     let Ok([before, items, total]) = <[redis::Value; 3]>::try_from(values) else { return Ok(None) };
-    let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, epoch), look.retiring) else { return Ok(None) };
+    let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, look.epoch), look.retiring) else { return Ok(None) };
     if !look.is_same(moment.part, before)? {
         return Ok(None);
     }
@@ -185,7 +183,7 @@ mod tests {
     use super::*;
     use crate::board::{Timestamp, Value as Score};
     use crate::store::Place;
-    use crate::store::redis::reads::look::{Belief, Look};
+    use crate::store::redis::reads::look::Belief;
 
     fn bulk(text: impl ToString) -> Value {
         Value::BulkString(text.to_string().into_bytes())
@@ -205,9 +203,10 @@ mod tests {
         let read = |before: &str, after: &str, epoch, retiring: Value, lines: u64| {
             let near = Near::first(lines);
             let look = Look::read(&part, belief, at, meta(after, retiring.clone())).unwrap();
+            let look = look.in_epoch(epoch);
             let lines = Value::Array(["b", "2", "a", "1"].map(bulk).to_vec());
             let values = vec![meta(before, retiring), lines, Value::Int(7)];
-            read_first(&near, &moment, Looked { look: &look, epoch }, values).unwrap()
+            read_first(&near, &moment, &look, values).unwrap()
         };
         let share = read("v1", "v1", Some(3), bulk(2), 2).unwrap();
         assert_eq!((share.said.total, share.said.first), (7, 0));

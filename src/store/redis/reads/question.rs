@@ -72,16 +72,8 @@ pub(super) struct Peek<R: Read> {
 }
 
 /// Reads the replies to the commands, given a look that confirms the window. Returns `None` if they are not an answer.
-pub(super) type PeekReader<R> = Box<
-    dyn FnOnce(&R, &Moment<'_>, Looked<'_>, Vec<Value>) -> Result<Option<<R as Read>::Reply>, ServerFailure> + Send,
->;
-
-/// A look, and the epoch of the partition's node if it did not change.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Looked<'a> {
-    pub look: &'a Look,
-    pub epoch: Option<u64>,
-}
+pub(super) type PeekReader<R> =
+    Box<dyn FnOnce(&R, &Moment<'_>, &Look, Vec<Value>) -> Result<Option<<R as Read>::Reply>, ServerFailure> + Send>;
 
 /// A question about one partition. Equal questions have the same answer at the same instant.
 #[derive(Clone, Debug)]

@@ -66,7 +66,7 @@ impl Spread<'_> {
             at_least,
             read,
         });
-        let answered = self.lanes.ask(questions);
+        let answered = self.lanes.ask_all(questions);
         match self.is_here {
             true => try_join_all(answered.into_iter().map(answer_from_here)).await,
             false => try_join_all(answered.into_iter().map(answer_of)).await,

@@ -11,8 +11,9 @@ use redis::Value;
 
 use super::asked::{Asked, Heard, Receiving};
 use super::flight::Batch;
+use super::look::Look;
 use super::pages::Pages;
-use super::question::{Looked, Peek, Question, Read, Seen, cells, order, ranking};
+use super::question::{Peek, Question, Read, Seen, cells, order, ranking};
 use super::share::Cells;
 use super::slot_range::Range;
 use super::subject_keys;
@@ -132,8 +133,8 @@ impl Read for SubjectRead {
     fn peek(&self, _: &Arc<Part>, moment: &Moment<'_>, _: Option<&Pages>) -> Option<Peek<Self>> {
         let range = self.range(moment);
         let command = subject_keys::command(moment.part, &self.subject, &range)?;
-        let read = move |read: &Self, moment: &Moment<'_>, looked: Looked<'_>, values: Vec<Value>| {
-            let now = looked.look.now;
+        let read = move |read: &Self, moment: &Moment<'_>, look: &Look, values: Vec<Value>| {
+            let now = look.now;
             // There is one value for the one command.
             let Some(value) = values.into_iter().next() else { return Ok(None) };
             let held = subject_keys::read(&moment.part.board, &range, now, Reply::new(value)?)?;
