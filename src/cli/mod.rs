@@ -31,7 +31,7 @@ struct Cli {
 enum Command {
     /// Serve the API (the default)
     Serve(serve::ServeArgs),
-    /// Check a configuration file, and print its mistakes by line and key
+    /// Check a configuration file, and print its errors by line and key
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
@@ -61,7 +61,7 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
     }
 }
 
-/// Runs the program with these arguments, of which the first is the program's name.
+/// Runs the program with these arguments. The first one is the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { command } = Cli::parse_from(with_default_command(args.into_iter().collect()));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

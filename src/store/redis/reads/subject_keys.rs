@@ -46,7 +46,7 @@ pub(super) fn command(part: &Part, subject: &Subject, range: &Range) -> Option<r
             command.arg(start.millis());
         }
         if range.starts.is_empty() {
-            command.arg(""); // the server requires a field
+            command.arg(""); // the server requires a field; its value is not used
         }
     }
     Some(command)
