@@ -19,6 +19,8 @@ use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 
+/// The questions to one partition.
+type PartitionGroup = (Arc<Part>, Vec<Box<dyn Pending>>);
 /// Receives the outcome of a script for the questions that it answers.
 type OnScript = Box<dyn FnOnce(Heard<'_>, &mut Receiving<'_>) + Send>;
 /// Receives the outcome of a look for the question that it answers.
@@ -76,8 +78,8 @@ async fn round(
 }
 
 /// Groups questions by partition. The questions of each partition keep their order.
-fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<(Arc<Part>, Vec<Box<dyn Pending>>)> {
-    let mut groups: Vec<(Arc<Part>, Vec<Box<dyn Pending>>)> = Vec::new();
+fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<PartitionGroup> {
+    let mut groups: Vec<PartitionGroup> = Vec::new();
     for pending in all {
         match groups.iter_mut().find(|(part, _)| Arc::ptr_eq(part, pending.part())) {
             Some((_, group)) => group.push(pending),
