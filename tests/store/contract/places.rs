@@ -170,9 +170,7 @@ pub async fn places_of_means_are_exact(site: Site) {
 
 /// Subjects that stay are on exactly one page each, in their order, however others come, go and move between the pages.
 pub async fn nothing_unchanged_is_skipped_or_repeated(site: Site) {
-    let seed = std::env::var("ROLLTOP_PLACES_SEED").ok().and_then(|text| text.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(rand::random);
-    println!("ROLLTOP_PLACES_SEED={seed} runs it again");
+    let seed = crate::drawn::seed();
     let mut rng = StdRng::seed_from_u64(seed);
     for board in in_both_orders(&site).await {
         let name = |i: usize| format!("s{i:02}");

@@ -1,6 +1,7 @@
 //! Tests of restarts, checkpoints, and the remaining files.
 
-use rand::Rng;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use super::*;
 
@@ -42,6 +43,7 @@ async fn restarts_during_checkpoints_restore_everything() {
     ];
     let mut expected: Vec<String> = Vec::new();
     let mut counted = 0;
+    let mut random = StdRng::seed_from_u64(crate::drawn::seed());
     for round in 0..20 {
         let store = open_eager(folder.path()).await;
         let mut boards = Vec::new();
@@ -51,7 +53,7 @@ async fn restarts_during_checkpoints_restore_everything() {
         for (board, expected) in boards.iter().zip(&expected) {
             assert_eq!(readable(&store, board).await, *expected, "round {round}");
         }
-        for write in 0..rand::rng().random_range(1..20) {
+        for write in 0..random.random_range(1..20) {
             for board in &boards {
                 let id = format!("{round}-{write}");
                 let item = |nth: i64| increment(&format!("s{}", nth * 7 % 40), nth + round, None, None);

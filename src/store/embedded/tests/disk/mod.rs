@@ -7,6 +7,8 @@
 //! `ROLLTOP_CRASH_POINTS=<n>` sets how many points of each kind are tried, 120 by default; 0 stands for all.
 
 mod crashes;
+#[path = "../../../../../tests/support/drawn.rs"]
+mod drawn;
 mod faults;
 
 use std::collections::BTreeMap;
