@@ -1,7 +1,6 @@
 //! The command line. Without a command, `serve` is run.
 
 mod backup;
-pub mod bench;
 mod check;
 mod check_data;
 pub mod healthcheck;
@@ -35,8 +34,6 @@ enum Command {
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
-    /// Measure this machine: rates and latencies, each next to a baseline from the same run
-    Bench(bench::BenchArgs),
     /// Check that a running server is up (or with --ready that it is ready to serve), for container health checks
     Healthcheck(healthcheck::HealthcheckArgs),
     /// Request a backup of a running server's data directory, and print where it is
@@ -76,7 +73,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             Command::Serve(args) => serve::run(args).await,
             Command::Check(args) => check::run(args),
             Command::Replay(args) => Ok(replay::run(args).await?),
-            Command::Bench(args) => Ok(bench::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
             Command::Backup(args) => Ok(backup::run(args).await?),
             Command::CheckData(args) => check_data::run(&args),
