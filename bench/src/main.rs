@@ -34,7 +34,7 @@ mod usage;
 mod wire;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,10 +74,13 @@ enum Scenario {
     /// Increments in NDJSON; on Redis against raw pipelines of HINCRBY and ZINCRBY.
     Ingest(Setting),
     /// Pages of 50 of a large board, against a bare JSON echo: the top page, 1,000 different pages, and the top page
-    /// while the board receives writes.
+    /// while the board receives writes. With `--against` also against another rolltop program, in at least nine rounds.
     Page {
         #[command(flatten)]
         setting: LoadSetting,
+        /// Path of another rolltop program to measure in turns with this one.
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "target")]
+        against: Option<PathBuf>,
         /// Increments a second while the top page is read; 0 skips this measurement.
         #[arg(long, default_value_t = page::WRITES, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
         writes: u32,
@@ -119,6 +122,9 @@ enum Scenario {
         redis: String,
     },
 }
+
+/// The smallest number of rounds for the comparison of two programs.
+const LEAST_ROUNDS: u32 = 9;
 
 /// The options of a measurement.
 #[derive(Clone, Debug, clap::Args)]
@@ -187,6 +193,12 @@ impl LoadSetting {
         Self { setting, rate: None, target: None }
     }
 
+    /// Returns these options with enough rounds to compare two programs, whose results are close to each other.
+    fn for_comparison(&self, against: Option<&Path>) -> Self {
+        let rounds = if against.is_some() { self.setting.rounds.max(LEAST_ROUNDS) } else { self.setting.rounds };
+        Self { setting: Setting { rounds, ..self.setting.clone() }, ..self.clone() }
+    }
+
     fn pace(&self) -> Pace {
         self.rate.map_or(Pace::SATURATING, |rate| Pace::Open(Schedule::new(rate)))
     }
@@ -232,7 +244,9 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::ServePlain { listen, redis } => baseline::serve_plain(listen, &redis).await,
         Scenario::Single { setting, against } => single::run(&setting, against.as_deref()).await,
         Scenario::Ingest(setting) => ingest::run(&setting).await,
-        Scenario::Page { setting, writes } => page::run(&setting, NonZeroU32::new(writes)).await,
+        Scenario::Page { setting, writes, against } => {
+            page::run(&setting, NonZeroU32::new(writes), against.as_deref()).await
+        }
         Scenario::Mixed(setting) => mixed::run(&setting).await,
         Scenario::Retire(setting) => retire::run(&setting).await,
         Scenario::Busy(setting) => busy::run(&setting).await,
@@ -253,7 +267,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     let requests = LoadSetting::of(setting.clone());
     single::run(&requests, None).await?;
     ingest::run(&setting).await?;
-    page::run(&requests, NonZeroU32::new(page::WRITES)).await?;
+    page::run(&requests, NonZeroU32::new(page::WRITES), None).await?;
     mixed::run(&requests).await?;
     retire::run(&setting).await?;
     busy::run(&busy::BusySetting::of(setting.clone())).await?;
