@@ -226,7 +226,7 @@ fn main() -> ExitCode {
     let Cli { scenario } = Cli::parse();
     let is_measurement = !matches!(scenario, Scenario::ServeEcho { .. } | Scenario::ServePlain { .. });
     if cfg!(debug_assertions) && is_measurement {
-        eprintln!("note: this is a debug build; measure with `cargo run --release`");
+        eprintln!("note: this is a debug build; measure with `cargo build --profile dist --workspace`");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run(scenario))) {

@@ -25,7 +25,7 @@ const REDIS: [&str; 8] =
 pub fn rolltop() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("rolltop");
     if !program.is_file() {
-        bail!("{} does not exist: build it with `cargo build --release`", program.display());
+        bail!("{} does not exist: build it with `cargo build --profile dist --workspace`", program.display());
     }
     Ok(program)
 }

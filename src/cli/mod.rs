@@ -59,8 +59,10 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
 }
 
 /// Runs the program with these arguments, of which the first is the program's name.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { command } = Cli::parse_from(with_default_command(args.into_iter().collect()));
+///
+/// This is not generic over the arguments: the program would then be compiled once more where it is called.
+pub fn run(args: Vec<OsString>) -> ExitCode {
+    let Cli { command } = Cli::parse_from(with_default_command(args));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
