@@ -58,7 +58,7 @@ pub enum StartError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("{}", with_settings(.0))]
     Store(#[from] StoreError),
-    #[error("a board in {file} does not fit what is stored: {source}{}", replacing(.source))]
+    #[error("a board in {file} cannot be defined in the store: {source}{}", replacing(.source))]
     Board { file: String, source: ServiceError },
     #[error("the scheduler did not start: {0}")]
     Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),

@@ -50,7 +50,7 @@
 //! let top = service.page(&board, 0, 10).await?.answer;
 //! assert_eq!((top.total, top.items[0].subject.as_str()), (2, "post-1"));
 //!
-//! // A day later the first slot has left the window. A `service::Scheduler` would notice by itself.
+//! // A day later the first slot has left the window. A `service::Scheduler` would do this automatically.
 //! service.set_clock(Timestamp::parse("2026-01-02T10:30:00Z")?).await?;
 //! let rollover = service.rollover(&board).await?.answer;
 //! let top = service.page(&board, 0, 10).await?.answer;

@@ -305,7 +305,7 @@ fn a_replay_without_ids_repeats_only_requests_certainly_not_done() {
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(shown(&output, "counted"), 1);
 
-    // Counted in part before it was too busy, and nobody knows whether.
+    // Counted in part before it was too busy, but that is not known.
     for failure_code in ["overloaded", "store_timeout"] {
         let doubtful = Told { has_board: true, failures: 1, failure_code, counts_failures: true, ..Told::default() };
         let server = StandIn::start(doubtful);

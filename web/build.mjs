@@ -1,4 +1,4 @@
-// Bundles the console and the widget into built/, which is committed, so that nobody needs Node to build Rolltop.
+// Bundles the console and the widget into built/, which is committed, so that building Rolltop does not need Node.
 //
 //   node build.mjs            writes built/
 //   node build.mjs --check    fails if built/ is not what the sources make

@@ -34,7 +34,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
             took.push(retire(setting, board, metric, says, subjects).await?);
         }
     }
-    let title = format!("\na slot of {subjects} subjects retires, half of whom stay, {}\n", setting.store);
+    let title = format!("\na slot of {subjects} subjects retires, half of which stay, {}\n", setting.store);
     let header = format!("  {:<14}{:>10}{:>16}{:>18}\n", "", "seconds", "µs a subject", "ratio to count");
     let base = &took[0];
     let row = |((board, ..), took): (&(&str, &str, &str), &Vec<f64>)| {

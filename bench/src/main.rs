@@ -103,7 +103,7 @@ enum Scenario {
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
     Expire(Setting),
     /// A board that grows to millions of subjects on the embedded store: rates, waiting, memory, disk, a restart; with
-    /// `--against` the same of another rolltop program.
+    /// `--against` the same for another rolltop program.
     Growth(growth::GrowthSetting),
     /// All scenarios except `growth`; `distance` and `parts` on Redis only.
     All(Setting),

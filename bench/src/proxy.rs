@@ -56,7 +56,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts connections, and waits until it has closed the port. While a port is being
-        // closed, a connection to it may succeed and stay open although nobody accepts it.
+        // closed, a connection to it may succeed and stay open although nothing accepts it.
         let woken = TcpStream::connect(self.address).is_ok();
         if let Some(accepting) = self.accepting.take()
             && woken

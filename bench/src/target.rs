@@ -25,7 +25,7 @@ impl Target {
     }
 
     /// Runs a scenario on a rolltop server that was not started for the benchmark. Its boards get unique names, and are
-    /// removed afterwards, also if the scenario fails or is interrupted (Ctrl-C).
+    /// removed afterwards, even if the scenario fails or is interrupted (Ctrl-C).
     pub async fn visit(api: &Api, scenario: impl AsyncFnOnce(&Target) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let target = Self::new(api.clone(), format!("bench-{:016x}", rand::random::<u64>()));
         let outcome = tokio::select! {

@@ -61,7 +61,7 @@ pub struct Refused(String);
 pub enum Protocol {
     /// One HTTP response with a Content-Length.
     Http,
-    /// This many lines from Redis, none of which is an error. Not for replies that contain line ends or minus signs.
+    /// This many lines from Redis, without an error. Not for replies that contain line ends or minus signs.
     Redis { lines: usize },
 }
 

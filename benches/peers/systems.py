@@ -187,7 +187,7 @@ class HourlySets(System):
 
         self.united = unite(b"united") + page(b"united")
         self.kept = page(kept)
-        self.kept_anew = unite(kept) + command("EXPIRE", kept, self.seconds) + page(kept)
+        self.kept_again = unite(kept) + command("EXPIRE", kept, self.seconds) + page(kept)
 
     def payload(self, slot, names):
         key = self._key(slot)
@@ -208,7 +208,7 @@ class HourlySets(System):
 
         def kept():
             answer = connection.ask(self.kept, lines, empty=b"*0\r\n")
-            return connection.ask(self.kept_anew, lines + 2) if answer == b"*0\r\n" else answer
+            return connection.ask(self.kept_again, lines + 2) if answer == b"*0\r\n" else answer
 
         def parse(answer):
             words = answer[answer.index(b"*") :].split(b"\r\n")[2::2]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The site talks to Rolltop over HTTP, as any site does in any language: it defines a board at the start and sends an
-//! event for each like. The browser follows the ranking by itself, with the element `<rolltop-board>`. To have all in one
+//! event for each like. The browser follows the ranking with the element `<rolltop-board>`. To have all in one
 //! command, the example also runs Rolltop, unless `--rolltop` is the address of one. See README.md in this folder.
 
 mod posts;

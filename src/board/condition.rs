@@ -7,9 +7,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition<T> {
     One(T),
-    /// At least two conditions, none of which is itself `All`.
+    /// At least two conditions. None of them is itself `All`.
     All(Vec<Condition<T>>),
-    /// At least two conditions, none of which is itself `Any`.
+    /// At least two conditions. None of them is itself `Any`.
     Any(Vec<Condition<T>>),
     Not(Box<Condition<T>>),
 }

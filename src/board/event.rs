@@ -41,7 +41,7 @@ impl Field {
         match self {
             Field::Text(_) => "a text",
             Field::Number(_) => "a number",
-            Field::Bool(_) => "a truth value",
+            Field::Bool(_) => "a boolean",
         }
     }
 }

@@ -46,9 +46,9 @@ impl Filter {
 
     /// Returns whether the filter accepts an event with these fields.
     ///
-    /// A test of a missing field is false, `!=` and NOT IN included. A field of another type than the literal is a
+    /// A test of a missing field is false, `!=` and NOT IN included. A field of a different type than the literal is a
     /// fault; otherwise the event would be ignored without a message. Tests run from left to right and only as far as
-    /// needed, so that `kind = 'card' AND amount >= 100` does not read the amount of another kind. Numbers compare
+    /// needed, so that `kind = 'card' AND amount >= 100` does not read the amount of a different kind. Numbers compare
     /// exactly, texts by their bytes. O(tests x fields).
     pub fn admits(&self, fields: &Fields) -> Result<bool, FieldFault> {
         self.0.holds(&mut |test: &Test| test.holds(fields))
@@ -267,7 +267,7 @@ mod tests {
             ("x = 1", text("one"), "the field 'x': expected a number, found a text"),
             ("x != 'a'", number("1"), "the field 'x': expected a text, found a number"),
             ("x = true", text("true"), "the field 'x': expected true or false, found a text"),
-            ("x IN (1, 2)", Field::Bool(true), "the field 'x': expected a number, found a truth value"),
+            ("x IN (1, 2)", Field::Bool(true), "the field 'x': expected a number, found a boolean"),
         ] {
             assert_eq!(admits(filter, &[("x", value)]), Err(fault.to_owned()), "{filter}");
         }

@@ -18,7 +18,7 @@ pub struct FurtherWindow {
 pub enum FurtherWindowError {
     #[error("'{text}' has no slot; expected a window and a slot, such as 7d/6h, or all")]
     NoSlot { text: String },
-    #[error("a window of all time has no slots; expected all without a slot")]
+    #[error("an all-time window has no slots; expected all without a slot")]
     SlotOfAllTime,
     #[error(transparent)]
     Span(#[from] SpanError),
@@ -68,7 +68,7 @@ mod tests {
     fn errors_say_what_is_expected() {
         for (text, says) in [
             ("7d", "'7d' has no slot; expected a window and a slot, such as 7d/6h, or all"),
-            ("all/1h", "a window of all time has no slots"),
+            ("all/1h", "an all-time window has no slots"),
             ("7d/", "is not a duration"),
             ("/1h", "is not a duration"),
             ("7d/6h/1h", "is not a duration"),

@@ -20,7 +20,7 @@ pub enum Key {
 
 impl Key {
     /// Returns the text of the key for these fields. A text field gives its text, a number the number as sent, a truth
-    /// value `true` or `false`. Several parts give a compact JSON array, in which numbers and truth values keep their
+    /// value `true` or `false`. Several parts give a compact JSON array, in which numbers and booleans keep their
     /// types.
     pub fn text(&self, fields: &Fields) -> Result<String, FieldFault> {
         self.read(fields).map(Cow::into_owned)

@@ -264,7 +264,7 @@ mod tests {
                 "s='a' v='0.001'",
                 "the field 'v': '0.001' has more decimals than the 2 this board keeps",
             ),
-            ("MAX(1h, e, v, s)", "s='a' v=true", "the field 'v': expected a number, found a truth value"),
+            ("MAX(1h, e, v, s)", "s='a' v=true", "the field 'v': expected a number, found a boolean"),
             (
                 "AVG(1h, e, v, s)",
                 "s='a' v=0.001",

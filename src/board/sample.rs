@@ -15,7 +15,7 @@ pub struct SlotSample {
 
 impl SlotSample {
     /// Returns the change of the total, in the form of a sample of the total, or `None` if the total stays the same. The
-    /// total changes as much as the slot does; for LAST it takes the sample unless its own value is of a later slot.
+    /// total changes as much as the slot does; for LAST it takes the sample unless its own value belongs to a later slot.
     ///
     /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. `next` returns what
     /// it has in the next slot: a value of the instant between the two slots may be an event of the next one, or a sample
@@ -95,7 +95,7 @@ mod tests {
             sample(3, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None, || next.map(last))
         };
         assert_eq!(change(4 * HOUR + 1, None), None);
-        // A value of the same slot is replaced, also if it is newer.
+        // A value of the same slot is replaced, even if it is newer.
         for at in [0, 3 * HOUR - 1, 3 * HOUR + 60, 3 * HOUR + 61, 4 * HOUR - 1] {
             assert_eq!(change(at, Some(5 * HOUR)), set(7, 1), "{at}");
         }

@@ -54,6 +54,6 @@ mod tests {
         let error = run(HealthcheckArgs { url: url.clone(), ready: true }).await.unwrap_err().to_string();
         assert!(error.contains("/readyz returned 503"), "{error}");
         server.await.unwrap();
-        assert!(run(HealthcheckArgs { url, ready: false }).await.is_err(), "nobody listens any more");
+        assert!(run(HealthcheckArgs { url, ready: false }).await.is_err(), "the server has stopped");
     }
 }

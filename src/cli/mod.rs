@@ -30,7 +30,7 @@ struct Cli {
 enum Command {
     /// Serve the API (the default)
     Serve(serve::ServeArgs),
-    /// Check a configuration file, and print its mistakes by line and key
+    /// Check a configuration file, and print its errors by line and key
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
@@ -58,7 +58,7 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
     }
 }
 
-/// Runs the program with these arguments, of which the first is the program's name.
+/// Runs the program with these arguments. The first one is the program's name.
 ///
 /// This is not generic over the arguments: the program would then be compiled once more where it is called.
 pub fn run(args: Vec<OsString>) -> ExitCode {

@@ -1,4 +1,4 @@
-//! The configuration file: parses it and reports every mistake with its line and key.
+//! The configuration file: parses it and reports every error with its line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +23,8 @@ pub enum ConfigError {
     Store(String),
     /// The console may change boards, but not only this machine can reach it.
     #[error(
-        "console: 'full' needs a loopback address to listen on, and '{0}' is not one, because there is no authentication \
-         yet; use 'read', or listen on 127.0.0.1"
+        "console: 'full' is allowed only on a loopback address, because there is no authentication yet, and '{0}' is \
+         not one; use 'read', or listen on 127.0.0.1"
     )]
     Console(SocketAddr),
     /// The memory of bodies in progress is too small for the largest body.
@@ -32,17 +32,17 @@ pub enum ConfigError {
         "body_memory: '{body_memory}' is too small for bodies of {max_body} bytes (max_body), which need at least {least}"
     )]
     BodyMemory { body_memory: usize, least: usize, max_body: usize },
-    /// The file has mistakes.
+    /// The file has errors.
     #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },
 }
 
-/// A mistake in the file.
+/// An error in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The line, from 1.
     pub line: usize,
-    /// The mistake, with its key, and what is allowed.
+    /// The error, with its key, and what is allowed.
     pub message: String,
 }
 

@@ -39,7 +39,7 @@ pub struct Settings {
     /// made]
     #[arg(long, env = "ROLLTOP_BACKUP_DIR", value_name = "PATH")]
     pub backup_dir: Option<PathBuf>,
-    /// Believe the system clock at the start, even if it is far ahead of the last recorded time [default: false]
+    /// Trust the system clock at the start, even if it is far ahead of the last recorded time [default: false]
     #[arg(long, env = "ROLLTOP_TRUST_CLOCK", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub trust_clock: Option<bool>,
     /// The certificates to trust (PEM) when Redis is reached through rediss:// [default: the well-known authorities]

@@ -2,7 +2,7 @@
 //!
 //! A page of any origin may send requests that change something without being able to read the response. And its owner
 //! may let a host name resolve to an address of the user's machine, which makes the page part of the same origin (DNS
-//! rebinding). So a request that changes something is refused if its origin is another one, and a service that listens
+//! rebinding). So a request that changes something is refused if it comes from another origin, and a service that listens
 //! on the loopback interface only is not available under other host names.
 //!
 //! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both must
@@ -58,13 +58,13 @@ impl Access {
         self.readers.iter().chain(&self.writers).any(|known| known == "*")
     }
 
-    /// Returns whether a page of another origin may send a request with this effect.
+    /// Returns whether a page of this foreign origin may send a request with this effect.
     pub(super) fn allows(&self, origin: &str, effect: Effect) -> bool {
         let is_among = |origins: &[String]| origins.iter().any(|known| known == "*" || known == origin);
         is_among(&self.writers) || (effect == Effect::Reads && is_among(&self.readers))
     }
 
-    /// Returns the problem of a request of a page of another origin.
+    /// Returns the problem of a request from a page of this foreign origin.
     pub(super) fn foreign(origin: &str, effect: Effect) -> Problem {
         let (refused, setting) = match effect {
             Effect::Reads => ("send this request", "cors_origins"),
@@ -80,7 +80,7 @@ impl Access {
     /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page read
     /// the response to a safe method unless [`cors`](super::cors) adds its origin.
     pub(super) fn check(&self, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
-        // A name that is not ASCII is no known name.
+        // A name that is not ASCII is not a known name.
         let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
         // A request to a proxy names the host in its target instead, which has precedence.
         let host = head.uri.authority().map(Authority::as_str).or(header);

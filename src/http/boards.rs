@@ -263,9 +263,9 @@ pub(super) enum DefineAnswer {
 /// When the response is sent, all instances of the store have the board. The same definition again changes nothing (200);
 /// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
 ///
-/// With `dry_run=true` nothing is changed, also where the store accepts no writes. The response is the definition in its
+/// With `dry_run=true` nothing is changed, and the store need not accept writes. The response is the definition in its
 /// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with an existing board
-/// that would otherwise be the 409. A definition that is not valid is refused as without it.
+/// that would otherwise be the 409. An invalid definition is refused as without `dry_run`.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
     request_body(content = Definition, description = "The definition.", examples(

@@ -1,4 +1,4 @@
-//! The memory that the request bodies in progress take: one bound for all of them, of which each client has a share.
+//! The memory that the request bodies in progress take: one bound for all of them, and a share of it for each client.
 //!
 //! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, and what the body
 //! is parsed into. What a header promises is not counted, because it costs nothing.

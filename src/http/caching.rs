@@ -1,7 +1,7 @@
 //! Caching of responses: `ETag`, `If-None-Match` and `Cache-Control`.
 //!
 //! The entity tag is a hash of the body without `as_of`. So a client that polls gets 304 until something has changed,
-//! although each response is of a later instant; the header `Rolltop-As-Of` of a 304 has that instant.
+//! although each response shows a later instant; the header `Rolltop-As-Of` of a 304 has that instant.
 
 use std::time::Duration;
 

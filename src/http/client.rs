@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A client: its address, or for IPv6 its network of 64 bits, of which one client has all addresses.
+/// A client: its address, or for IPv6 its network of 64 bits, because one client has all addresses of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Client(IpAddr);
 

@@ -89,17 +89,17 @@ request_codes! {
         "Send the request again on another connection; nothing of it was counted.";
     /// Path and query are longer than allowed; `limit` is the maximum in bytes.
     UriTooLong = "uri_too_long", URI_TOO_LONG, "The path is too long",
-        "Send less in the path and the query.";
+        "Shorten the path and the query.";
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
         "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";
     /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins` lists
     /// origins that may read, `cors_write_origins` those that may change something.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not send the request",
-        "Send the request from a page of the service itself, or let the operator add the origin to the setting that the detail names.";
+        "Send the request from a page of the service itself, or ask the operator to add the origin to the setting that the detail names.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
     UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
-        "Use localhost, or let the operator add the host name to the setting hosts.";
+        "Use localhost, or ask the operator to add the host name to the setting hosts.";
     /// No operation exists at this path.
     NotFound = "not_found", NOT_FOUND, "Path not found",
         "Check the path against the API description at /openapi.json.";
@@ -108,13 +108,13 @@ request_codes! {
         "Check the name with GET /v1/boards, or define the board with PUT.";
     /// The path does not support this method; the `Allow` header lists the supported ones.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed",
-        "Use a method of the Allow header.";
+        "Use a method that the header Allow lists.";
     /// The board exists with a different definition; `keys` lists the keys that differ.
     BoardConflict = "board_conflict", CONFLICT, "The board exists with a different definition",
         "Use another name, or remove the board first; its data is removed with it.";
     /// The board was removed or redefined during the request.
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
-        "Send the request again; it applies to the new board then.";
+        "Send the request again; it then applies to the new board.";
     /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, it has
     /// further windows, or it keeps slots beside a best value of all time. A board of distinct values has no value to set.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
@@ -146,9 +146,9 @@ request_codes! {
     /// The board is unranked and has no ranking to read.
     NotRanked = "not_ranked", CONFLICT, "The board is not ranked",
         "Read subjects one by one, or define a ranked board with the same metric.";
-    /// The cursor is of an earlier definition of the board; begin with the first page.
-    StaleCursor = "stale_cursor", CONFLICT, "The cursor is of an earlier board",
-        "Begin with the first page of the present board.";
+    /// The cursor belongs to an earlier definition of the board; begin with the first page.
+    StaleCursor = "stale_cursor", CONFLICT, "The cursor belongs to an earlier board",
+        "Begin with the first page of the current board.";
     /// The board does not store the values it counted; only COUNT_DISTINCT boards do.
     NoValues = "no_values", CONFLICT, "The board does not store values",
         "Use a COUNT_DISTINCT board.";
@@ -161,10 +161,10 @@ request_codes! {
     /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any
     /// invalid item. Nothing was counted; `rejected` lists the items with their reasons.
     Rejected = "rejected", UNPROCESSABLE_ENTITY, "Items were rejected",
-        "Correct the items in rejected, and send the request again.";
+        "Correct the items that rejected lists, and send the request again.";
     /// No board serves a metric of a rule or query; `definition` is the definition of a board that would.
     NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric",
-        "Define the board in the member definition.";
+        "Define the board that the member definition describes.";
     /// The text is not a valid rule or metric; `column` gives the position of the error.
     InvalidRule = "invalid_rule", UNPROCESSABLE_ENTITY, "The rule is invalid",
         "Correct the rule at the given column.";
@@ -173,7 +173,7 @@ request_codes! {
         "Check the name with GET /v1/rules; rules are defined in the configuration file.";
     /// A metric or rule needs a field that the event does not have; `field` names it.
     MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing",
-        "Add the field to fields.";
+        "Add the field to the member fields.";
     /// This version cannot read the definition of the board: a newer version wrote it, or it is damaged. Nothing was
     /// done; `board` names the board, and the detail says how to recover. Other boards are not affected.
     BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read",
@@ -200,7 +200,7 @@ request_codes! {
         "Send the request again after retry_after seconds. The operator should check the system clock.";
     /// The backup failed; the detail gives the reason. The store continues to work.
     BackupFailed = "backup_failed", SERVICE_UNAVAILABLE, "The backup failed",
-        "Remove the cause that the detail names and make the backup again.";
+        "Correct what the detail names, and make the backup again.";
     /// The instance is not ready for requests; `reasons` lists why.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "Not ready",
         "Wait until /readyz responds with 200.";
@@ -242,7 +242,7 @@ item_codes! {
         "Send one JSON object per line.";
     /// The line of the stream exceeds the maximum length.
     LineTooLong = "line_too_long",
-        "Send shorter lines, or let the operator raise the setting max_line.";
+        "Send shorter lines, or ask the operator to raise the setting max_line.";
     /// The value is missing, or not one that the metric of the board counts.
     InvalidValue = "invalid_value",
         "Send a value that the metric counts: a string, a number, or true or false.";

@@ -19,7 +19,7 @@ const VERSION: u8 = 1;
 const BACKWARD: u8 = 1;
 const INCLUSIVE: u8 = 2;
 const REAL: u8 = 4;
-/// The cursor is of a list of values. It has no other flag.
+/// The cursor belongs to a list of values. It has no other flag.
 const VALUES: u8 = 8;
 
 /// The number of bytes without the text.

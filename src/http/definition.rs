@@ -63,7 +63,7 @@ pub(super) struct DefinitionShown {
     /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
     ids: Ids,
-    /// Notes about windows of which one slot is a large part. Absent if there are none.
+    /// Notes about windows in which one slot is a large part. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<String>,

@@ -93,7 +93,7 @@ pub(super) struct ExportEnd {
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
-    /// The instant of the first page. Lines are of instants between this one and `as_of`.
+    /// The instant of the first page. Lines show instants between this one and `as_of`.
     #[schema(value_type = String, format = DateTime)]
     first_as_of: Timestamp,
     /// Number of lines before this one.
@@ -250,7 +250,7 @@ impl Writing {
         if self.format == Format::Csv {
             return problem.map_or(Ok(Vec::new()), Err);
         }
-        // A client error is that of a board which is no longer there, whose cursors are of no use.
+        // A client error means that the board no longer exists. Its cursors are useless.
         let can_continue = problem.as_ref().is_none_or(|problem| problem.code().status().is_server_error());
         let next = self.export.next().filter(|_| can_continue);
         let (frame, metric) = self.frame.clone();

@@ -22,8 +22,8 @@ pub(super) struct WindowBounds {
 }
 
 impl WindowBounds {
-    /// Returns the bounds of a window of the board, of which this number of slots was read. All time has neither bounds
-    /// nor slots.
+    /// Returns the bounds of a window of the board. `slots` is the number of slots that were read. All time has neither
+    /// bounds nor slots.
     pub(super) fn of(board: &Board, window: &Window, slots: u32) -> Self {
         if board.is_all_time() {
             Self { from: None, to: None, slots: 0 }

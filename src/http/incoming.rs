@@ -61,7 +61,7 @@ enum Source {
 }
 
 impl Incoming {
-    /// Returns the body of a request, of which at most `max_received` compressed bytes are read. Fails if its coding is
+    /// Returns the body of a request. Reads at most `max_received` compressed bytes. Fails if its coding is
     /// not supported, or if the bodies in progress take too much memory.
     pub(super) fn new(
         request: &HttpRequest,

@@ -20,7 +20,7 @@ pub(super) struct Ready {
     #[serde(flatten)]
     health: Health,
     /// Boards that need the attention of an operator although the instance is ready: their definition cannot be read, or
-    /// they wait for a decision.
+    /// they are held for a decision.
     warnings: Vec<String>,
 }
 

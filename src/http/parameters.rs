@@ -20,7 +20,7 @@ impl Parameters {
         Self::parse(request.query_string(), known, None)
     }
 
-    /// Parses the query, which may have only the `known` parameters, of which `list` may be given several times.
+    /// Parses the query, which may have only the `known` parameters. `list` may be given several times.
     pub(super) fn with_list(request: &HttpRequest, known: &[&str], list: &str) -> Result<Self, Problem> {
         Self::parse(request.query_string(), known, Some(list))
     }

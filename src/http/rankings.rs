@@ -67,7 +67,7 @@ impl Ranking {
 /// beyond the end is empty.
 ///
 /// On a board with several windows, `window` chooses the one whose ranking is read; `metric` in the response names it. A
-/// cursor is of one window, which need not be repeated.
+/// cursor belongs to one window, so `window` may be omitted.
 ///
 /// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a number
 /// of lines: a subject whose score does not change is on exactly one of the pages that are read one after the other,
@@ -78,7 +78,7 @@ impl Ranking {
 /// line, and as its last line an `ExportEnd`. CSV has the columns `rank`, `subject` and `score` and a header. If `Accept` names
 /// several formats, that with the highest `q` is used, and JSON if it is one of several with the same.
 ///
-/// An export is not of one instant. It is read in pages of 1,000 lines, as the client takes them, and each page continues
+/// An export does not show one instant. It is read in pages of 1,000 lines, as the client takes them, and each page continues
 /// at the place of the last line before it. So a subject whose score does not change is in the export exactly once; one
 /// that moves may be in it twice or not at all; and ranks are those of the time of their page. `Rolltop-As-Of` is the
 /// instant of the first page, `as_of` in the last line of NDJSON that of the last one.
@@ -93,7 +93,7 @@ impl Ranking {
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
-            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` is of."),
+            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
             page 1 to 1,000, default: 50; of an export 1 to 1,000,000,000, default: all."),
     ),

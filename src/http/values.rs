@@ -67,7 +67,7 @@ pub(super) struct SeenValue {
         ("cursor" = String, Query, max_length = 712, description = "`next` of another page of this board. Not together \
             with `offset`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
-            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` is of."),
+            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),
     ),
     responses((status = 200, description = "A page of values.", body = ValuePage, example = json!({

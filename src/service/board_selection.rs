@@ -93,7 +93,7 @@ pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T
             Err(error) => refusals.push((track, error)),
         }
     }
-    // Over all time there are no slots to choose from, so its reason is of no use if there is another one.
+    // Over all time there are no slots to choose from, so its reason is useless if there is another one.
     let longest =
         refusals.into_iter().max_by_key(|(track, _)| (!track.is_all_time(), track.length().approximate_millis()));
     match longest {

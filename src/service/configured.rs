@@ -62,7 +62,7 @@ impl Configured {
         let _turn = self.turn.lock().await;
         match self.store.check().await {
             Err(error @ StoreError::Emptied { .. }) => {
-                tracing::error!(%error, "everything that was counted is gone");
+                tracing::error!(%error, "all counted data is lost");
                 if !self.is_restoring.swap(true, Ordering::AcqRel) {
                     counter!(EMPTIED).increment(1);
                 }
@@ -79,14 +79,14 @@ impl Configured {
                 Ok(store::Defined::Conflict(_)) | Err(StoreError::Unreadable { .. }) => {
                     tracing::error!(
                         board = name.as_str(),
-                        "a board of the configuration was defined otherwise meanwhile"
+                        "a board of the configuration has since been defined differently"
                     );
                 }
                 defined => drop(defined?),
             }
         }
         self.is_restoring.store(false, Ordering::Release);
-        tracing::info!(boards = boards.len(), "the boards of the configuration are defined again");
+        tracing::info!(boards = boards.len(), "the boards of the configuration have been defined again");
         Ok(true)
     }
 }

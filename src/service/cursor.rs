@@ -80,8 +80,7 @@ impl Service {
         }
     }
 
-    /// Returns the store's answer about the board that a cursor is of, or the error that the board does not exist any
-    /// more.
+    /// Returns the store's answer about the board that a cursor belongs to, or the error that the board no longer exists.
     async fn about_generation<T>(&self, board: Arc<Board>, answer: store::Result<T>) -> Result<About<T>> {
         if let Err(StoreError::BoardChanged) = answer {
             let fresh = self.refreshed(&board).await?;

@@ -150,10 +150,10 @@ impl DueTracks {
         Some(track.board.clone())
     }
 
-    /// Records a step of a rollover, whoever has asked for it.
+    /// Records a step of a rollover, independent of the caller that requested it.
     pub(super) fn stepped(&mut self, board: &Arc<Board>, step: &RetireStep) {
         let generation = board.generation();
-        // The list of boards may not have it yet, or no more.
+        // The list of boards may not have it yet, or no longer.
         let track = self.tracks.entry(generation).or_insert_with(|| Track::new(board.clone()));
         track.retiring.set(step.frame.retiring as f64);
         track.slots_retired.increment(step.slots_retired);
@@ -162,7 +162,7 @@ impl DueTracks {
         track.stalled_since = if step.done { None } else { Some(Instant::now()) };
         track.measure_lag(self.now);
         if !self.running.contains(&generation) {
-            // The one who asked for the step may not ask for the next one.
+            // The caller that requested the step may not request the next one.
             if step.done { self.wait_for_next(generation) } else { self.wait_until(generation, Timestamp::EPOCH) }
         }
     }

@@ -10,7 +10,7 @@ fn windows_of(board: &Arc<Board>) -> String {
     let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
     match (board.kept_slots(), lengths.as_slice()) {
         (Some(record), [only]) => format!(
-            "its only window is {only}; the slots that it keeps, of {}, answer for shorter windows of single subjects",
+            "its only window is {only}; its kept slots, of {}, serve shorter windows of single subjects",
             record.length()
         ),
         (None, [only]) => format!("its only window is {only}"),
@@ -55,10 +55,12 @@ pub enum ServiceError {
         /// The requested length.
         requested: WindowLength,
     },
-    /// The cursor is of one window of the board, and the read is of another one.
-    #[error("the cursor is of the window {of}, not of {requested}; leave out 'window', or begin with the first page")]
+    /// The cursor belongs to one window of the board, and the read names a different one.
+    #[error(
+        "the cursor belongs to the window {of}, not to {requested}; leave out 'window', or begin with the first page"
+    )]
     CursorOfOtherWindow { of: WindowLength, requested: WindowLength },
-    /// The place at which a page was to continue is of another ranking.
+    /// The place at which a page was to continue belongs to an earlier ranking.
     #[error("board '{0}' was defined again since the page with this cursor; begin with the first page")]
     StaleCursor(BoardName),
     /// The board does not store the values that it counts.

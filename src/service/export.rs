@@ -20,7 +20,7 @@ pub enum ExportStart {
 
 /// A ranking from some line on, read page by page. Only a call of [`next_page`](Self::next_page) reads the store.
 ///
-/// Each page is of one instant, and begins after the place of the last line of the page before. So a subject whose score
+/// Each page shows one instant, and begins after the place of the last line of the page before. So a subject whose score
 /// does not change is on exactly one of the pages. A subject that moves past the end of a page may be on two pages or on
 /// none.
 pub struct Export {
@@ -52,7 +52,7 @@ impl Export {
     /// Reads the next page, at most 1,000 lines; returns `None` after the last one. The first page may have no lines, and so
     /// may the last one.
     ///
-    /// The pages after the first one are of the board of the first page: if it was removed and defined again, returns
+    /// The pages after the first one read the board of the first page: if it was removed and defined again, returns
     /// [`ServiceError::StaleCursor`]. After an error the same page can be read again. Cancel safe: if the future is
     /// dropped before it is ready, no page is skipped.
     pub async fn next_page(&mut self) -> Result<Option<About<Page>>> {

@@ -129,7 +129,7 @@ pub struct Readiness {
     /// The boards whose rollover has been due for a minute without progress.
     pub overdue: Vec<BoardName>,
     /// The conditions that an operator has to look at although requests are answered: single boards that cannot be
-    /// read, or that wait for a decision. The other boards need the instance, so these conditions do not make it
+    /// read, or that are held for a decision. The other boards need the instance, so these conditions do not make it
     /// unready.
     pub warnings: Vec<String>,
 }
@@ -224,7 +224,7 @@ impl Service {
 
     /// Returns the ranking from position `offset`, at most `limit` lines.
     ///
-    /// Like every read, it is of one window of the board: see [`window`](Self::window).
+    /// Like every read, it shows one window of the board: see [`window`](Self::window).
     ///
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
@@ -388,7 +388,7 @@ impl Service {
         // All rollovers are one task, which a panic of one must not end.
         let ended = AssertUnwindSafe(self.rollover.run(&board)).catch_unwind().await;
         let Ok(outcome) = ended else {
-            tracing::error!(board = %board.name(), "a rollover ended with a panic; the next tick tries again");
+            tracing::error!(board = %board.name(), "a rollover panicked; the next tick retries");
             return self.rollover.failed(&board);
         };
         match &outcome {
@@ -398,7 +398,7 @@ impl Service {
             ),
             Ok(_) => {}
             Err(StoreError::BoardChanged) => self.registry.forget(board.name()),
-            Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick tries again"),
+            Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick retries"),
         }
         self.rollover.finished(&board, &outcome);
     }

@@ -350,7 +350,7 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
     if definition.mode == Mode::FromFirst {
         let window = definition.metric.window;
         let invalid = |field| {
-            let detail = format!("a window that begins with the subject's first event is just {window} long");
+            let detail = format!("a window that begins with the subject's first event is exactly {window} long");
             Err(ServiceError::InvalidQuery { field, detail })
         };
         return match query.over {
@@ -381,7 +381,9 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
         Over::Last(last) => {
             let slot = definition.slot.unwrap_or(last);
             let Some(slots) = board.calendar().slots_covering(last) else {
-                let detail = format!("{last} and the board's slots of {slot}: months and shorter units do not mix");
+                let detail = format!(
+                    "{last} cannot be divided into the board's slots of {slot}: months and shorter units cannot be combined"
+                );
                 return Err(ServiceError::InvalidQuery { field: "last", detail });
             };
             let more = u64::from(query.edge == Edge::Weighted);
@@ -424,10 +426,10 @@ fn check_edge(board: &Board, query: &WindowQuery) -> Result<()> {
     let why = match board.kind() {
         _ if query.edge == Edge::Slots => return Ok(()),
         _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
-        _ if board.is_all_time() => "a window of all time has no slots",
-        Kind::Min | Kind::Max => "MIN and MAX have no fractions",
-        Kind::Last => "the newest value has no fractions",
-        Kind::Sketch => "an estimate of distinct values has no fractions",
+        _ if board.is_all_time() => "an all-time window has no slots",
+        Kind::Min | Kind::Max => "MIN and MAX are not known for a fraction of a slot",
+        Kind::Last => "the newest value is not known for a fraction of a slot",
+        Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",
         _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
         _ => return Ok(()),

@@ -54,8 +54,8 @@ pub struct RolloverReport {
 }
 
 impl RolloverReport {
-    /// Adds the numbers of another window of the board. The frame remains that of the first one, unless the other one is
-    /// of the slots that a board over all time keeps: its own window has no bounds.
+    /// Adds the numbers of another window of the board. The frame remains that of the first one, unless the other one
+    /// describes the slots that a board over all time keeps: its own window has no bounds.
     pub(super) fn add(&mut self, board: &Board, other: &RolloverReport) {
         if board.kept_slots().is_some() {
             self.frame = other.frame;

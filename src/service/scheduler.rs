@@ -43,7 +43,7 @@ struct Ticker {
     looking: Arc<AtomicBool>,
 }
 
-/// A guard that clears its flag when it is dropped, also if its task is aborted.
+/// A guard that clears its flag when it is dropped, even if its task is aborted.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {
@@ -108,7 +108,7 @@ impl Ticker {
             running.spawn(async move {
                 let _busy = busy;
                 if let Err(error) = service.tidy().await {
-                    tracing::debug!(%error, "the store was not tidied; the next time is in ten seconds");
+                    tracing::debug!(%error, "cleanup of the store failed; retrying in ten seconds");
                 }
             });
         }
@@ -127,19 +127,19 @@ impl Ticker {
             running.spawn(async move {
                 let _busy = busy;
                 if let Err(error) = service.tend().await {
-                    tracing::debug!(%error, "the store was not looked after; the next tick tries again");
+                    tracing::debug!(%error, "maintenance of the store failed; the next tick retries");
                 }
             });
         }
         match self.service.find_due(list_again).await {
             Ok(()) => {
                 if self.failing.swap(false, Ordering::Relaxed) {
-                    tracing::info!("boards roll over again");
+                    tracing::info!("rollover has resumed");
                 }
             }
             Err(error) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(%error, "cannot tell which boards are due; trying again every second");
+                    tracing::warn!(%error, "cannot determine which boards are due; retrying every second");
                 }
             }
         }

@@ -9,11 +9,11 @@ use crate::board::{Board, BoardName, Generation, Subject, WindowLength};
 use crate::store::{self, Removal, Standing, Status, StoreError};
 
 impl Service {
-    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor is of, or
+    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor belongs to, or
     /// else the main window. Makes no store call if this instance knows the board and its window.
     ///
     /// Returns [`ServiceError::UnknownWindow`] if the board has no window of this length, and
-    /// [`ServiceError::CursorOfOtherWindow`] if the cursor is of another one.
+    /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
     pub async fn window(
         &self,
         name: &BoardName,
@@ -42,8 +42,8 @@ impl Service {
         }
     }
 
-    /// Reads the board of the same name from the store and returns the window to read instead of one that does not exist
-    /// any more: for a further window, that of the same length, and otherwise the main window. One store call.
+    /// Reads the board of the same name from the store and returns the window to read instead of one that no longer
+    /// exists: for a further window, that of the same length, and otherwise the main window. One store call.
     ///
     /// Returns [`StoreError::BoardChanged`] if what was the main window is a further one of the new board, because the
     /// caller may have chosen it by its length.
@@ -151,7 +151,7 @@ impl Service {
     }
 }
 
-/// Returns the window of this length, or the error that names those there are.
+/// Returns the window of this length, or the error that lists the windows of the board.
 fn window_of(board: &Arc<Board>, requested: WindowLength) -> Result<Arc<Board>> {
     let unknown = || ServiceError::UnknownWindow { board: board.clone(), requested };
     board.window_of(requested).cloned().ok_or_else(unknown)

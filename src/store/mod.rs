@@ -24,7 +24,7 @@
 //!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
 //! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
 //!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
-//!   replaces value and time. Its time is its own, also with `stamp = "end"`, where it may be the end of its slot: then
+//!   replaces value and time. Its time is its own, even with `stamp = "end"`, where it may be the end of its slot: then
 //!   it is newer than every event of the slot.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
@@ -36,7 +36,7 @@
 //!   the window, and the newest [`Board::kept`] slots can be read for past times. With `mode = from_first` a subject
 //!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
 //!   later.
-//! - **All time.** A board of which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
+//! - **All time.** A board on which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
 //!   holds each subject's total, nothing retires, and values of COUNT_DISTINCT do not expire. Tombstones do, after
 //!   [`Board::tombstone_life`].
 //! - **Several windows.** Each [further window](Board::further) of a board is read, retired, audited and removed from like
@@ -44,7 +44,7 @@
 //!   its time, or, if one of these refuses it, in none. Its id counts once for all windows.
 //! - **Kept slots.** Those of a board over all time are a further board without a ranking. An item counts in the total, and
 //!   in its slot if that is kept. A sample replaces its slot and moves the total by the difference; for LAST it becomes
-//!   the total unless that is of a later slot.
+//!   the total unless that belongs to a later slot.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -172,7 +172,7 @@ pub trait Store: Send + Sync + 'static {
     /// scores.
     ///
     /// The lines next to a place are all lines on that side of it, from the nearest on. So a subject whose score does
-    /// not change is on exactly one of two pages of which one ends at a place and the other begins there, whatever
+    /// not change is on exactly one of two pages if one ends at a place and the other begins there, whatever
     /// happens to the line at the place in the meantime.
     async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page>;
 
@@ -193,7 +193,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;
 
-    /// Returns what subjects have in some of their slots. Each result is of one instant; all are read in one round trip
+    /// Returns what subjects have in some of their slots. Each result shows one instant; all are read in one round trip
     /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots
     /// start below what the board keeps or are more than the window has, or if `as_of` is in the future.
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>>;
@@ -202,7 +202,7 @@ pub trait Store: Send + Sync + 'static {
     /// O(log values + limit), and O(log² values) to find a place among values of the same time.
     ///
     /// The values after a place are all values on that side of it. So a value that is not seen again is on exactly one
-    /// of two pages of which one ends at a place and the other begins there, whatever other values do.
+    /// of two pages if one ends at a place and the other begins there, whatever other values do.
     async fn values_from(
         &self,
         board: &Arc<Board>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::board::Timestamp;
 
-/// The largest jump forward, in milliseconds, that is believed whatever the window.
+/// The largest jump forward, in milliseconds, that is trusted, whatever the window.
 const ALWAYS_BELIEVED: i64 = 5_000;
 /// The time for which further readings must confirm a larger jump.
 const CONFIRMATION: Duration = Duration::from_secs(60);

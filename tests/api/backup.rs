@@ -143,7 +143,7 @@ async fn a_backup_during_writes_has_every_write_answered_before_and_none_sent_af
         let kept = copy.client.score("posts", "a").await.as_u64().unwrap();
         // One more than was read may have been on its way.
         assert!((before..=after + 1).contains(&kept), "{before} <= {kept} <= {after}");
-        // Amounts and ids are of the same instant.
+        // Amounts and ids show the same instant.
         let again: Vec<_> = (0..sent).map(increment).collect();
         let answer = copy.client.add("posts", json!({"increments": again})).await;
         assert_eq!(answer.body["duplicates"], kept, "{answer:?}");

@@ -1,4 +1,4 @@
-//! The memory of request bodies in progress: one bound for all of them, of which each client has a share.
+//! The memory of request bodies in progress: one bound for all of them, and a share of it for each client.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -78,7 +78,7 @@ async fn unknown_files_of_the_explorer_are_problems_with_a_request_id() {
     }
 }
 
-/// Browsers send `Sec-Fetch-Site`, also where they send no `Origin`.
+/// Browsers send `Sec-Fetch-Site` even where they send no `Origin`.
 #[actix_web::test]
 async fn a_change_that_a_page_of_another_site_asks_for_is_refused() {
     let site = Site::with_board("b").await;

@@ -30,7 +30,7 @@ async fn no_request_is_executed_after_one_that_ends_the_connection() {
         assert_eq!(site.client.score("b", &last).await, 1, "{answer}");
         assert_eq!(site.client.score("b", &after).await, 0, "{answer}");
         assert_eq!(answer.matches("\"accepted\":1").count(), 1, "{answer}");
-        // Whoever reads on learns that the others were not executed.
+        // The next response says that the others were not executed.
         assert_eq!(answer.matches("\"code\":\"connection_ended\"").count(), 2, "{answer}");
     }
 }

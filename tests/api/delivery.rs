@@ -55,7 +55,7 @@ async fn a_poll_gets_304_until_something_changes() {
         assert!(first.header("vary").contains("Accept-Encoding"), "{first:?}");
         let tag = first.header("etag").to_owned();
         assert!(tag.starts_with("W/\""), "{path}: {tag}");
-        // Only the time is another one.
+        // Only the time differs.
         site.client.set_clock("2026-01-02T10:07:30Z").await;
         for method in [Method::GET, Method::HEAD] {
             let (second, body) =

@@ -150,7 +150,7 @@ async fn a_slot_that_is_a_large_part_of_the_window_is_said() {
         [0, 1, 2].map(|rule: usize| items[rule]["metrics"][0]["note"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(define("month", "30d", "1d", "current").await, "");
-    // Whoever defines today means a window that begins at midnight; a rule says so all the same.
+    // A definition of today means a window that begins at midnight; the rule has the note nevertheless.
     let of_today = json!({"metric": today, "slot": "1d", "ranked": false});
     let defined = site.client.put("/v1/boards/logins-today", of_today).await;
     assert_eq!((defined.status, &defined.body["notes"]), (201, &Value::Null), "{}", defined.text);

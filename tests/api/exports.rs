@@ -21,7 +21,7 @@ async fn get(client: &Client, path: &str, accept: &str) -> Answer {
     client.send_with(Method::GET, path, &[("accept", accept)], "").await
 }
 
-/// Sends the request of an export. Returns the response, of which nothing but the head was awaited.
+/// Sends the request of an export. Returns the response as soon as its head has arrived.
 async fn begin(client: &Client, path: &str, accept: &str) -> Response {
     let url = format!("http://127.0.0.1:{}{path}", client.port);
     reqwest::Client::new().get(url).header("accept", accept).send().await.unwrap()
@@ -279,7 +279,7 @@ async fn an_export_of_a_board_that_is_defined_again_ends() {
             }
         };
         assert_eq!(failed, accept == CSV);
-        assert!(!String::from_utf8_lossy(&body).contains("other"), "the lines are of one board");
+        assert!(!String::from_utf8_lossy(&body).contains("other"), "the lines belong to one board");
         if accept == NDJSON {
             let (lines, end) = ndjson(&String::from_utf8(body).unwrap());
             let code = end["problem"]["code"].as_str().unwrap();

@@ -22,7 +22,7 @@ pub enum Fault {
     ClockDoubted,
 }
 
-/// What is to fail: everything, after so many more good calls of one kind.
+/// What is to fail: everything, after this many successful calls of one kind.
 #[derive(Default)]
 pub struct Switch {
     fault: Mutex<Option<Planned>>,
@@ -50,12 +50,12 @@ impl Switch {
         self.fail_after_writes(fault, 0);
     }
 
-    /// Writes fail after so many more have gone well; reads go on well until then.
+    /// Writes fail after this many have succeeded; reads succeed until then.
     pub fn fail_after_writes(&self, fault: Fault, writes: u64) {
         *self.fault.lock() = Some(Planned { fault, left: writes, counts_writes: true });
     }
 
-    /// Reads fail after so many more have gone well.
+    /// Reads fail after this many have succeeded.
     pub fn fail_after_reads(&self, fault: Fault, reads: u64) {
         *self.fault.lock() = Some(Planned { fault, left: reads, counts_writes: false });
     }

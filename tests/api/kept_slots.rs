@@ -102,12 +102,12 @@ async fn shorter_windows_are_read_from_the_kept_slots() {
     for (query, code, says) in [
         ("last=49h", "beyond_window", "49h is 49 slots of 1h; the board keeps 48 (2d)"),
         ("last=1h&window=all", "invalid_field", "leave out 'window' to read the kept slots"),
-        ("window=2d", "invalid_field", "its only window is all; the slots that it keeps, of 2d, answer for shorter"),
+        ("window=2d", "invalid_field", "its only window is all; its kept slots, of 2d, serve shorter"),
         ("as_of=2026-01-01T10:45:00Z", "as_of_unsupported", "kept slots are read with 'last' or 'from'"),
         ("last=2d&as_of=2025-12-31T11:00:00Z", "beyond_window", "is not kept; the board keeps slots from 2025-12-"),
         ("from=2025-12-01T00:00:00Z", "beyond_window", "2025-12-31T11:00:00Z"),
         ("last=1h&edge=weighted", "edge_unsupported", "cover = \"full\""),
-        ("edge=weighted", "edge_unsupported", "a window of all time has no slots"),
+        ("edge=weighted", "edge_unsupported", "an all-time window has no slots"),
     ] {
         let answer = window(&site, "likes", query).await;
         assert_eq!(answer.refusal().1, code, "{query}: {answer:?}");
@@ -287,14 +287,19 @@ async fn definitions_that_cannot_keep_slots_are_refused() {
     let site = Site::new().await;
     let count = "COUNT(all, like, post_id)";
     for (metric, rest, field, says) in [
-        (count, json!({"slot": "1h"}), "slot", "needs 'keep'"),
-        (count, json!({"keep": "2d"}), "keep", "needs 'slot'"),
-        (count, json!({"slot": "1h", "keep": "2d", "windows": ["7d/6h"]}), "windows", "cannot be combined with 'keep'"),
+        (count, json!({"slot": "1h"}), "slot", "only together with 'keep'"),
+        (count, json!({"keep": "2d"}), "keep", "only together with 'slot'"),
+        (
+            count,
+            json!({"slot": "1h", "keep": "2d", "windows": ["7d/6h"]}),
+            "windows",
+            "not allowed together with 'keep'",
+        ),
         (count, json!({"slot": "1h", "keep": "90d"}), "keep", "the slots to keep: "),
         (count, json!({"slot": "7h", "keep": "2d"}), "slot", "the slots to keep: "),
         (count, json!({"slot": "1h", "keep": "90m"}), "keep", "the slots to keep: "),
         ("COUNT_DISTINCT(all, visit, page, user)", json!({"slot": "1h", "keep": "2d"}), "keep", "COUNT_DISTINCT"),
-        ("COUNT(24h, like, post_id)", json!({"slot": "1h", "keep": "2d"}), "keep", "a window of all time"),
+        ("COUNT(24h, like, post_id)", json!({"slot": "1h", "keep": "2d"}), "keep", "an all-time window"),
     ] {
         let mut definition = rest;
         definition["metric"] = json!(metric);

@@ -23,7 +23,7 @@ async fn window(site: &Site, board: &str, subject: &str, query: &str) -> Answer 
     site.client.get(&format!("/v1/boards/{board}/subjects/{subject}/window{query}")).await
 }
 
-/// The clock reads 10:07 and the slots are of an hour: the oldest reaches 53 minutes into its own.
+/// The clock reads 10:07 and slots are an hour long: the window reaches 53 minutes into the oldest.
 #[actix_web::test]
 async fn a_weighted_edge_counts_the_remaining_share_of_the_oldest_slot() {
     let site = Site::new().await;

@@ -123,7 +123,7 @@ async fn a_cursor_is_of_one_window() {
     let of_day = next(site.client.get("/v1/boards/tabs/rankings?limit=1").await);
     for (cursor, window, of) in [(&of_week, "24h", "7d"), (&of_week, "all", "7d"), (&of_day, "7d", "24h")] {
         let answer = site.client.get(&format!("/v1/boards/tabs/rankings?cursor={cursor}&window={window}")).await;
-        let expected = format!("the cursor is of the window {of}, not of {window}");
+        let expected = format!("the cursor belongs to the window {of}, not to {window}");
         assert!(refused_window(&answer).starts_with(&expected), "{answer:?}");
     }
     let fresh = site.second_instance().get(&format!("/v1/boards/tabs/rankings?cursor={of_week}")).await;
@@ -249,7 +249,7 @@ async fn an_item_is_too_late_if_no_window_reaches_back_to_it() {
     assert_eq!(answer.body["accepted"], 1, "{answer:?}");
     let rejected = &answer.body["rejected"];
     assert_eq!((&rejected[0]["index"], &rejected[0]["code"]), (&json!(1), &json!("too_late")));
-    assert!(rejected[0]["detail"].as_str().unwrap().ends_with("also the longest, 7d"), "{answer:?}");
+    assert!(rejected[0]["detail"].as_str().unwrap().ends_with("even the longest (7d)"), "{answer:?}");
     assert_eq!((&rejected[1]["index"], &rejected[1]["code"]), (&json!(2), &json!("too_early")));
     assert_eq!((ranking(&site, "24h").await, ranking(&site, "7d").await), (String::new(), "a1".to_owned()));
 }
@@ -336,5 +336,5 @@ async fn values_are_those_of_the_chosen_window() {
     let rest = site.client.get(&format!("/v1/boards/tabs/subjects/p/values?cursor={next}")).await;
     assert_eq!(values(&rest), ["u3"]);
     let other = site.client.get(&format!("/v1/boards/tabs/subjects/p/values?cursor={next}&window=24h")).await;
-    assert!(refused_window(&other).starts_with("the cursor is of the window 7d"), "{other:?}");
+    assert!(refused_window(&other).starts_with("the cursor belongs to the window 7d"), "{other:?}");
 }

@@ -88,7 +88,7 @@ export const heights = (page) =>
       .sort(([a], [b]) => a - b)
       .map(([, height]) => Math.round((height / 112) * 100)));
 
-/** Returns the heights of a strip of this many slots, of which only some have a bar. */
+/** Returns the heights of a strip of this many slots. Only some of them have a bar. */
 export const bars = (slots, some) => Array.from({ length: slots }, (_, index) => some[index] ?? 0);
 
 /** Returns the labels below the strip, from left to right: the text and the place of the slot at which it begins. */

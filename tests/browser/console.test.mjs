@@ -94,7 +94,7 @@ describe("the console shows", { concurrency: 4 }, () => {
     await service.kill();
     await second.getByText("not live", { exact: true }).waitFor();
     for (const one of [second, page]) {
-      await one.getByRole("alert").getByText("The service is not reached since").waitFor();
+      await one.getByRole("alert").getByText("The service has been unreachable since").waitFor();
       assert.equal(await one.getByRole("alert").count(), 1, "it is told once");
     }
     assert.equal(await page.locator(".boards > li").count(), 7, "what was read stays");
@@ -117,7 +117,7 @@ describe("the console shows", { concurrency: 4 }, () => {
     for (const path of ["", "boards/hot-posts", "boards/hot-posts/subjects/a", "rules", "operate"]) {
       await visit(page, service, path);
       await page.getByRole("alert").getByText("the store is away: start it").first().waitFor();
-      assert.equal(await page.getByText("Start the demo").count(), 0, "nobody knows that nothing is counted");
+      assert.equal(await page.getByText("Start the demo").count(), 0, "it is not known that nothing is counted");
     }
   }));
 
@@ -156,7 +156,7 @@ describe("the console shows", { concurrency: 4 }, () => {
   test("a ranking follows what is counted, in order, without a reload", inUtc({}, async ({ page }) => {
     const service = await startService({ clock: CLOCK, config: BOARDS });
     await visit(page, service, "boards/hot-posts");
-    await page.getByText("Nothing is counted in this window yet").waitFor();
+    await page.getByText("Nothing has been counted in this window yet").waitFor();
     const command = await page.getByRole("region", { name: "Command" }).textContent();
     assert.match(command, new RegExp(`curl -X POST ${service.base}/v1/events`));
     const event = JSON.parse(/-d '(.*)'/.exec(command)[1]);
@@ -262,7 +262,7 @@ describe("the console shows", { concurrency: 4 }, () => {
     await becomes(() => heights(page), bars(30, { 8: 100 }), "the slots slide to the left");
     await becomes(() => page.locator(".slot.is-leaving").count(), 0, "the slot that has left goes away");
     await service.setClock("2026-03-04T12:00:00Z");
-    await page.getByText("Nothing is counted in this window yet").waitFor();
+    await page.getByText("Nothing has been counted in this window yet").waitFor();
     await becomes(() => heights(page), bars(30, {}));
   }));
 
@@ -406,7 +406,7 @@ describe("the console shows", { concurrency: 4 }, () => {
     assert.equal(await page.getByText("Rank", { exact: true }).count(), 0);
   }));
 
-  test("boards that are not there, or not any more", inUtc({}, async ({ page, allow }) => {
+  test("boards that do not exist, or no longer", inUtc({}, async ({ page, allow }) => {
     const service = await startService({ clock: CLOCK, config: "" });
     allow(NOT_FOUND);
     await visit(page, service, "boards/not-there");

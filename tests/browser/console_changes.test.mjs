@@ -123,7 +123,7 @@ describe("the console", { concurrency: 4 }, () => {
       await slot.fill(text);
       await isInvalid(slot);
       await errorOf(slot).then((error) => error.waitFor());
-      await page.getByText("Not ready yet: look at “Slot”.").waitFor();
+      await page.getByText("Not ready yet: see “Slot”.").waitFor();
       assert.equal(await page.locator(".caret").count(), 0);
       assert.equal(await define.isDisabled(), true);
       await slot.fill("1h");
@@ -148,7 +148,7 @@ describe("the console", { concurrency: 4 }, () => {
     // A board of this name with another definition, and with the same one.
     await name.fill("hot-posts");
     await slot.fill("2h");
-    await page.getByText("A board of this name exists with another slot").waitFor();
+    await page.getByText("A board with this name exists, and differs in: slot").waitFor();
     assert.equal(await define.isDisabled(), true);
     await slot.fill("1h");
     await page.getByText("defining it again changes nothing").waitFor();
@@ -165,7 +165,7 @@ describe("the console", { concurrency: 4 }, () => {
         await page.keyboard.press("Tab");
         if (await page.evaluate((name) => document.activeElement.labels?.[0]?.textContent.includes(name), name)) return;
       }
-      assert.fail(`${name} is not reached with Tab`);
+      assert.fail(`${name} cannot be reached with Tab`);
     };
     await reach("Name of the board");
     await page.keyboard.type("clicks");
@@ -386,7 +386,7 @@ describe("the console", { concurrency: 4 }, () => {
     assert.ok(!(await names(service)).includes("demo"));
     const removed = posts.length;
     await new Promise((resolve) => setTimeout(resolve, 1_200));
-    assert.equal(posts.length, removed, "nothing is posted any more");
+    assert.equal(posts.length, removed, "nothing more is posted");
   }));
 
   test("the demo of an earlier visit goes on, and its old slots leave", inUtc({}, async ({ page }) => {
@@ -434,13 +434,13 @@ describe("the console", { concurrency: 4 }, () => {
       ["boards/trending", (page) => page.locator(".ranking li").nth(3).waitFor()],
       [`boards/${LONG}`, (page) => page.locator(".ranking li").first().waitFor()],
       ["boards/hot-posts", (page) => page.locator(".command").waitFor()],
-      ["boards/transfers", (page) => page.getByText("a window of its own").waitFor()],
+      ["boards/transfers", (page) => page.getByText("Each subject has its own window").waitFor()],
       [`boards/${LONG}/subjects/${NAME}`, (page) => page.locator(".ranking .is-marked").waitFor()],
       ["boards/hot-posts/subjects/none", (page) => page.getByText("upper and lower case differ").waitFor()],
       [`boards/${"z".repeat(63)}`, (page) => page.getByText("See all boards").waitFor()],
       ["define?name=hot-posts", async (page) => {
         await page.getByLabel("Slot: the step").fill("7m");
-        await page.getByText("look at “Slot”").waitFor();
+        await page.getByText("see “Slot”").waitFor();
         await page.getByLabel("Metric, which you can").fill(`COUNT(24h, ${"like".repeat(30)} post_id)`);
         await page.locator(".caret").waitFor();
         await page.getByText("More: further windows").click();

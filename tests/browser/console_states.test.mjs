@@ -112,11 +112,11 @@ describe("the console also", { concurrency: 4 }, () => {
     await of["define"].getByLabel("Name of the board").fill("mine");
     await of["rules"].getByLabel("Value of post_id").fill("a");
     await of["rules"].getByRole("button", { name: "Evaluate" }).click();
-    const notice = /^\s*The service is not reached since \d\d:\d\d:\d\d\. You see the last known numbers\./;
+    const notice = /^\s*The service has been unreachable since \d\d:\d\d:\d\d\. Showing the last known numbers; retrying\./;
     for (const [path, page] of pages) {
       await page.getByText(notice).waitFor();
       const told = () => page.locator(".notice").evaluateAll((all) => all.map((one) => one.textContent.slice(0, 30)));
-      assert.deepEqual(await told(), ["The service is not reached sin"], `#/${path} tells it once`);
+      assert.deepEqual(await told(), ["The service has been unreachab"], `#/${path} tells it once`);
     }
     // The time of the service is not known, so none goes on.
     const times = async () => [

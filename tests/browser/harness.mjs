@@ -180,7 +180,7 @@ export async function startSite(pages) {
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`);
     const { pathname } = new URL(request.url, "http://site");
-    // Browsers ask for it by themselves.
+    // Browsers request it automatically.
     if (pathname === "/favicon.ico") return response.writeHead(204).end();
     const page = pages[pathname] ?? pages["*"];
     if (page === undefined) return response.writeHead(404, { "content-type": "text/plain" }).end("not found");

@@ -54,7 +54,7 @@ for (const device of ["desktop", "phone"]) {
       assert.ok(await page.getByRole("button", { name: "Liked: Moss is winning" }).isDisabled());
       const [{ name, httpOnly, sameSite }] = await context.cookies();
       assert.deepEqual([name, httpOnly, sameSite], ["person", true, "Lax"]);
-      // Whoever sends it again changes nothing.
+      // Sending it again changes nothing.
       const again = await page.evaluate(() => fetch("/like/moss", { method: "POST" }).then((response) => response.status));
       assert.equal(again, 200);
       await page.getByRole("button", { name: "Like: The night trains are back" }).click();

@@ -66,7 +66,7 @@ async fn memory_of_an_unranked_board_with_new_sessions_is_bounded() {
     assert!(resident[36] <= 1.35 * resident[14], "{:.0} MB after step 36, {:.0} after 14", resident[36], resident[14]);
 }
 
-/// Tests that the log of ten hours, of which the boards keep one or two, takes no memory at a start, and neither does
+/// Tests that the log of ten hours, one or two of which the boards keep, takes no memory at a start, and neither does
 /// the log of a removed board.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_takes_no_more_memory_than_the_service_had() {

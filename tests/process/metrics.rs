@@ -164,7 +164,7 @@ async fn post(client: reqwest::Client, base: String, events: Vec<Value>) -> Opti
     request.send().await.ok()?.json().await.ok()
 }
 
-/// Sends events, none of which may be refused. Returns the number of duplicates.
+/// Sends events. None of them may be refused. Returns the number of duplicates.
 async fn send(service: &Running, events: &[Value]) -> usize {
     let mut known = 0;
     for chunk in events.chunks(500) {

@@ -280,7 +280,7 @@ impl RedisServer {
         let stdout = guard.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut pid).expect("the server's process id");
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-        // A server that cannot start ends by itself.
+        // A server that cannot start ends on its own.
         let wait = Wait::begin(format!("{} to answer on port {port}", self.engine.program.display()));
         self.guard = Some(guard);
         self.process = Pid::from_raw(pid.trim().parse().expect("the server's process id"));

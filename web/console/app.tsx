@@ -60,7 +60,7 @@ export function App() {
       <main id="main" class={isLost ? "is-lost" : ""}>
         {lostSince.value !== null && (
           <p class="notice" role="alert">
-            The service is not reached since {time(lostSince.value, { precise: true })}. You see the last known numbers. Is it running? This page tries again by itself.
+            The service has been unreachable since {time(lostSince.value, { precise: true })}. Showing the last known numbers; retrying.
           </p>
         )}
         <Page path={path} />

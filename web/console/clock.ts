@@ -19,10 +19,10 @@ export function noteTime(asOf: string): void {
   tick();
 }
 
-/** The time of the service in milliseconds, four times a second. It stands while the service is not reached. */
+/** The time of the service in milliseconds, four times a second. It stops while the service is unreachable. */
 export const now = signal(Date.now());
 
-/** The time since which the service is not reached; null while it is. */
+/** The time since which the service is unreachable; null while it is reachable. */
 export const lostSince = signal<number | null>(null);
 
 /** Takes whether the last request reached the service. */

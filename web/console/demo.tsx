@@ -127,11 +127,11 @@ export function FirstMinute({ demo }: { demo: BoardStatus | null | undefined }) 
   const isDefined = demo !== undefined;
   return (
     <section class="first" aria-labelledby="first">
-      <h2 id="first">{isDefined ? "The demo board is still there" : "Watch a ranking change by itself"}</h2>
+      <h2 id="first">{isDefined ? "The demo board is still there" : "Watch a live ranking"}</h2>
       <p>
         {isDefined
-          ? <>This page sends no likes to <a href={href(["boards", DEMO])}>{DEMO}</a>{demo && isBusy(demo) ? "; another page does." : "."}</>
-          : <>Nothing is counted yet. The demo ranks made-up posts by their likes in the last minute, in slots of two seconds: likes come in
+          ? <>This page sends no likes to <a href={href(["boards", DEMO])}>{DEMO}</a>{demo && isBusy(demo) ? "; another page sends them." : "."}</>
+          : <>Nothing has been counted yet. The demo ranks made-up posts by their likes in the last minute, in slots of two seconds: likes come in
               at the right of its window, and leave at the left a minute later.</>}
       </p>
       {hasSimulatedClock && <p>This service runs on a simulated clock: windows roll only when you move it, under <a href={href(["operate"])}>Operate</a>.</p>}

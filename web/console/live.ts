@@ -41,7 +41,7 @@ export function useLive(board: string | null, window: string | null, limit: numb
       if (view.page) noteTime(view.page.as_of);
       page.value = view.page ?? page.peek();
       connection.value = state === "loading" ? "connecting" : state === "live" || state === "polling" ? "live" : "broken";
-      // A service that is not reached is told at the top of the page.
+      // That the service is unreachable is shown at the top of the page.
       problem.value = state === "error" && lostSince.peek() === null ? new Problem(view.message, 0, "stream") : null;
     };
     show();

@@ -24,10 +24,10 @@ export function Heading({ children, title }: { children: ComponentChildren; titl
   return <h1 ref={heading} tabIndex={-1}>{children}</h1>;
 }
 
-/** Returns what was wrong, in the words of the service. A service that is not reached is told once, at the top of the page. */
+/** Returns what was wrong, in the words of the service. That the service is unreachable is shown once, at the top of the page. */
 export function messageOf(problem: Problem | null): string | null {
   if (problem?.code !== "unreachable") return problem?.message ?? null;
-  return lostSince.value === null ? "The service was not reached. Try again." : null;
+  return lostSince.value === null ? "The service could not be reached. Try again." : null;
 }
 
 /** What was wrong. */

@@ -86,7 +86,7 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       else void read();
     };
     document.addEventListener("visibilitychange", onVisible);
-    // When the service is reached again, whoever noticed it, there is nothing to wait for.
+    // When any request reaches the service again, there is nothing to wait for.
     const unsubscribe = lostSince.subscribe((since) => {
       if (since !== null || problem.peek()?.code !== "unreachable") return;
       problem.value = null;

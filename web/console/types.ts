@@ -15,7 +15,7 @@ export interface Definition {
   mode: "sliding" | "from_first";
   windows: string[];
   slots_in_window: number;
-  /** Windows of which one slot is a large part. */
+  /** Windows in which one slot is a large part. */
   notes?: string[];
 }
 

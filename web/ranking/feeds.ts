@@ -23,7 +23,7 @@ const MAX_FAILURES = 3;
 const COLLECT = 20;
 /** The time in which a stream must begin. A proxy may keep its beginning back. */
 const FIRST_EVENT = 10_000;
-/** The time after which a stream without a byte is given up. The service sends something every 15 seconds. */
+/** The time after which a stream without a byte is abandoned. The service sends something every 15 seconds. */
 const SILENCE = 40_000;
 /** The age at which the end of a stream is no failure. */
 const STABLE = 10_000;
@@ -168,7 +168,7 @@ class Hub {
 
   /** Notes that a view cannot be read, and reads it again from time to time. */
   refuse(view: View, { detail }: Problem): void {
-    // It was given up while it was read.
+    // It was abandoned while it was read.
     if (this.views.get(view.key) !== view) return;
     view.page = undefined;
     view.refusals += 1;
@@ -177,7 +177,7 @@ class Hub {
     this.readAgain(view, jitter(Math.min(MAX_REFUSED_AGAIN, REFUSED_AGAIN * 2 ** (view.refusals - 1))));
   }
 
-  /** Reads a refused view after a time, or not any more. */
+  /** Reads a refused view after a time, or no longer. */
   private readAgain(view: View, delay: number | undefined): void {
     clearTimeout(view.probe);
     if (delay === undefined || !isVisible()) return;
@@ -242,7 +242,7 @@ class Feed {
       if (outcome === "refused" || outcome === "busy" || failures >= MAX_FAILURES) {
         const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
         if (signal.aborted) return;
-        // A stream is refused if none of its views can be read. Those that never can be are given up.
+        // A stream is refused if none of its views can be read. Those that never can be are abandoned.
         if (read.includes(null)) continue;
         if (read.includes(true)) {
           const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;

@@ -33,7 +33,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return created;
 }
 
-/** Sets the text of a node, if it is another one. */
+/** Sets the text of a node, unless it is the same. */
 export function setText(node: Node, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }

@@ -34,7 +34,7 @@ export class RolltopBoard extends HTMLElement {
   #asked = 0;
   #lines: Line[] = [];
   #nameOf: NameOf | null = null;
-  /** The page of which the last event told. */
+  /** The page that the last event reported. */
   #told: Page | undefined;
   #error = "";
 

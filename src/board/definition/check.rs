@@ -27,10 +27,13 @@ impl Definition {
         self.check_windows()?;
         if self.mode == Mode::FromFirst {
             if self.ranked {
-                return misplaced("mode", "from_first needs ranked = false: every subject's window is its own");
+                return misplaced(
+                    "mode",
+                    "from_first is allowed only with ranked = false, because each subject has its own window",
+                );
             }
             if kind != Kind::Sum {
-                return misplaced("mode", "from_first takes COUNT and SUM only");
+                return misplaced("mode", "from_first is allowed only with COUNT and SUM");
             }
             if self.keep.is_some() || self.cover == Cover::Full {
                 return misplaced("mode", "from_first has no slots, so neither 'keep' nor 'cover' applies");
@@ -39,20 +42,20 @@ impl Definition {
         if self.keep.is_some() && self.ranked && self.metric.window != WindowLength::All {
             return misplaced(
                 "keep",
-                "needs ranked = false or a window of all time: a ranked board drops slots as they leave its window",
+                "is allowed only with ranked = false or an all-time window: a ranked board drops slots as they leave its window",
             );
         }
         if self.keep.is_some() && kind == Kind::Distinct {
             return misplaced(
                 "keep",
-                "cannot apply to COUNT_DISTINCT, which stores when each value was last seen, not slots",
+                "is not allowed with COUNT_DISTINCT, which stores when each value was last seen, not slots",
             );
         }
         if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
-            return misplaced("min_samples", "goes with AVG on ranked boards only");
+            return misplaced("min_samples", "is allowed only with AVG on ranked boards");
         }
         if self.max_values.is_some() && kind != Kind::Distinct {
-            return misplaced("max_values", "goes with COUNT_DISTINCT only");
+            return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
         }
         let numbers =
             [("min_samples", Some(self.min_samples)), ("max_values", self.max_values), ("shards", self.shards)];
@@ -73,7 +76,7 @@ impl Definition {
             return Ok(());
         }
         if self.windows.len() > MAX_FURTHER {
-            return misplaced("windows", "has more than 8 windows");
+            return misplaced("windows", "must have at most 8 windows");
         }
         let main = FurtherWindow { length: self.metric.window, slot: self.slot };
         let all: Vec<FurtherWindow> = std::iter::once(main).chain(self.windows.iter().copied()).collect();
@@ -89,13 +92,16 @@ impl Definition {
             );
         }
         if self.keep.is_some() {
-            return misplaced("windows", "cannot be combined with 'keep'");
+            return misplaced("windows", "is not allowed together with 'keep'");
         }
         if !self.ranked {
-            return misplaced("windows", "needs ranked = true: a window of an unranked board is chosen by each read");
+            return misplaced(
+                "windows",
+                "is allowed only with ranked = true: each read of an unranked board chooses its window",
+            );
         }
         if self.mode != Mode::Sliding {
-            return misplaced("windows", "needs the mode sliding");
+            return misplaced("windows", "is allowed only with the mode sliding");
         }
         if self.stamp != Stamp::Start {
             return misplaced("stamp", "must be start on a board with further windows, which takes no samples");
@@ -107,7 +113,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks the keys that a window of all time does not allow.
+    /// Checks the keys that an all-time window does not allow.
     fn check_all_time(&self) -> Result<(), DefinitionError> {
         let has_slots = self.keep.is_some() && self.slot.is_some();
         let only = self.windows.is_empty() && !has_slots;
@@ -115,24 +121,24 @@ impl Definition {
             (
                 self.slot.is_some() && !has_slots,
                 "slot",
-                "needs 'keep' for a window of all time, which has no slots itself",
+                "is allowed with an all-time window only together with 'keep', because such a window has no slots itself",
             ),
             (
                 self.keep.is_some() && !has_slots,
                 "keep",
-                "needs 'slot' for a window of all time, which has no slots itself",
+                "is allowed with an all-time window only together with 'slot', because such a window has no slots itself",
             ),
-            (only && self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
+            (only && self.timezone != Tz::UTC, "timezone", "has no effect on an all-time window, which has no slots"),
             (
                 only && self.cover != Cover::Current,
                 "cover",
-                "must be current for a window of all time, which has no slots",
+                "must be current for an all-time window, which has no slots",
             ),
-            (self.mode != Mode::Sliding, "mode", "must be sliding for a window of all time, which has no end"),
+            (self.mode != Mode::Sliding, "mode", "must be sliding for an all-time window, which has no end"),
             (
                 !has_slots && self.stamp != Stamp::Start,
                 "stamp",
-                "must be start for a window of all time, which has no slots",
+                "must be start for an all-time window, which has no slots",
             ),
         ];
         if let Some((_, key, why)) = refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {

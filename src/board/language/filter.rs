@@ -81,7 +81,7 @@ pub(super) fn text(word: &Word<'_>) -> Box<str> {
     inner.replace("''", "'").into()
 }
 
-/// Returns the truth value that a word stands for.
+/// Returns the boolean that a word stands for.
 pub(super) fn truth(word: &Word<'_>) -> Option<bool> {
     match word {
         _ if word.is("TRUE") => Some(true),

@@ -148,7 +148,7 @@ mod tests {
             ("COUNT(1h, e, (a, b c))", "',' or ')', found 'c' at column 20".into()),
             (
                 "COUNT(1h, e, (a,b,c,d,e,f,g,h,i))",
-                "')', for a subject has at most 8 parts, found ',' at column 30".into(),
+                "')', because a subject has at most 8 parts, found ',' at column 30".into(),
             ),
             ("COUNT(1h, e, prefix(ip))", "',', found ')' at column 23".into()),
             ("COUNT(1h, e, prefix(ip, 129))", "a number of bits from 1 to 128, found '129' at column 25".into()),

@@ -25,7 +25,7 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Evaluates a condition. Unlike [`Condition::holds`], this evaluates every comparison, also where the result is
+    /// Evaluates a condition. Unlike [`Condition::holds`], this evaluates every comparison, even where the result is
     /// already known.
     fn hit(&self, rule: &Condition<Compare>, made: &mut Vec<Compared>) -> Result<bool, FieldFault> {
         match rule {
@@ -62,7 +62,7 @@ impl Given<'_> {
                 });
             }
             if expected == Type::Bool && comparison.needs_order() {
-                return Err(fault(left, right, "a truth value has no order".to_owned()));
+                return Err(fault(left, right, "a boolean has no order".to_owned()));
             }
         }
         let order = match (&left_value, &right_value) {
@@ -175,7 +175,7 @@ fn float(field: &str, number: &str) -> Result<f64, FieldFault> {
             let shown: String = number.chars().take(40).collect();
             Err(FieldFault::Invalid {
                 field: field.into(),
-                detail: format!("'{shown}' is beyond what a rule compares"),
+                detail: format!("'{shown}' is outside the range of numbers that a rule can compare"),
             })
         }
     }
@@ -195,7 +195,7 @@ fn mismatch(expected: Type, found: Type) -> String {
     let described = |side: Type| match side {
         Type::Number => "a number",
         Type::Text => "a text",
-        Type::Bool => "a truth value",
+        Type::Bool => "a boolean",
     };
     format!("expected {}, found {}", described(expected), described(found))
 }
@@ -335,14 +335,14 @@ mod tests {
             ("1 = 1 OR 1 / 0 + gone > 1", "the field 'gone' is missing"),
             ("channel > 1", "the field 'channel': expected a number, found a text"),
             ("'app' = amount", "the field 'amount': expected a text, found a number"),
-            ("amount = ok", "the field 'ok': expected a number, found a truth value"),
+            ("amount = ok", "the field 'ok': expected a number, found a boolean"),
             ("COUNT(1h, e, s) > channel", "the field 'channel': expected a number, found a text"),
             ("AVG(1h, e, v, s) > channel", "the field 'channel': expected a number, found a text"),
-            ("ok = 1 / (COUNT(1h, e, s) - 4)", "the field 'ok': expected a number, found a truth value"),
+            ("ok = 1 / (COUNT(1h, e, s) - 4)", "the field 'ok': expected a number, found a boolean"),
             ("channel * 2 > 1", "the field 'channel': expected a number, found a text"),
-            ("-ok > 1", "the field 'ok': expected a number, found a truth value"),
-            ("ok < ok", "the field 'ok': a truth value has no order"),
-            ("huge > 1", "the field 'huge': '1e999' is beyond what a rule compares"),
+            ("-ok > 1", "the field 'ok': expected a number, found a boolean"),
+            ("ok < ok", "the field 'ok': a boolean has no order"),
+            ("huge > 1", "the field 'huge': '1e999' is outside the range of numbers that a rule can compare"),
         ] {
             assert_eq!(verdict(rule), Err(fault.to_owned()), "{rule}");
         }

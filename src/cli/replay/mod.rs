@@ -239,7 +239,7 @@ fn gather(
     }
 }
 
-/// Returns the id of a line. It is the same for the same line of the same log, also if the log has grown, and different
+/// Returns the id of a line. It is the same for the same line of the same log, even if the log has grown, and different
 /// for the same text in a later line.
 fn line_id(line: u64, raw: &[u8]) -> String {
     format!("{line}-{:016x}", rapidhash_v3_seeded(raw, &RapidSecrets::seed(line)))

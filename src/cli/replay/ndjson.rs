@@ -10,7 +10,7 @@ use super::record::{Record, Skip};
 
 type Object<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
 
-/// Parses one line. Texts are taken without their quotes, numbers and truth values as they are written.
+/// Parses one line. Texts are taken without their quotes, numbers and booleans as they are written.
 pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip> {
     let line = line.trim_ascii();
     if line.is_empty() {

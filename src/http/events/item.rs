@@ -39,7 +39,7 @@ enum RawFields<'a> {
     Object(Vec<(Cow<'a, str>, &'a RawValue)>),
     /// More than [`MAX_FIELDS`] fields.
     TooMany,
-    /// A value of another type.
+    /// A value of a different type.
     WrongType,
 }
 

@@ -276,7 +276,7 @@ impl EventsReceipt {
         self.rejected_events > 0 && others == 0
     }
 
-    /// Returns the problem of a request of which nothing was counted.
+    /// Returns the problem of a request that counted nothing.
     pub(super) fn into_problem(self) -> Problem {
         rejection_problem(&self.rejected, &self.rejected_counts)
     }

@@ -18,7 +18,7 @@ pub(in crate::http) enum TextField<'a> {
     #[default]
     Absent,
     Text(Cow<'a, str>),
-    /// A value of another type.
+    /// A value of a different type.
     WrongType,
 }
 

@@ -31,7 +31,7 @@ impl Position {
     }
 }
 
-/// Returns the problem of a request of which nothing was counted, with the rejections as its receipt would have them.
+/// Returns the problem of a request that counted nothing, with the rejections as its receipt would have them.
 pub(in crate::http) fn rejection_problem(rejected: &[impl Serialize], counts: &RejectedCounts) -> Problem {
     let rejected = json!(rejected);
     let first = |member: &str| rejected[0][member].as_str().unwrap_or_default().to_owned();
@@ -68,12 +68,12 @@ pub(in crate::http) fn code_of_amount(error: &AmountError) -> ItemCode {
 pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) -> String {
     match rejection {
         Rejection::TooLate => match (board.definition().mode, board.kept_slots()) {
-            // Only a sample can be too late here: of an item that is older than the kept slots, the total counts.
+            // Only a sample can be too late here: other items that are older than the kept slots count in the total.
             (Mode::Sliding, Some(kept_slots)) => {
                 format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
             (Mode::Sliding, None) if !board.further().is_empty() => {
-                format!("the slot has left every window of this board, also the longest, {}", longest(board))
+                format!("the slot has left every window of this board, even the longest ({})", longest(board))
             }
             (Mode::Sliding, None) => "the slot has left the window".to_owned(),
             (Mode::FromFirst, _) => "a window that begins at this time has already ended".to_owned(),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(
             details(&several),
             [
-                "the slot has left every window of this board, also the longest, 7d".to_owned(),
+                "the slot has left every window of this board, even the longest (7d)".to_owned(),
                 in_slot("in one slot of any window of", max / 192)
             ]
         );

@@ -23,7 +23,7 @@ pub(in crate::http) struct RankingChange {
     /// Number of ranked subjects on the board; null if it is not known.
     #[schema(value_type = Option<u64>, required = true)]
     total: u64,
-    /// The lines of which anything has changed, in the order of their positions: also those that other lines have moved.
+    /// The lines that have changed in any way, including those that other lines have moved, in the order of their positions.
     #[schema(max_items = 100)]
     rows: Vec<ChangedRow>,
     /// The subjects that are no longer in the view.
@@ -63,8 +63,8 @@ impl RankingChange {
     }
 }
 
-/// Returns the positions, from 0, of the lines that are not the same line at the same position before; and the subjects
-/// that have no line any more.
+/// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that no
+/// longer have a line.
 fn difference<'a>(before: &'a [Ranked], now: &[Ranked]) -> (Vec<usize>, Vec<&'a Subject>) {
     let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
     let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::board::{Amount, Value};
 
-    /// Returns a page with these subjects and scores, of which subjects that are repeated are left out.
+    /// Returns a page with these subjects and scores, without repeated subjects.
     fn page(lines: &[(u8, i64)]) -> Vec<Ranked> {
         let mut seen = HashSet::new();
         let lines = lines.iter().filter(|(subject, _)| seen.insert(*subject)).enumerate();

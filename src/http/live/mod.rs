@@ -56,7 +56,7 @@ pub(super) fn describe() {
 ///   Its `id` is the `ETag` of that response. If the client sends this id as `Last-Event-ID`, which browsers do when they
 ///   connect again, and nothing has changed since, there is no `page`. A `page` later in the stream replaces all lines: the
 ///   board was defined again.
-/// - `change`: a `RankingChange`, whenever lines, `total`, `window` or `retiring` have changed, also when slots leave the
+/// - `change`: a `RankingChange`, whenever lines, `total`, `window` or `retiring` have changed, including when slots leave the
 ///   window. Its `id` is the `ETag` of the page with the change.
 /// - `problem`: a `Problem`. If it is an error of the store, the stream continues, and the next `change` says that the view
 ///   can be read again. Otherwise, for example if the board was removed, the stream ends.

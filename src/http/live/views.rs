@@ -40,7 +40,7 @@ const SLOWED: &str = "rolltop_live_views_slowed_total";
 /// Registers the descriptions of the metrics with the recorder.
 pub(super) fn describe() {
     describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
-    describe_counter!(SLOWED, "Live views that are read less often than asked for, because many come from one address");
+    describe_counter!(SLOWED, "Live views that are read less often than requested, because many come from one address");
 }
 
 /// What identifies a view. Requests with the same key share the view.
@@ -169,7 +169,7 @@ impl LiveViews {
         Ok(self.service.page(&window, 0, key.limit).await?)
     }
 
-    /// Reads a view at its interval and sends what has changed, until it has no listeners or cannot be read any more.
+    /// Reads a view at its interval and sends what has changed, until it has no listeners or can no longer be read.
     async fn refresh(self: Arc<Self>, key: ViewKey, view: Arc<View>, mut before: About<Page>) {
         let mut ticks = tokio::time::interval(self.seconds(key.interval));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -97,6 +97,6 @@ impl StoreMetrics {
 /// Sets the metric that shows whether the system clock is doubted at present. This looks the metric up, so do not call
 /// it for every operation.
 pub(super) fn clock_doubted(doubted: bool) {
-    describe_gauge!(CLOCK_DOUBTED, "1 while the system clock is further ahead than expected and not believed yet");
+    describe_gauge!(CLOCK_DOUBTED, "1 while the system clock is further ahead than expected and not trusted yet");
     gauge!(CLOCK_DOUBTED).set(if doubted { 1.0 } else { 0.0 });
 }

@@ -112,7 +112,7 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
     match Reply::new(answer?)?.text()?.as_str() {
         "done" => Ok(true),
         "stale" => Ok(false),
-        other => Err(ServerFailure::Corrupt(format!("a change of the list of boards was answered '{other}'"))),
+        other => Err(ServerFailure::Corrupt(format!("unexpected reply to a change of the list of boards: '{other}'"))),
     }
 }
 
@@ -225,7 +225,11 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
                 part.learn_time(reading, session.monotonic());
                 read = Some(now);
             }
-            other => return Err(ServerFailure::Corrupt(format!("defining a board was answered '{other}'"))),
+            other => {
+                return Err(ServerFailure::Corrupt(format!(
+                    "unexpected reply to the definition of a board: '{other}'"
+                )));
+            }
         }
     }
     Err(ServerFailure::KeptChanging)
@@ -278,7 +282,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
     command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts").arg("defined_at");
     let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
-        Ok(other) => return Err(ServerFailure::Corrupt(format!("HMGET was answered {other:?}"))),
+        Ok(other) => return Err(ServerFailure::Corrupt(format!("unexpected reply to HMGET: {other:?}"))),
         // The key has a different type: only this board is damaged.
         Err(ServerFailure::Corrupt(reason)) => {
             return Ok(Stored::Unreadable(Unreadable { name: name.to_string(), generation: String::new(), reason }));
@@ -359,7 +363,7 @@ pub(super) async fn boards(session: &Session) -> Result<Listing, ServerFailure> 
     for name in session.health.long_missing(&without_board, session.monotonic()) {
         // The instance that defined or removed the board ended early. If this fails, the next listing tries again.
         if let Err(failure) = unlist(session, &name).await {
-            tracing::warn!(board = name.as_str(), ?failure, "the name of a removed board stays listed for now");
+            tracing::warn!(board = name.as_str(), ?failure, "the name of a removed board remains in the list for now");
         }
     }
     Ok(listing)
@@ -387,7 +391,7 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
             removing::begin(session, &removed).await?;
             return Ok(false);
         }
-        other => return Err(ServerFailure::Corrupt(format!("removing a board was answered '{other}'"))),
+        other => return Err(ServerFailure::Corrupt(format!("unexpected reply to the removal of a board: '{other}'"))),
     }
     session.forget(board);
     removed.close(session).await?;

@@ -60,6 +60,6 @@ pub(super) async fn act(
         "whole" => Claim::Whole,
         "yours" => Claim::Yours,
         "held" => Claim::Held(reply.text()?),
-        other => return Err(ServerFailure::Corrupt(format!("a claim was answered '{other}'"))),
+        other => return Err(ServerFailure::Corrupt(format!("unexpected reply to a claim: '{other}'"))),
     })
 }

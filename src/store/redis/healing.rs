@@ -87,7 +87,7 @@ pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
         findings.held.retain(|key, _| listed.contains(key));
         findings.whole.retain(|key, _| listed.contains(key));
         findings.looked = all_known.then_some(now);
-        describe_gauge!(HELD, "Boards that wait for a person to decide, after a restart of Redis");
+        describe_gauge!(HELD, "Boards held for an operator's decision after a restart of Redis");
         gauge!(HELD).set(findings.held_boards().len() as f64);
     });
     Ok(())
@@ -103,7 +103,7 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
             if before.is_some() {
                 describe_counter!(RESTARTS, "Restarts of Redis servers that this instance has noticed");
                 counter!(RESTARTS).increment(1);
-                tracing::warn!(at, run = &**run, "Redis was restarted: its boards are audited");
+                tracing::warn!(at, run = &**run, "Redis was restarted; its boards are being audited");
                 session.drop_beliefs();
             }
             true
@@ -177,7 +177,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
 
 /// Counts and logs the subjects that were set right.
 fn count_healed(name: &BoardName, healed: u64) {
-    describe_counter!(HEALED, "Subjects set right by this instance after a restart of Redis, by board");
+    describe_counter!(HEALED, "Subjects corrected by this instance after a restart of Redis, by board");
     counter!(HEALED, "board" => name.as_str().to_owned()).increment(healed);
     tracing::warn!(board = name.as_str(), subjects = healed, "a board was healed after a restart of Redis");
 }
@@ -197,7 +197,7 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
                 tracing::error!(
                     board = name.as_str(),
                     reason,
-                    "a board is not healed after a restart of Redis: a person has to decide, see docs/operating.md"
+                    "a board is held for an operator's decision after a restart of Redis; see docs/operating.md"
                 );
             }
         }
@@ -234,7 +234,8 @@ async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, S
         }
     }
     Ok(Verdict::Held(
-        "after a restart of Redis subjects differ that changed whenever they were to be set right".to_owned(),
+        "after a restart of Redis subjects differ from their slots, and changed at every attempt to correct them"
+            .to_owned(),
     ))
 }
 
@@ -297,7 +298,9 @@ async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
                 }
             }
         }
-        Err(failure) => tracing::warn!(?failure, "cannot tell whether Redis was asked to rewrite its append-only file"),
+        Err(failure) => {
+            tracing::warn!(?failure, "cannot determine whether Redis was asked to rewrite its append-only file")
+        }
     }
 }
 
@@ -343,7 +346,7 @@ impl Persistence {
         match node.send(Channel::Calls, &command).await? {
             Value::BulkString(bytes) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
             Value::VerbatimString { text, .. } => Ok(Self::read(&text)),
-            other => Err(ServerFailure::Corrupt(format!("INFO was answered {other:?}"))),
+            other => Err(ServerFailure::Corrupt(format!("unexpected reply to INFO: {other:?}"))),
         }
     }
 

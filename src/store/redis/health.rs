@@ -50,7 +50,7 @@ async fn read_mark(session: &Session) -> Result<Option<String>, ServerFailure> {
             [Value::BulkString(_), Value::BulkString(born)] => Some(String::from_utf8_lossy(born).into_owned()),
             _ => None,
         }),
-        other => Err(ServerFailure::Corrupt(format!("HMGET was answered {other:?}"))),
+        other => Err(ServerFailure::Corrupt(format!("unexpected reply to HMGET: {other:?}"))),
     }
 }
 

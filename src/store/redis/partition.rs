@@ -42,7 +42,7 @@ pub(super) enum PartitionError {
     Number { text: String },
     #[error("two parts have the number {suffix}")]
     Twice { suffix: u32 },
-    #[error("{found} parts are stored of a board with {shards} shards")]
+    #[error("{found} parts are stored for a board with {shards} shards")]
     Count { found: usize, shards: u32 },
     #[error("a board cannot have {shards} shards; 1 to {MAX_SHARDS} are allowed")]
     Shards { shards: u32 },

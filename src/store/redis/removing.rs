@@ -151,7 +151,7 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
                 Ok(is_done) => done &= is_done,
                 Err(failure) => failed = Some(failure),
             },
-            None => tracing::warn!(text, "a removed board is noted in words this version does not know"),
+            None => tracing::warn!(text, "a note about a removed board has a form that this version does not know"),
         }
     }
     failed.map_or(Ok(done), Err)

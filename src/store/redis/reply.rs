@@ -74,7 +74,7 @@ impl Reply {
             "board_changed" => Err(ServerFailure::BoardChanged),
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),
-            other => Err(ServerFailure::Corrupt(format!("a script answered '{other}'"))),
+            other => Err(ServerFailure::Corrupt(format!("unexpected reply of a script: '{other}'"))),
         }
     }
 
@@ -253,7 +253,7 @@ fn aggregate(value: &Value, kind: Kind) -> Result<Option<Aggregate>, ServerFailu
 
 fn unreadable(wanted: &str, value: &Value) -> ServerFailure {
     let shown: String = format!("{value:?}").chars().take(80).collect();
-    ServerFailure::Corrupt(format!("{wanted} was expected, found {shown}"))
+    ServerFailure::Corrupt(format!("expected {wanted}, found {shown}"))
 }
 
 #[cfg(test)]

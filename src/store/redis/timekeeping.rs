@@ -57,7 +57,7 @@ pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), S
 pub(super) fn check(session: &Session) -> Result<(), StoreError> {
     let monotonic = session.monotonic();
     let doubt = session.parts().iter().find_map(|part| part.doubt(monotonic));
-    describe_gauge!(DOUBTED, "1 while the system clock is further ahead than expected and not believed yet");
+    describe_gauge!(DOUBTED, "1 while the system clock is further ahead than expected and not trusted yet");
     gauge!(DOUBTED).set(if doubt.is_some() || session.clock.is_doubted() { 1.0 } else { 0.0 });
     doubt.map_or(Ok(()), Err)
 }

@@ -161,7 +161,7 @@ pub async fn values_stay_and_tombstones_last_a_day(site: Site) {
         site.clock_at(after(86_400_000)).await;
         site.count(&board, vec![seen("page", "cy").at_time(begun)]).await;
         assert_eq!(site.value(&board, "page").await, exact(2));
-        // One millisecond later nobody remembers the retraction.
+        // One millisecond later the retraction is no longer remembered.
         site.clock_at(after(86_400_001)).await;
         site.count(&board, vec![seen("page", "cy").at_time(begun)]).await;
         assert_eq!(site.value(&board, "page").await, exact(3));
@@ -175,7 +175,7 @@ pub async fn values_stay_and_tombstones_last_a_day(site: Site) {
         site.clock_at(after(400 * 86_400_000)).await;
         assert_eq!(site.value(&board, "page").await, exact(3));
         assert_eq!(site.values(&board, "page").await.last(), Some(&("bob".to_owned(), EPOCH.to_owned())));
-        // A tombstone that has expired already hides nothing, also not later items of its own batch.
+        // A tombstone that has already expired hides nothing, not even later items of its own batch.
         let (old, older) = ("1990-01-02T00:00:00Z", "1990-01-01T00:00:00Z");
         site.count(&board, vec![seen("page", "dan").at(old).undone(), seen("page", "dan").at(older)]).await;
         assert_eq!(site.value(&board, "page").await, exact(4));

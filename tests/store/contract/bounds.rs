@@ -45,7 +45,7 @@ pub async fn items_of_a_refused_sum_are_tried_one_by_one(site: Site) {
     let outcomes = site.score(&board, items).await;
     let score = bound - 4;
     assert_eq!(outcomes, [counted(score), counted(7), REFUSED, counted(score), REFUSED, counted(score)]);
-    // Also if all of them together would fit.
+    // Even if all of them together would fit.
     let outcomes = site.score(&board, vec![plus("a", 10), plus("b", 1), plus("a", -10)]).await;
     assert_eq!(outcomes, [REFUSED, counted(8), counted(score - 10)]);
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), score - 10), (2, "b".to_owned(), 8)]);

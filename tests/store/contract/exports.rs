@@ -105,7 +105,7 @@ pub async fn an_export_of_a_board_that_was_defined_again_ends(site: Site) {
     for _ in 0..2 {
         assert!(matches!(export.next_page().await, Err(ServiceError::StaleCursor(_))));
     }
-    // The first page is of the board that there is now.
+    // The first page shows the board that exists now.
     let mut export = service.export(&board, ExportStart::Offset(0), None).unwrap();
     assert_eq!(export.next_page().await.unwrap().unwrap().board.generation(), again.generation());
 }

@@ -107,18 +107,18 @@ pub async fn a_sample_replaces_the_newest_value_of_its_slot(site: Site) {
 pub async fn a_sample_stamped_with_its_end_is_newer_than_every_event_before_its_time(site: Site) {
     for ranked in [true, false] {
         let board = site.define("ends", &Definition { stamp: Stamp::End, ranked, ..definition(RATING, "1h") }).await;
-        // The sample is of the slot from eight to nine.
+        // The sample belongs to the slot from eight to nine.
         let end = "2026-01-01T09:00:00Z";
         site.count(&board, vec![sample("a", 7, end)]).await;
         assert_eq!(site.score(&board, vec![plus("a", 1).at("2026-01-01T08:59:59.999Z")]).await, [counted(7)]);
         assert_eq!(site.slots(&board, "a").await, [("2026-01-01T08:00:00Z".to_owned(), last(end, 7))]);
-        // A sample replaces value and time, also by an older one.
+        // A sample replaces value and time, even by an older one.
         site.count(&board, vec![sample("a", 5, "2026-01-01T08:30:00Z")]).await;
         assert_eq!(site.score(&board, vec![plus("a", 1).at("2026-01-01T08:29:59.999Z")]).await, [counted(5)]);
         // Of equal times the later arrival wins.
         assert_eq!(site.score(&board, vec![plus("a", 6).at("2026-01-01T08:30:00Z")]).await, [counted(6)]);
         site.count(&board, vec![sample("a", 8, end)]).await;
-        // An event of that time is of the next slot.
+        // An event of that time belongs to the next slot.
         assert_eq!(site.score(&board, vec![plus("a", 9).at(end), sample("a", 4, end)]).await, [counted(9), counted(9)]);
         let slots =
             [("2026-01-01T08:00:00Z".to_owned(), last(end, 4)), ("2026-01-01T09:00:00Z".to_owned(), last(end, 9))];

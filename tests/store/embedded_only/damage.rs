@@ -109,7 +109,7 @@ async fn damaged_files_are_detected_or_harmless() {
     println!("{noticed} noticed, {harmless} harmless");
 }
 
-/// Tests that after closing, the loss of any segment is detected, also if the store was opened since and only read.
+/// Tests that after closing, the loss of any segment is detected, even if the store was opened since and only read.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_close_the_loss_of_a_segment_is_detected() {
     for reading_starts in [0, 2] {

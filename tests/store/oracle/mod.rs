@@ -111,7 +111,7 @@ fn window_at(board: &Board, now: Timestamp) -> Window {
     Window { floor: walk_back(calendar, head, board.slots()), head, end: calendar.next(head) }
 }
 
-/// Returns the oldest of this many slots, of which `newest` is the newest.
+/// Returns the oldest of this many adjacent slots that end with `newest`.
 fn walk_back(calendar: &Calendar, newest: Timestamp, slots: u32) -> Timestamp {
     (1..slots).fold(newest, |slot, _| calendar.previous(slot))
 }

@@ -175,7 +175,7 @@ impl Held {
     }
 
     /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as the
-    /// slot, and the newest value of all time is the sample, unless it is of a later slot: then the total has no change.
+    /// slot, and the newest value of all time is the sample, unless it belongs to a later slot: then the total has no change.
     fn total_after(&self, slots: &Slots, item: &Increment) -> Option<Option<Change>> {
         let Increment { subject, change: Change::Set { sum, count }, .. } = item else { return None };
         self.board.kept_slots()?;

@@ -63,7 +63,7 @@ async fn every_call_works_over_tls_with_the_documented_permissions() {
             ("localhost", Some("ca.pem"), "connected"),
             ("127.0.0.1", None, "certificate"),
             ("127.0.0.1", Some("nothing.pem"), "nothing.pem"),
-            ("127.0.0.1", Some("server.key"), "holds no certificate"),
+            ("127.0.0.1", Some("server.key"), "contains no certificate"),
         ] {
             let url = format!("rediss://app:pa%2Fss:w@rd@{host}:{port}");
             let options = RedisOptions { ca: ca.map(&file), ..options(url, ClockMode::Simulated(t(START))) };

@@ -234,7 +234,7 @@ async fn subjects_found_only_in_slots_are_compared_once() {
     }
 }
 
-/// Tests the repair of many subjects by one script, also while each write changes the version of the board.
+/// Tests the repair of many subjects by one script, even while each write changes the version of the board.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_script_repairs_many_subjects() {
     for engine in Engine::available() {

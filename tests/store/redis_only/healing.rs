@@ -28,7 +28,7 @@ async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) 
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    panic!("nobody has looked at the board");
+    panic!("no instance has checked the board");
 }
 
 /// Truncates the append-only file inside the last script: after the write of a slot and before the write of the

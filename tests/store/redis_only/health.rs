@@ -37,7 +37,7 @@ async fn an_unreadable_board_does_not_affect_other_boards() {
         assert!(newer.reason.contains("from_a_newer_version"), "{newer:?}");
         assert_eq!(newer.generation.len(), 16);
 
-        // Calls about all boards still work, also through an instance that has never read the board.
+        // Calls about all boards still work, even through an instance that has never read the board.
         let service = Service::new(simulated(&server).await);
         assert_eq!(service.boards().await.unwrap().len(), 1);
         let recorded = service.record(vec![like("p1")], false).await.unwrap();
@@ -97,7 +97,7 @@ async fn configured_boards_are_redefined_in_an_emptied_store() {
         // An event that arrives before any check counts on every configured board of this instance.
         let recorded = services[0].record(vec![like("p2")], false).await.unwrap();
         assert_eq!(recorded.events[0].boards.len(), 2, "{recorded:?}");
-        // Each instance notices by itself, although the store has a clock again.
+        // Each instance notices on its own, although the store has a clock again.
         for service in &services {
             let readiness = service.readiness().await;
             assert!(readiness.is_ready(), "{readiness:?}");

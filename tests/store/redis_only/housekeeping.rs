@@ -135,7 +135,7 @@ async fn names_of_subjects_without_data_are_forgotten_over_all_time() {
     }
 }
 
-/// Tombstones over all time are deleted after a day, also of subjects that nobody writes to. Values stay.
+/// Tombstones over all time are deleted after a day, even those of subjects that are no longer written to. Values stay.
 #[tokio::test]
 async fn tombstones_of_idle_subjects_are_deleted_over_all_time() {
     for engine in Engine::available() {

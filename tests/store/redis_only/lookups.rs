@@ -1,4 +1,4 @@
-//! Tests of look-ups with ranks: their cost, and that scores and ranks are of one state while it changes.
+//! Tests of look-ups with ranks: their cost, and that scores and ranks show one state while it changes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

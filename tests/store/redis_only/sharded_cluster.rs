@@ -108,7 +108,7 @@ async fn a_killed_master_loses_no_replicated_item_of_any_part() {
             engine.name, before.items, during.items
         );
 
-        // Items acknowledged after that count once, also while the old master comes back as a replica.
+        // Items acknowledged after that count once, even while the old master comes back as a replica.
         let after = Writers::start(&stores, &boards, &plan(3));
         after.progress(50).await;
         blocking(|| cluster.nodes[0].restart());

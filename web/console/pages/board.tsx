@@ -153,8 +153,8 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
     return (
       <p class="panel">
         {board.mode === "from_first"
-          ? <>Each subject has a window of its own: it begins with the subject's first event and ends {inWords(length)} later.</>
-          : <>This window is all time: it has no slots, and nothing ever leaves it.</>}
+          ? <>Each subject has its own window: it begins with the subject's first event and ends {inWords(length)} later.</>
+          : <>This is the window of all time: it has no slots, and nothing ever leaves it.</>}
       </p>
     );
   }
@@ -186,7 +186,7 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
         rolls={!isAllTime}
       >
         {isAllTime
-          ? <>Slots are kept for questions about shorter times. Nothing leaves the ranking of all time.</>
+          ? <>The slots answer queries about shorter times. Nothing leaves the ranking of all time.</>
           : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} manner={manner} />}
         {manner.asDay && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
       </Strip>
@@ -198,10 +198,10 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
 function NothingYet({ metric }: { metric: string }) {
   const event = exampleEvent(metric);
   return (
-    <Empty title="Nothing is counted in this window yet">
+    <Empty title="Nothing has been counted in this window yet">
       {event
         ? <><p>Post an event, and it appears here:</p><Command>{postCommand(event)}</Command></>
-        : <p>Post events of its type: <a href={API}>the API</a> says how.</p>}
+        : <p>Post events of its type: see <a href={API}>the API</a>.</p>}
     </Empty>
   );
 }

@@ -37,7 +37,7 @@ function useStatuses(names: string[]): number {
     const ending = new AbortController();
     let timer = 0;
     let fresh = new Map<string, BoardStatus>();
-    // Together, because each drawing is of all boards.
+    // Together, because each drawing shows all boards.
     const publish = () => {
       if (fresh.size > 0) statuses.value = new Map([...statuses.value, ...fresh]);
       fresh = new Map();
@@ -128,7 +128,7 @@ export function Boards() {
     <>
       <div class="title">
         <Heading title="Boards">Boards</Heading>
-        <p class="soft">Each board is a live ranking over the last minutes, hours or days. Old events stop counting by themselves.</p>
+        <p class="soft">Each board is a live ranking over the last minutes, hours or days. Old events stop counting automatically.</p>
       </div>
       <Notice problem={problem.value} />
       {canChange && data.value && (isEmpty || hasDemo) && <FirstMinute demo={hasDemo ? (known.get(DEMO) ?? null) : undefined} />}

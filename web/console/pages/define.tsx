@@ -139,7 +139,7 @@ export function Define() {
     <>
       <div class="title">
         <Heading title="Define a board">Define a board</Heading>
-        <p class="soft">Say what to rank. Nothing is stored before you press “Define”. A definition cannot be changed later, but a board can be removed and defined again.</p>
+        <p class="soft">Choose what to rank. Nothing is stored until you press “Define”. A definition cannot be changed later, but a board can be removed and defined again.</p>
       </div>
       <form
         class="define"
@@ -239,7 +239,7 @@ export function Define() {
         </details>
         <div class="panel" role="status">
           {!isPlaced && <Notice problem={problem.value} />}
-          {problem.value && isPlaced && <p>Not ready yet: look at “{isNameWrong ? "Name of the board" : LABELS[wrong]}”.</p>}
+          {problem.value && isPlaced && <p>Not ready yet: see “{isNameWrong ? "Name of the board" : LABELS[wrong]}”.</p>}
           {preview.value && <Outcome preview={preview.value} named={name.value.trim() !== ""} />}
           {!preview.value && !problem.value && <p>…</p>}
         </div>
@@ -269,9 +269,9 @@ function Outcome({ preview, named }: { preview: Preview; named: boolean }) {
       </p>
       {preview.notes?.map((note) => <p class="notice" key={note}>{note}.</p>)}
       {named && conflict && (
-        <p class="notice">A board of this name exists with another {conflict.keys.join(", ")}. Choose another name, or remove that board first, under <a href={href(["operate"])}>Operate</a>.</p>
+        <p class="notice">A board with this name exists, and differs in: {conflict.keys.join(", ")}. Choose another name, or remove that board first, under <a href={href(["operate"])}>Operate</a>.</p>
       )}
-      {named && exists && !conflict && <p>A board of this name exists with the same definition: defining it again changes nothing.</p>}
+      {named && exists && !conflict && <p>A board with this name and the same definition exists: defining it again changes nothing.</p>}
     </>
   );
 }

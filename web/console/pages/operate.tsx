@@ -49,7 +49,7 @@ export function Operate() {
   const heading = useRef<HTMLHeadingElement>(null);
   const onRemoved = (name: string) => {
     removed.value = name;
-    // The button that had the focus goes with its board.
+    // The button that had the focus is removed with its board.
     heading.current?.focus();
     boards.refresh();
   };
@@ -57,7 +57,7 @@ export function Operate() {
     <>
       <div class="title">
         <Heading title="Operate">Operate</Heading>
-        <p class="soft">Windows roll by themselves. This page shows the state of the service{canChange && ", and its buttons do at once what otherwise happens by itself"}.</p>
+        <p class="soft">Windows roll automatically. This page shows the state of the service{canChange && ". Its buttons do at once what otherwise happens automatically"}.</p>
       </div>
       <State />
       {hasSimulatedClock && <Clock />}
@@ -65,7 +65,7 @@ export function Operate() {
         <h2 id="each" ref={heading} tabIndex={-1}>Boards</h2>
         <div role="status">{removed.value !== null && <p>The board {removed.value} was removed.</p>}</div>
         <Notice problem={boards.problem.value} />
-        {!canChange && <p class="soft">This console only reads. It changes boards where the setting <code>console</code> is <code>full</code>, which needs a service that listens on this machine only.</p>}
+        {!canChange && <p class="soft">This console only reads. It changes boards if the setting <code>console</code> is <code>full</code>, which is allowed only if the service listens on a loopback address.</p>}
         {boards.data.value?.items.length === 0 && <Empty title="No boards yet">{canChange && <p><a href={href(["define"])}>Define a board</a>.</p>}</Empty>}
         <ul class="operate" role="list">
           {boards.data.value?.items.map((board) => <Row key={board.board} board={board} onRemoved={onRemoved} />)}

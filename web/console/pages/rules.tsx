@@ -66,7 +66,7 @@ export function Rules() {
     <>
       <div class="title">
         <Heading title="Rules">Rules</Heading>
-        <p class="soft">A rule compares counts of one subject with limits: “more than 3 logins on this device in 30 minutes”. The boards have to count what it asks for.</p>
+        <p class="soft">A rule compares counts of one subject with limits: “more than 3 logins on this device in 30 minutes”. It needs boards that count what it compares.</p>
       </div>
       <Notice problem={named.problem.value} />
       {rules.length > 0 && (
@@ -161,7 +161,7 @@ function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; 
           {evaluated.sides.flatMap((side) => side.metrics).map((metric, index) => (
             <li key={index}>
               <code>{metric.metric}</code> of <b><Name of={metric.subject} /></b> is {shown(metric.value)}, from the slots of <a href={href(["boards", metric.board])}>{metric.board}</a>
-              {metric.capped && " (at least: the board remembers no more values)"}
+              {metric.capped && " (at least: the board has dropped further values)"}
               {metric.covers_since !== undefined && <> (counted since {time(metric.covers_since)}, when the board was defined)</>}
             </li>
           ))}

@@ -42,7 +42,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
         <div role="status">{removed.value && <p><Name of={subject} /> was removed from {name}. New events count again.</p>}</div>
       </div>
       <Notice problem={standing.problem.value ?? board.problem.value} />
-      {!isAskable && <Empty title="This name cannot be part of an address"><p>Browsers take it for a step in a path. <code>POST …/rankings/lookup</code> takes every name.</p></Empty>}
+      {!isAskable && <Empty title="This name cannot be part of an address"><p>Browsers treat it as a step in a path. <code>POST …/rankings/lookup</code> accepts every name.</p></Empty>}
       {found && status && board.data.value && (!removed.value || isCounted(found)) && <Found board={board.data.value} status={status} standing={found} />}
       {isListed && around.data.value && board.data.value && (
         <section aria-labelledby="around">
@@ -71,7 +71,7 @@ function isCounted(standing: Standing): boolean {
 
 function Found({ board, status, standing }: { board: BoardStatus; status: WindowStatus; standing: Standing }) {
   if (!isCounted(standing)) {
-    return <Empty title="Nothing is counted for this name in the window"><p>Names are exact: upper and lower case differ, and so do spaces.</p></Empty>;
+    return <Empty title="Nothing has been counted for this name in the window"><p>Names are exact: upper and lower case differ, and so do spaces.</p></Empty>;
   }
   const { window } = standing;
   const adds = addsUp(board.metric);

@@ -10,6 +10,7 @@
 //!               `due` chooses the board, `files_work` is what other threads know of its work
 //! keeper        thread: ends waits that take too long, frees expired memory
 //! recovery      opening a data directory (`log_survey`: what the log says about each board)
+//! space         the free space of the disk, and the space that the next checkpoint may need
 //! directory_lock  the lock that keeps other processes out of a data directory
 //! backup        copying a data directory while it is in use
 //! check_data    checking a data directory that is not in use

@@ -146,7 +146,7 @@ pub(super) async fn answer_of(
 ) -> Result<Answer, ServerFailure> {
     receive(answered)
         .await
-        .unwrap_or_else(|stopped| Err(ServerFailure::Unknown(format!("nobody reads any more: {stopped}"))))
+        .unwrap_or_else(|stopped| Err(ServerFailure::Unknown(format!("the read thread has stopped: {stopped}"))))
 }
 
 #[cfg(test)]

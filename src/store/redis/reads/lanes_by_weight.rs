@@ -42,7 +42,7 @@ impl LanesByWeight {
 
     /// Asks a question from the thread of the lanes.
     pub async fn ask_here(&self, question: Question) -> Result<Answer, ServerFailure> {
-        let stopped = |_| Err(ServerFailure::Unknown("nobody reads any more".to_owned()));
+        let stopped = |_| Err(ServerFailure::Unknown("the read thread has stopped".to_owned()));
         self.lanes_for(&question).ask(question).await.unwrap_or_else(stopped)
     }
 

@@ -112,7 +112,7 @@ impl Answer {
 
 /// Returns the failure of a question that got the answer to a different one.
 pub(super) fn mistaken() -> ServerFailure {
-    ServerFailure::Corrupt("a question got the answer of another".to_owned())
+    ServerFailure::Corrupt("the reply does not match the request".to_owned())
 }
 
 impl Question {

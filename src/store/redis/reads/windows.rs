@@ -142,7 +142,7 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
             command.arg(start.millis());
         }
         if range.starts.is_empty() {
-            command.arg(""); // the server wants a field; nobody reads it
+            command.arg(""); // the server requires a field; its value is not used
         }
     }
     Some(command)

@@ -90,7 +90,7 @@ impl FromStr for Address {
         if path.contains('@')
             || query.split('&').next().is_some_and(|first| first.contains('@') && !first.contains('='))
         {
-            return fail("a '/' or '?' stands before the '@': write '/' as %2F and '?' as %3F in a password");
+            return fail("there is a '/' or '?' before the '@': write '/' as %2F and '?' as %3F in a password");
         }
         let (login, hosts) = match authority.rsplit_once('@') {
             Some((login, hosts)) => (read_login(login)?, hosts),
@@ -111,7 +111,7 @@ impl FromStr for Address {
             "cluster" => Deployment::Cluster,
             _ if hosts.len() > 1 => {
                 return fail(
-                    "several hosts were given: of a cluster write redis+cluster://, of Sentinels redis+sentinel://",
+                    "several hosts are given: write redis+cluster:// for a cluster, redis+sentinel:// for Sentinels",
                 );
             }
             _ => Deployment::Single,
@@ -125,7 +125,7 @@ impl FromStr for Address {
             },
         };
         if path.next().is_some() {
-            return fail("there is a '/' too many");
+            return fail("there is an extra '/'");
         }
         Ok(Self { deployment, hosts, tls, login, database })
     }
@@ -153,7 +153,7 @@ impl Host {
                 }
             }
             None => match text.split_once(':') {
-                Some((_, rest)) if rest.contains(':') => return Err("an IPv6 address stands in '[' and ']'"),
+                Some((_, rest)) if rest.contains(':') => return Err("an IPv6 address must be enclosed in '[' and ']'"),
                 Some((name, port)) => (name, Some(port)),
                 None => (text, None),
             },
@@ -213,7 +213,7 @@ fn read_sentinel_login(query: &str) -> Result<Login, AddressError> {
 
 fn decode(text: &str, what: &str) -> Result<String, AddressError> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| AddressError(format!("{what} is not UTF-8 once its %-signs are read")))
+    decoded.map(Into::into).map_err(|_| AddressError(format!("{what} is not valid UTF-8 after percent-decoding")))
 }
 
 impl fmt::Display for Host {
@@ -315,14 +315,14 @@ mod tests {
             ("redis://u:hunter2@h:70000", "host 1: the port is not a number"),
             ("redis://u:hunter2@h/one", "not a number"),
             ("redis://u:hunter2@h/-1", "not a number"),
-            ("redis://u:hunter2@h/1/2", "'/' too many"),
+            ("redis://u:hunter2@h/1/2", "an extra '/'"),
             ("redis://u:hun/ter2@h", "write '/' as %2F"),
             ("redis://u:hun?ter2@h", "write '/' as %2F"),
-            ("redis://u:hunter2%ff@h", "the password is not UTF-8"),
+            ("redis://u:hunter2%ff@h", "the password is not valid UTF-8"),
             ("redis://hunter2@h", "a user without a password"),
             ("redis://u:hunter2@h?protocol=resp3", "for Sentinels only"),
             ("redis://u:hunter2@a,b", "redis+cluster://"),
-            ("redis://::1", "stands in '[' and ']'"),
+            ("redis://::1", "must be enclosed in '[' and ']'"),
             ("redis://[::1", "']' of an IPv6 address is missing"),
             ("redis://[::1]6379", "comes ':' and the port"),
             ("redis+cluster://u:hunter2@a,,b", "host 2: the name is missing"),

@@ -90,7 +90,7 @@ impl Servers {
             }
             // A master may be about to be replaced.
             Some(view) if extent == Extent::Majority && !view.is_ok => {
-                Err(ServerFailure::busy("the cluster is not in order".to_owned()))
+                Err(ServerFailure::busy("the state of the cluster is not ok".to_owned()))
             }
             Some(view) => self.map_of(view),
             None => Err(worst.unwrap_or_else(|| ServerFailure::busy("no node to ask".to_owned()))),

@@ -142,7 +142,7 @@ impl Link {
     async fn give_up(&self, count: u64, server: &impl Server, reason: Option<&str>) {
         let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();
         if let (true, Some(reason)) = (was_open, reason) {
-            tracing::warn!(at = server.at(), reason, "a connection to Redis is given up");
+            tracing::warn!(at = server.at(), reason, "a connection to Redis is abandoned");
         }
     }
 
@@ -158,7 +158,7 @@ impl Link {
             match if is_idle { probe(open.connection.clone(), care).await } else { Ok(()) } {
                 Ok(()) => return Ok((open.count, open.connection.clone())),
                 Err(reason) => {
-                    tracing::warn!(at = server.at(), reason, "a connection to Redis is given up");
+                    tracing::warn!(at = server.at(), reason, "a connection to Redis is abandoned");
                     state.open = None;
                 }
             }

@@ -255,7 +255,7 @@ impl Servers {
         for (place, answer) in join_all(again).await {
             replies[place] = Some(Reply { answer, epoch: None });
         }
-        let lost = || ServerFailure::Unknown("the answers were fewer than the commands".to_owned());
+        let lost = || ServerFailure::Unknown("there were fewer replies than commands".to_owned());
         let replies =
             replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), epoch: None }));
         replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
@@ -333,7 +333,7 @@ impl Servers {
             return;
         }
         if let Err(failure) = self.discover(Extent::First).await {
-            tracing::warn!(at = &*self.at, reason = %self.error(failure), "the owners of the data cannot be asked for");
+            tracing::warn!(at = &*self.at, reason = %self.error(failure), "the owners of the data cannot be determined");
         }
         refreshed.answered = Some(Instant::now());
     }

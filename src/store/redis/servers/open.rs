@@ -24,11 +24,13 @@ impl Servers {
         let address: Address =
             url.parse().map_err(|error| setup(format!("the Redis address cannot be read: {error}")))?;
         if ca.is_some() && !address.tls {
-            return Err(setup("redis_ca is for rediss:// addresses; this one does not speak TLS".to_owned()));
+            return Err(setup(
+                "redis_ca is allowed only with rediss:// addresses; this one does not use TLS".to_owned(),
+            ));
         }
         let read = |path: &Path| match std::fs::read(path) {
             Ok(pem) if CertificateDer::pem_slice_iter(&pem).next().is_some_and(|first| first.is_ok()) => Ok(pem),
-            Ok(_) => Err(setup(format!("redis_ca: {} holds no certificate in PEM form", path.display()))),
+            Ok(_) => Err(setup(format!("redis_ca: {} contains no certificate in PEM format", path.display()))),
             Err(error) => Err(setup(format!("redis_ca: cannot read {}: {error}", path.display()))),
         };
         let access = Access { ca: ca.map(read).transpose()?, address };
@@ -69,9 +71,9 @@ impl Servers {
         let what = match self.access.address.deployment {
             Deployment::Single => "a server",
             Deployment::Sentinel { .. } => "Sentinels that know the master",
-            Deployment::Cluster => "nodes of a cluster; of a single server write redis://",
+            Deployment::Cluster => "nodes of a cluster (for a single server write redis://)",
         };
-        StoreError::Setup { detail: format!("at {} there should be {what}: {error}", self.at) }
+        StoreError::Setup { detail: format!("expected {what} at {}: {error}", self.at) }
     }
 
     /// Returns whether the master may be replaced at any moment, by Sentinels.

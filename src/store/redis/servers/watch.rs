@@ -273,11 +273,7 @@ impl Watcher {
             Verdict::Replaced(..) => return,
         };
         if !std::mem::replace(&mut self.is_noted, true) {
-            tracing::warn!(
-                at = &*servers.at,
-                reason = doubt,
-                "the master is not confirmed: answers of it are held back"
-            );
+            tracing::warn!(at = &*servers.at, reason = doubt, "the master is not confirmed; its answers are held back");
         }
     }
 

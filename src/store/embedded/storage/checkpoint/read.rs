@@ -123,7 +123,7 @@ fn check_header(bytes: &[u8], name: &str, subject: FileIdentity) -> Result<u32, 
         return Err(StorageError::Newer { file: name.to_owned(), found, known: VERSION });
     }
     if *header != subject.header() {
-        return damaged("it belongs to another store or board, or is of another kind");
+        return damaged("it belongs to a different store or board, or is a different kind of file");
     }
     Ok(crc)
 }

@@ -136,7 +136,7 @@ fn foreign_and_newer_files_are_distinguished_from_damage() {
         let error = CheckpointReader::open(&files, NAME, other, None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "checkpoints/1.ckpt is damaged at byte 0: it belongs to another store or board, or is of another kind"
+            "checkpoints/1.ckpt is damaged at byte 0: it belongs to a different store or board, or is a different kind of file"
         );
     }
     let mut bytes = bytes_of(&files);
