@@ -6,8 +6,8 @@ COPY . .
 # The caches are in the builder and not in a layer, so a change of the source recompiles only this crate.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
-    cargo build --release --locked --bin rolltop \
-    && install -D target/release/rolltop /out/rolltop
+    cargo build --profile dist --locked --bin rolltop \
+    && install -D target/dist/rolltop /out/rolltop
 
 FROM debian:bookworm-slim
 RUN groupadd --system --gid 10001 rolltop \

@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     let duplicates = outcomes().filter(|taken| matches!(taken, Taken::Duplicate { .. })).count();
     println!("{} events: {counted} counted, {duplicates} duplicates", recorded.events.len());
 
-    let page = service.page(&plays, 0, 10).await?.answer;
+    let page = service.page(&plays.main(), 0, 10).await?.answer;
     println!("the top of {} tracks:", page.total);
     for line in &page.items {
         println!("{:>3}. {:<6} {}", line.rank, line.subject.as_str(), line.score.shown(plays.decimals()));

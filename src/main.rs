@@ -11,5 +11,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    rolltop::cli::run(std::env::args_os())
+    rolltop::cli::run(std::env::args_os().collect())
 }

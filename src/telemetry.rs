@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing::Level;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
@@ -17,9 +17,6 @@ const LATENCY_BOUNDS: [f64; 14] =
 /// The bounds of histograms of counts: the increments in one flush, the writes in one group.
 const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0];
 
-/// The log levels if `RUST_LOG` is not set: the messages of Rolltop, and the warnings of libraries.
-const USUAL_LEVELS: &str = "warn,rolltop=info";
-
 /// The part of the HTTP library that reports each malformed request, and each client that is gone, as an error. Clients
 /// cause these, so they are shown where messages for debugging are.
 const CONNECTIONS: &str = "actix_http::h1";
@@ -28,27 +25,31 @@ const CONNECTIONS: &str = "actix_http::h1";
 /// because logging must not end a service whose log is on a full disk. Later calls do nothing, so that several
 /// applications can run in one process.
 pub fn start_logging(format: LogFormat) {
-    let filter = filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref());
+    let filter = filter(std::env::var("RUST_LOG").ok().as_deref());
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
         .with_ansi(colours)
         // It would report a line that cannot be written with `eprintln!`, which panics for the same reason.
         .log_internal_errors(false);
     let started = match format {
-        LogFormat::Text => builder.finish().try_init(),
-        LogFormat::Json => builder.json().finish().try_init(),
+        LogFormat::Text => builder.finish().with(filter).try_init(),
+        LogFormat::Json => builder.json().finish().with(filter).try_init(),
     };
     drop(started); // a subscriber that was installed before is kept
 }
 
-/// Returns the filter of log lines for the value of `RUST_LOG`. A value that is not valid is ignored.
-fn filter(levels: Option<&str>) -> EnvFilter {
-    let levels = levels.filter(|text| !text.is_empty() && EnvFilter::try_new(text).is_ok()).unwrap_or(USUAL_LEVELS);
-    let debugs = levels.parse::<Targets>().is_ok_and(|targets| targets.would_enable(CONNECTIONS, &Level::DEBUG));
-    let quiet = if debugs { String::new() } else { format!(",{CONNECTIONS}=off") };
-    EnvFilter::new(format!("{levels}{quiet}"))
+/// Returns the filter of log lines for the value of `RUST_LOG`. Without a value, or with one that is not valid, the
+/// messages of Rolltop are shown, and the warnings of libraries.
+fn filter(levels: Option<&str>) -> Targets {
+    let set = levels.filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
+    let usual = || Targets::new().with_default(Level::WARN).with_target("rolltop", Level::INFO);
+    let targets: Targets = set.unwrap_or_else(usual);
+    if targets.would_enable(CONNECTIONS, &Level::DEBUG) {
+        return targets;
+    }
+    targets.with_target(CONNECTIONS, LevelFilter::OFF)
 }
 
 /// Collects metrics in this process, with one collector for all its applications.

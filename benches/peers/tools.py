@@ -64,8 +64,8 @@ class Tools:
     def _find_rolltop(self, program):
         if not program:
             say("building Rolltop")
-            subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT, check=True, stdout=sys.stderr)
-            program = os.path.join(ROOT, "target", "release", "rolltop")
+            subprocess.run(["cargo", "build", "--profile", "dist", "--locked"], cwd=ROOT, check=True, stdout=sys.stderr)
+            program = os.path.join(ROOT, "target", "dist", "rolltop")
         self.rolltop = os.path.abspath(program)
         self.versions.append("Rolltop " + output(self.rolltop, "--version").split()[-1])
 

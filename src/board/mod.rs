@@ -5,8 +5,9 @@
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
 //! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
-//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on; [`Board`]: a
-//!   validated definition with its generation.
+//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on.
+//! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of them,
+//!   which reads name.
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
@@ -18,12 +19,14 @@ mod aggregate;
 mod amount;
 #[expect(clippy::module_inception, reason = "the file has the type `Board`")]
 mod board;
+mod board_track;
 mod calendar;
 mod change;
 mod comparison;
 mod condition;
 mod definition;
 mod edge;
+mod edition;
 mod event;
 mod filter;
 mod form;
@@ -38,13 +41,16 @@ mod sample;
 mod sketch;
 mod span;
 mod timestamp;
+mod track;
 mod value;
 mod window;
 mod window_length;
+mod window_slots;
 
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
-pub use board::{Board, Generation};
+pub use board::{Board, Generation, Partitions};
+pub use board_track::BoardTrack;
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use comparison::Comparison;
@@ -52,6 +58,7 @@ pub use definition::{
     Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp,
 };
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
+pub use edition::Edition;
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
 pub use further_window::{FurtherWindow, FurtherWindowError};
@@ -64,6 +71,8 @@ pub use sample::SlotSample;
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
 pub use timestamp::{Timestamp, TimestampError};
+pub use track::{Track, TrackId, TrackRole};
 pub use value::{Shown, Value};
 pub use window::{Frame, Placement, Window};
 pub use window_length::WindowLength;
+pub use window_slots::WindowSlots;

@@ -1,7 +1,6 @@
 //! The command line. Without a command, `serve` is run.
 
 mod backup;
-pub mod bench;
 mod check;
 mod check_data;
 pub mod healthcheck;
@@ -35,8 +34,6 @@ enum Command {
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
-    /// Measure this machine: rates and latencies, each next to a baseline from the same run
-    Bench(bench::BenchArgs),
     /// Check that a running server is up (or with --ready that it is ready to serve), for container health checks
     Healthcheck(healthcheck::HealthcheckArgs),
     /// Request a backup of a running server's data directory, and print where it is
@@ -62,8 +59,10 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
 }
 
 /// Runs the program with these arguments. The first one is the program's name.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let Cli { command } = Cli::parse_from(with_default_command(args.into_iter().collect()));
+///
+/// This is not generic over the arguments: the program would then be compiled once more where it is called.
+pub fn run(args: Vec<OsString>) -> ExitCode {
+    let Cli { command } = Cli::parse_from(with_default_command(args));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -76,7 +75,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             Command::Serve(args) => serve::run(args).await,
             Command::Check(args) => check::run(args),
             Command::Replay(args) => Ok(replay::run(args).await?),
-            Command::Bench(args) => Ok(bench::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
             Command::Backup(args) => Ok(backup::run(args).await?),
             Command::CheckData(args) => check_data::run(&args),

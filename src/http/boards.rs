@@ -18,8 +18,8 @@ use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
-use crate::board::{Board, BoardName, Definition, Shown, Span, Subject, Timestamp, WindowLength};
-use crate::service::{About, Difference, Status};
+use crate::board::{Board, BoardName, Definition, Shown, Span, Subject, Timestamp, Track, WindowLength};
+use crate::service::{AboutBoard, Difference, Status};
 
 /// The definition of a board with all defaults.
 #[derive(Debug, Serialize, ToSchema)]
@@ -133,12 +133,12 @@ pub(super) struct WindowStatus {
 }
 
 impl WindowStatus {
-    fn of(window: &Board, status: &Status) -> Self {
+    fn of(window: &Track, status: &Status) -> Self {
         let has_slots = !window.is_all_time();
         let slots = if has_slots { live_slots(window, &status.slots, &status.events) } else { Vec::new() };
         Self {
             length: window.length().to_string(),
-            slot: window.definition().slot,
+            slot: window.slot(),
             frame: FrameShown::of(window, &status.frame, window.slots()),
             head: has_slots.then_some(status.frame.window.head),
             floor: has_slots.then_some(status.frame.window.floor),
@@ -203,39 +203,40 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     Parameters::from_request(&request, &[])?;
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let About { board, answer: statuses } = state.service.statuses(&board).await?;
-    let each_window = match board.further_windows() {
-        [] => Vec::new(),
-        _ => board.windows().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
+    let AboutBoard { of: board, answer: statuses } = state.service.statuses(&board).await?;
+    let edition = board.edition();
+    let each_window = match edition.windows() {
+        [_] => Vec::new(),
+        several => several.iter().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
     };
     let mut statuses = statuses.into_iter();
     let status = statuses.next().ok_or_else(|| Problem::new(Code::Internal, "a board has no main window"))?;
-    let kept = board.kept_slots().zip(statuses.next());
+    let kept = edition.kept_slots().zip(statuses.next());
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
-    let has_slots = board.has_slots();
+    let (main, has_slots) = (edition.main(), edition.has_slots());
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board, &state),
-        frame: FrameShown::of(&board, &status.frame, board.slots()),
+        frame: FrameShown::of(main, &status.frame, main.slots()),
         head: has_slots.then_some(window.head),
         floor: has_slots.then_some(window.floor),
         total: status.total,
         slots_are_partial: kept.is_some(),
         slots: match kept {
             Some((kept_slots, kept)) => live_slots(kept_slots, &kept.slots, &kept.events),
-            None if has_slots => live_slots(&board, &status.slots, &status.events),
+            None if has_slots => live_slots(main, &status.slots, &status.events),
             None => Vec::new(),
         },
-        retiring_slots: retiring_slots(&board, &status.retiring),
+        retiring_slots: retiring_slots(main, &status.retiring),
         each_window,
     }))
 }
 
 /// Returns the slots that have subjects or events, oldest first.
-fn live_slots(board: &Board, subjects: &[(Timestamp, u64)], events: &[(Timestamp, u64)]) -> Vec<SlotStatus> {
-    let slot = |from, subjects| SlotStatus { from, to: board.calendar().next(from), subjects, events: 0 };
+fn live_slots(track: &Track, subjects: &[(Timestamp, u64)], events: &[(Timestamp, u64)]) -> Vec<SlotStatus> {
+    let slot = |from, subjects| SlotStatus { from, to: track.calendar().next(from), subjects, events: 0 };
     let mut slots: BTreeMap<Timestamp, SlotStatus> =
         subjects.iter().map(|&(from, number)| (from, slot(from, Some(number)))).collect();
-    let no_subjects = board.is_ranked().then_some(0);
+    let no_subjects = track.is_ranked().then_some(0);
     for &(from, number) in events {
         slots.entry(from).or_insert_with(|| slot(from, no_subjects)).events = number;
     }
@@ -243,8 +244,8 @@ fn live_slots(board: &Board, subjects: &[(Timestamp, u64)], events: &[(Timestamp
 }
 
 /// Returns the expired slots, oldest first, with the number of subjects still to be subtracted.
-fn retiring_slots(board: &Board, retiring: &[(Timestamp, u64)]) -> Vec<RetiringSlot> {
-    let to = |from| board.calendar().next(from);
+fn retiring_slots(track: &Track, retiring: &[(Timestamp, u64)]) -> Vec<RetiringSlot> {
+    let to = |from| track.calendar().next(from);
     retiring.iter().map(|&(from, subjects)| RetiringSlot { from, to: to(from), subjects }).collect()
 }
 
@@ -388,18 +389,18 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let repair = Parameters::from_request(&request, &["repair"])?.flag("repair", false)?;
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let has_several = !board.further_windows().is_empty();
+    let AboutBoard { of: board, answer: report } = state.service.audit(&board, repair).await?;
+    let has_several = board.edition().windows().len() > 1;
     let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
         window: has_several.then(|| window.to_string()),
         subject: difference.subject,
-        score: response::score(&board, difference.score),
-        slots: response::score(&board, difference.slots),
+        score: response::score(board.decimals(), difference.score),
+        slots: response::score(board.decimals(), difference.slots),
     };
     Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: response::score(&board, report.worst),
+        worst: response::score(board.decimals(), report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,

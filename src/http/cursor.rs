@@ -1,6 +1,6 @@
 //! Cursors of pages as text.
 //!
-//! A cursor is URL-safe Base64 of: version (1 byte), flags (1), generation of the board (8), number (8), text (1 to 512),
+//! A cursor is URL-safe Base64 of: version (1 byte), flags (1), id of the track (8), number (8), text (1 to 512),
 //! CRC-32C of all before it (4). Integers are big-endian. In a ranking, number and text are the stored score and the
 //! subject. The score is the integer or the bits of the float, so nothing is lost. In a list of values, they are the time
 //! in milliseconds and the value. The checksum finds texts that were changed or cut off by mistake; it protects nothing,
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::parameters::Parameters;
 use super::problem::Problem;
-use crate::board::{Amount, Board, Counted, Generation, Subject, Timestamp, Value};
+use crate::board::{Amount, Counted, Subject, Timestamp, Track, TrackId, Value};
 use crate::service::{Cursor, Direction, NextTo, Page, Place, ValuePlace, Values, ValuesCursor};
 
 const VERSION: u8 = 1;
@@ -50,8 +50,8 @@ pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
 }
 
 /// Returns the cursors of the pages before and after a page, which was read at `cursor` or at an offset.
-pub(super) fn beside(board: &Board, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
-    let text = |next_to: NextTo| encode(&Cursor { generation: board.generation(), next_to });
+pub(super) fn beside(track: &Track, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
+    let text = |next_to: NextTo| encode(&Cursor { track: track.id(), next_to });
     let (has_prev, has_next) = (page.first > 0, page.has_next());
     match (page.items.first(), page.items.last()) {
         (Some(first), Some(last)) => {
@@ -73,33 +73,33 @@ pub(super) fn parse_values(text: &str) -> Result<ValuesCursor, Problem> {
 }
 
 /// Returns the cursor of the page of values after this one, if there is one.
-pub(super) fn after_values(board: &Board, page: &Values) -> Option<String> {
+pub(super) fn after_values(track: &Track, page: &Values) -> Option<String> {
     let (value, last_seen) = page.items.last()?;
     let after = ValuePlace { last_seen: *last_seen, value: value.clone() };
-    page.has_next().then(|| encode_values(&ValuesCursor { generation: board.generation(), after }))
+    page.has_next().then(|| encode_values(&ValuesCursor { track: track.id(), after }))
 }
 
 /// Returns the text of a cursor.
 pub(super) fn encode(cursor: &Cursor) -> String {
-    let Cursor { generation, next_to: NextTo { place, direction, inclusive } } = cursor;
+    let Cursor { track, next_to: NextTo { place, direction, inclusive } } = cursor;
     let (score, real) = match place.score {
         Value::Exact(amount) => (amount.0.to_be_bytes(), 0),
         Value::Real(real) => (real.to_bits().to_be_bytes(), REAL),
     };
     let backward = if *direction == Direction::Backward { BACKWARD } else { 0 };
     let flags = backward | if *inclusive { INCLUSIVE } else { 0 } | real;
-    Parts { flags, generation: *generation, number: score, text: place.subject.as_str() }.join()
+    Parts { flags, track: *track, number: score, text: place.subject.as_str() }.join()
 }
 
 fn encode_values(cursor: &ValuesCursor) -> String {
-    let ValuesCursor { generation, after: ValuePlace { last_seen, value } } = cursor;
+    let ValuesCursor { track, after: ValuePlace { last_seen, value } } = cursor;
     let number = last_seen.millis().to_be_bytes();
-    Parts { flags: VALUES, generation: *generation, number, text: value.as_str() }.join()
+    Parts { flags: VALUES, track: *track, number, text: value.as_str() }.join()
 }
 
 fn decode(text: &str) -> Option<Cursor> {
     let bytes = checked(text)?;
-    let Parts { flags, generation, number, text } = Parts::split(&bytes)?;
+    let Parts { flags, track, number, text } = Parts::split(&bytes)?;
     if flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
         return None;
     }
@@ -110,22 +110,22 @@ fn decode(text: &str) -> Option<Cursor> {
     let subject = Subject::parse(text).ok()?;
     let direction = if flags & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
     let next_to = NextTo { place: Place { score, subject }, direction, inclusive: flags & INCLUSIVE != 0 };
-    Some(Cursor { generation, next_to })
+    Some(Cursor { track, next_to })
 }
 
 fn decode_values(text: &str) -> Option<ValuesCursor> {
     let bytes = checked(text)?;
-    let Parts { flags, generation, number, text } = Parts::split(&bytes)?;
+    let Parts { flags, track, number, text } = Parts::split(&bytes)?;
     let value = Counted::parse(text).ok().filter(|_| flags == VALUES)?;
     let millis = i64::from_be_bytes(number);
     let last_seen = Some(Timestamp::from_millis(millis)).filter(|time| time.millis() == millis)?;
-    Some(ValuesCursor { generation, after: ValuePlace { last_seen, value } })
+    Some(ValuesCursor { track, after: ValuePlace { last_seen, value } })
 }
 
 /// The parts of any cursor, before they are interpreted.
 struct Parts<'a> {
     flags: u8,
-    generation: Generation,
+    track: TrackId,
     number: [u8; 8],
     text: &'a str,
 }
@@ -135,7 +135,7 @@ impl<'a> Parts<'a> {
     fn join(&self) -> String {
         let mut bytes = Vec::with_capacity(BESIDE_TEXT + self.text.len());
         bytes.extend([VERSION, self.flags]);
-        bytes.extend(self.generation.0.to_be_bytes());
+        bytes.extend(self.track.0.to_be_bytes());
         bytes.extend(self.number);
         bytes.extend(self.text.as_bytes());
         bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
@@ -145,10 +145,10 @@ impl<'a> Parts<'a> {
     /// Splits the content of a cursor.
     fn split(content: &'a [u8]) -> Option<Self> {
         let ([version, flags], rest) = content.split_first_chunk::<2>()?;
-        let (generation, rest) = rest.split_first_chunk::<8>()?;
+        let (track, rest) = rest.split_first_chunk::<8>()?;
         let (number, text) = rest.split_first_chunk::<8>()?;
-        let (generation, text) = (Generation(u64::from_be_bytes(*generation)), std::str::from_utf8(text).ok()?);
-        (*version == VERSION).then_some(Self { flags: *flags, generation, number: *number, text })
+        let (track, text) = (TrackId(u64::from_be_bytes(*track)), std::str::from_utf8(text).ok()?);
+        (*version == VERSION).then_some(Self { flags: *flags, track, number: *number, text })
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     fn cursor(score: Value, subject: &str) -> Cursor {
         let place = Place { score, subject: Subject::parse(subject).unwrap() };
-        Cursor { generation: Generation(0x5f1c_2a9d_04b7_e386), next_to: NextTo::after(place) }
+        Cursor { track: TrackId(0x5f1c_2a9d_04b7_e386), next_to: NextTo::after(place) }
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn cursors_of_values_read_back_and_are_not_those_of_rankings() {
         let place = |value: &str, millis| ValuesCursor {
-            generation: Generation(0x5f1c_2a9d_04b7_e386),
+            track: TrackId(0x5f1c_2a9d_04b7_e386),
             after: ValuePlace { last_seen: Timestamp::from_millis(millis), value: Counted::parse(value).unwrap() },
         };
         for value in ["a", "日本/…?&=+%", "x".repeat(Counted::MAX_BYTES).as_str()] {
@@ -220,11 +220,11 @@ mod tests {
         let at = Timestamp::parse("2025-12-24T18:00:00Z").unwrap().millis();
         assert_eq!(encode_values(&place("user-1", at)), VALUES_EXAMPLE);
         for millis in [-1, Timestamp::MAX.millis() + 1, i64::MAX] {
-            let parts = Parts { flags: VALUES, generation: Generation(1), number: millis.to_be_bytes(), text: "a" };
+            let parts = Parts { flags: VALUES, track: TrackId(1), number: millis.to_be_bytes(), text: "a" };
             assert_eq!(decode_values(&parts.join()), None, "{millis}");
         }
         for flags in [0, BACKWARD | VALUES, 16] {
-            let parts = Parts { flags, generation: Generation(1), number: [0; 8], text: "a" };
+            let parts = Parts { flags, track: TrackId(1), number: [0; 8], text: "a" };
             assert_eq!(decode_values(&parts.join()), None, "{flags}");
         }
     }

@@ -107,7 +107,7 @@ pub(super) fn example() -> Value {
 
 impl DefinitionShown {
     pub(super) fn of(board: &Board, id_cost: IdCost) -> Self {
-        let definition = board.definition();
+        let (definition, main) = (board.definition(), board.edition().main());
         Self {
             board: board.name().clone(),
             metric: definition.metric.to_string(),
@@ -125,15 +125,17 @@ impl DefinitionShown {
             shards: definition.shards,
             dedupe: definition.dedupe,
             windows: definition.windows.iter().map(ToString::to_string).collect(),
-            slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
-            slots_kept: match board.kept_slots() {
+            slots_in_window: if main.is_all_time() { 0 } else { main.slots() },
+            slots_kept: match board.edition().kept_slots() {
                 Some(kept_slots) => kept_slots.kept(),
-                None if board.is_all_time() => 0,
-                None => board.kept(),
+                None if main.is_all_time() => 0,
+                None => main.kept(),
             },
             ids: Ids::of(board, id_cost),
-            notes: std::iter::once(board)
-                .chain(board.further_windows().iter().map(|window| &**window))
+            notes: board
+                .edition()
+                .windows()
+                .iter()
                 .filter(|window| !window.is_calendar())
                 .filter_map(|window| {
                     Some(format!("window {}: {}", window.length(), window.coarseness(window.slots())?))

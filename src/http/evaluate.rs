@@ -120,16 +120,16 @@ struct MetricValue {
 
 impl MetricValue {
     fn of(metric: &Metric, answer: &QueryAnswer) -> Self {
-        let QueryAnswer { board, subject, contents, value, .. } = answer;
+        let QueryAnswer { track, subject, contents, value, .. } = answer;
         Self {
             metric: metric.to_string(),
-            board: board.name().clone(),
+            board: track.board().name().clone(),
             subject: subject.clone(),
-            value: response::score(board, *value),
+            value: response::score(track.decimals(), *value),
             at: answer.last_at(),
-            window: WindowBounds::of(board, &contents.frame.window, contents.slots),
-            capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
-            standard_error: board.kind().standard_error(),
+            window: WindowBounds::of(track, &contents.frame.window, contents.slots),
+            capped: (track.kind() == Kind::Distinct).then_some(contents.capped),
+            standard_error: track.kind().standard_error(),
             covers_since: answer.covers_since,
         }
     }

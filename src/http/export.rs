@@ -180,8 +180,8 @@ struct Writing {
 }
 
 fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
-    let About { board, answer: page } = read;
-    (RankingFrame::of(board, &page.frame, page.total), board.definition().metric.to_string())
+    let About { of: track, answer: page } = read;
+    (RankingFrame::of(track, &page.frame, page.total), track.metric().to_string())
 }
 
 impl Writing {
@@ -225,8 +225,8 @@ impl Writing {
 
     /// Returns the lines of a page.
     fn page(&mut self, read: &About<Page>) -> Result<Vec<u8>, Problem> {
-        let About { board, answer: page } = read;
-        let lines = page.items.iter().map(|ranked| RankingLine::of(board, ranked));
+        let About { of: track, answer: page } = read;
+        let lines = page.items.iter().map(|ranked| RankingLine::of(track.decimals(), ranked));
         let text = match self.format {
             Format::Ndjson => ndjson(lines)?,
             Format::Csv => csv(lines, self.lines == 0)?,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::schemas;
-use crate::board::{Board, BoardName, Frame, Timestamp, Window};
+use crate::board::{BoardName, BoardTrack, Frame, Timestamp, Track, Window};
 
 /// The exact bounds of a window: `from` is inclusive, `to` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -22,10 +22,9 @@ pub(super) struct WindowBounds {
 }
 
 impl WindowBounds {
-    /// Returns the bounds of a window of the board. `slots` is the number of slots that were read. All time has neither
-    /// bounds nor slots.
-    pub(super) fn of(board: &Board, window: &Window, slots: u32) -> Self {
-        if board.is_all_time() {
+    /// Returns the bounds of a window. `slots` is the number of slots that were read. All time has neither bounds nor slots.
+    pub(super) fn of(track: &Track, window: &Window, slots: u32) -> Self {
+        if track.is_all_time() {
             Self { from: None, to: None, slots: 0 }
         } else {
             Self { from: Some(window.floor), to: Some(window.end), slots }
@@ -49,14 +48,14 @@ pub(super) struct FrameShown {
 
 impl FrameShown {
     /// Returns the frame of a response that was read from this number of slots.
-    pub(super) fn of(board: &Board, frame: &Frame, slots: u32) -> Self {
-        Self::as_of(board, None, frame, slots)
+    pub(super) fn of(track: &Track, frame: &Frame, slots: u32) -> Self {
+        Self::as_of(track, None, frame, slots)
     }
 
     /// Returns the frame of a response that looks back to the requested instant, if there is one.
-    pub(super) fn as_of(board: &Board, requested: Option<Timestamp>, frame: &Frame, slots: u32) -> Self {
+    pub(super) fn as_of(track: &Track, requested: Option<Timestamp>, frame: &Frame, slots: u32) -> Self {
         Self {
-            window: WindowBounds::of(board, &frame.window, slots),
+            window: WindowBounds::of(track, &frame.window, slots),
             as_of: requested.unwrap_or(frame.as_of),
             retiring: frame.retiring,
         }
@@ -77,7 +76,7 @@ pub(super) struct RankingFrame {
 
 impl RankingFrame {
     /// Returns the frame of a response about the whole window of the board, on which `total` subjects are ranked.
-    pub(super) fn of(board: &Board, frame: &Frame, total: u64) -> Self {
-        Self { board: board.name().clone(), frame: FrameShown::of(board, frame, board.slots()), total }
+    pub(super) fn of(track: &BoardTrack, frame: &Frame, total: u64) -> Self {
+        Self { board: track.board().name().clone(), frame: FrameShown::of(track, frame, track.slots()), total }
     }
 }

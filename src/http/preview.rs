@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::definition::{self, DefinitionShown};
-use crate::board::{Board, Definition, Span};
+use crate::board::{Definition, Span, Track};
 use crate::service::{self, BytesPerSubject};
 
 /// What a definition would do. Nothing was changed.
@@ -43,10 +43,10 @@ pub(super) struct WindowPreview {
 }
 
 impl WindowPreview {
-    fn of(window: &Board, bytes: BytesPerSubject) -> Self {
+    fn of(window: &Track, bytes: BytesPerSubject) -> Self {
         Self {
             length: window.length().to_string(),
-            slot: window.definition().slot,
+            slot: window.slot(),
             slots_in_window: if window.is_all_time() { 0 } else { window.slots() },
             bytes_per_subject: bytes.into(),
         }
@@ -90,10 +90,11 @@ impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
         let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track, id_cost } =
             preview;
-        let windows = std::iter::once(board).chain(board.further().iter().map(|window| &**window));
-        let each_window = match board.further_windows() {
-            [] => Vec::new(),
-            _ => windows.zip(bytes_per_track).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect(),
+        let each_window = match board.edition().windows() {
+            [_] => Vec::new(),
+            several => {
+                several.iter().zip(bytes_per_track).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect()
+            }
         };
         let conflict = existing
             .as_ref()

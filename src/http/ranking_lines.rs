@@ -1,13 +1,11 @@
 //! The lines of a ranking in responses.
 
-use std::sync::Arc;
-
 use serde::{Serialize, Serializer};
 use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{Board, Shown, Subject};
+use crate::board::{Decimals, Shown, Subject};
 use crate::service::{Lines, Ranked};
 
 /// One line of a ranking.
@@ -25,25 +23,25 @@ pub(super) struct RankingLine {
 
 impl RankingLine {
     /// Returns the line as responses about this board show it.
-    pub(super) fn of(board: &Arc<Board>, ranked: &Ranked) -> Self {
-        Self { rank: ranked.rank, subject: ranked.subject.clone(), score: response::score(board, ranked.score) }
+    pub(super) fn of(decimals: Decimals, ranked: &Ranked) -> Self {
+        Self { rank: ranked.rank, subject: ranked.subject.clone(), score: response::score(decimals, ranked.score) }
     }
 }
 
 /// The lines of a page. Responses that share them serialize them once.
 #[derive(Debug)]
 pub(super) struct RankingLines {
-    board: Arc<Board>,
+    decimals: Decimals,
     lines: Lines,
 }
 
 impl RankingLines {
-    pub(super) fn new(board: &Arc<Board>, lines: Lines) -> Self {
-        Self { board: board.clone(), lines }
+    pub(super) fn new(decimals: Decimals, lines: Lines) -> Self {
+        Self { decimals, lines }
     }
 
     fn lines(&self, ranked: &[Ranked]) -> Vec<RankingLine> {
-        ranked.iter().map(|ranked| RankingLine::of(&self.board, ranked)).collect()
+        ranked.iter().map(|ranked| RankingLine::of(self.decimals, ranked)).collect()
     }
 }
 

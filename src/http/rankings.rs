@@ -1,11 +1,9 @@
 //! Rankings: pages, and the ranks of given subjects.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use utoipa::ToSchema;
 
 use super::export::{self, Format};
@@ -15,7 +13,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{body, cursor, object, path, response, schemas};
-use crate::board::{Board, Order, Shown, Subject};
+use crate::board::{BoardTrack, Order, Shown, Subject, Track};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -48,12 +46,12 @@ pub(super) struct Ranking {
 
 impl Ranking {
     /// Returns the response with a page that was read at a cursor or at an offset.
-    pub(super) fn new(board: &Arc<Board>, page: Page, cursor: Option<Cursor>) -> Self {
-        let (prev, next) = cursor::beside(board, &page, cursor);
+    pub(super) fn new(track: &BoardTrack, page: Page, cursor: Option<Cursor>) -> Self {
+        let (prev, next) = cursor::beside(track, &page, cursor);
         Self {
-            frame: RankingFrame::of(board, &page.frame, page.total),
-            metric: board.definition().metric.to_string(),
-            items: RankingLines::new(board, page.items),
+            frame: RankingFrame::of(track, &page.frame, page.total),
+            metric: track.metric().to_string(),
+            items: RankingLines::new(track.decimals(), page.items),
             next,
             prev,
         }
@@ -121,19 +119,19 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
     let limit = parameters.number("limit", 50, 1..=most)?;
     let cursor = cursor::requested(&parameters, cursor::parse)?;
-    let generation = cursor.as_ref().map(|cursor| cursor.generation);
-    let board = state.service.window(&path::board_name(&request)?, parameters.window()?, generation).await?;
+    let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
+    let track = state.service.window(&path::board_name(&request)?, parameters.window()?, of_cursor).await?;
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);
-        return export::respond(&request, format, state.service.export(&board, start, limit)?).await;
+        return export::respond(&request, format, state.service.export(&track, start, limit)?).await;
     }
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let About { board, answer: page } = match &cursor {
-        Some(cursor) => state.service.page_at(&board, cursor, limit).await?,
-        None => state.service.page(&board, offset, limit).await?,
+    let About { of: track, answer: page } = match &cursor {
+        Some(cursor) => state.service.page_at(&track, cursor, limit).await?,
+        None => state.service.page(&track, offset, limit).await?,
     };
-    Ok(response::json(&Ranking::new(&board, page, cursor)))
+    Ok(response::json(&Ranking::new(&track, page, cursor)))
 }
 
 /// A body with subjects to look up.
@@ -216,14 +214,14 @@ pub(super) async fn lookup(
     let parameters = Parameters::from_request(&request, &["ranks", "window"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
-    let board = state.service.window(&name, parameters.window()?, None).await?;
+    let track = state.service.window(&name, parameters.window()?, None).await?;
     let body = body::read_json(&request, payload, &state).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
-    let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;
+    let About { of: track, answer: found } = state.service.lookup(&track, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
-        frame: RankingFrame::of(&board, &found.frame, found.total),
-        metric: board.definition().metric.to_string(),
-        items: entries(&board, subjects, found),
+        frame: RankingFrame::of(&track, &found.frame, found.total),
+        metric: track.metric().to_string(),
+        items: entries(&track, subjects, found),
     }))
 }
 
@@ -254,7 +252,7 @@ fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool
 }
 
 /// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.
-fn entries(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEntry> {
+fn entries(track: &Track, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEntry> {
     let (mut ranked, mut absent) = (Vec::new(), Vec::new());
     for (subject, (score, rank)) in subjects.into_iter().zip(found.scores.into_iter().zip(found.ranks)) {
         match score {
@@ -263,7 +261,7 @@ fn entries(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<Loo
         }
     }
     ranked.sort_unstable();
-    if board.order() == Order::Desc {
+    if track.order() == Order::Desc {
         ranked.reverse();
     }
     let mut items = Vec::with_capacity(ranked.len() + absent.len());
@@ -275,10 +273,10 @@ fn entries(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<Loo
         };
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
-        let score = response::score(board, value);
+        let score = response::score(track.decimals(), value);
         items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile });
     }
-    let score = response::score(board, board.kind().absent());
+    let score = response::score(track.decimals(), track.kind().absent());
     let entry = |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None };
     items.extend(absent.into_iter().map(entry));
     items

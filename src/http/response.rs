@@ -1,7 +1,5 @@
 //! JSON responses.
 
-use std::sync::Arc;
-
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
@@ -10,11 +8,11 @@ use serde::Serialize;
 
 use super::codes::Code;
 use super::problem::Problem;
-use crate::board::{Board, Shown, Value};
+use crate::board::{Decimals, Shown, Value};
 
-/// Formats a value with the decimals of the board; `None` if the metric has no value.
-pub(super) fn score(board: &Arc<Board>, value: impl Into<Option<Value>>) -> Option<Shown> {
-    value.into().map(|value| value.shown(board.decimals()))
+/// Formats a value with the decimals of its board; `None` if the metric has no value.
+pub(super) fn score(decimals: Decimals, value: impl Into<Option<Value>>) -> Option<Shown> {
+    value.into().map(|value| value.shown(decimals))
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -98,7 +98,7 @@ async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<
         true => state.service.rollover_preview(&board).await?.answer,
         false => state.service.rollover(&board).await?.answer,
     };
-    let has_slots = board.has_slots();
+    let has_slots = board.edition().has_slots();
     Ok(RolloverResult {
         board: name,
         head: has_slots.then_some(report.frame.window.head),

@@ -71,11 +71,11 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
     for (name, rule) in state.service.rules().iter() {
         let mut metrics = Vec::new();
         for metric in rule.rule.metrics() {
-            let serving = state.service.board_serving(metric, &rule.boards).await?;
+            let serving = state.service.track_serving(metric, &rule.boards).await?;
             metrics.push(ServedMetric {
                 metric: metric.to_string(),
-                board: serving.as_ref().map(|serving| serving.board.name().clone()),
-                note: serving.as_ref().and_then(|serving| serving.board.coarseness(serving.slots)),
+                board: serving.as_ref().map(|serving| serving.track.board().name().clone()),
+                note: serving.as_ref().and_then(|serving| serving.track.coarseness(serving.slots)),
                 covers_since: serving.and_then(|serving| serving.covers_since),
             });
         }

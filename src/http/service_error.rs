@@ -22,7 +22,8 @@ impl From<ServiceError> for Problem {
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
             ServiceError::UnknownWindow { board, .. } => {
-                let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
+                let lengths: Vec<String> =
+                    board.edition().windows().iter().map(|window| window.length().to_string()).collect();
                 Problem::field("window", detail).with("windows", lengths)
             }
             ServiceError::CursorOfOtherWindow { .. } => Problem::field("window", detail),

@@ -90,9 +90,12 @@ pub(super) async fn set(
         }
     };
     match outcome {
-        Outcome::Counted { score } | Outcome::Duplicate { score } => {
-            Ok(response::json(&SubjectSet { score: response::score(&board, score), board: name, subject, as_of }))
-        }
+        Outcome::Counted { score } | Outcome::Duplicate { score } => Ok(response::json(&SubjectSet {
+            score: response::score(board.decimals(), score),
+            board: name,
+            subject,
+            as_of,
+        })),
         Outcome::Rejected(_) => {
             let detail = "every window of the board has left this time, so the subject has nothing on the board now";
             Err(Problem::field("at", detail))
@@ -103,7 +106,7 @@ pub(super) async fn set(
 /// Parses the value for the board.
 fn parse(body: &[u8], board: &Board) -> Result<(Amount, Option<Timestamp>), Problem> {
     let metric = &board.definition().metric;
-    if !board.takes(&Change::Amount(Amount(0))) {
+    if !board.edition().takes(&Change::Amount(Amount(0))) {
         let detail =
             format!("board '{}' takes no value of a subject, because {metric} counts distinct values", board.name());
         return Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()));

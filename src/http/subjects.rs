@@ -11,10 +11,8 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
-use crate::board::{
-    Aggregate, Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Timestamp, Value, Window,
-};
-use crate::service::About;
+use crate::board::{Aggregate, Amount, BoardName, Decimals, Kind, Shown, Subject, Timestamp, Track, Value, Window};
+use crate::service::{About, AboutBoard};
 
 /// Score, rank and slots of a subject.
 #[derive(Debug, Serialize, ToSchema)]
@@ -84,15 +82,12 @@ pub(super) struct SubjectSlot {
 
 impl SubjectSlot {
     /// Formats one slot. On a `from_first` board the single slot is the window of the subject.
-    fn of(board: &Board, window: &Window, (from, aggregate): (Timestamp, Aggregate)) -> Self {
-        let to = match board.definition().mode {
-            Mode::Sliding => board.calendar().next(from),
-            Mode::FromFirst => window.end,
-        };
-        let shown = |value: Value| value.shown(board.decimals());
+    fn of(track: &Track, window: &Window, (from, aggregate): (Timestamp, Aggregate)) -> Self {
+        let to = if track.is_from_first() { window.end } else { track.calendar().next(from) };
+        let shown = |value: Value| value.shown(track.decimals());
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
-        let mut value = board.kind().value([&aggregate], 1);
+        let mut value = track.kind().value([&aggregate], 1);
         match &aggregate {
             Aggregate::Sum(_) => count = value.take().map(shown),
             Aggregate::Mean { sum: units, count: times } => {
@@ -151,27 +146,27 @@ impl SubjectSlot {
 pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let window = Parameters::from_request(&request, &["window"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.window(&name, window, None).await?;
-    let About { board, answer: (standing, kept) } = state.service.standing_and_kept(&board, &subject).await?;
+    let track = state.service.window(&name, window, None).await?;
+    let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
-    let kept = board.kept_slots().zip(kept);
+    let kept = track.board().edition().kept_slots().zip(kept);
     let slots_are_partial = kept.is_some();
-    let slots_of = |board: &Board, window: &Window, slots: Vec<(Timestamp, Aggregate)>| -> Vec<SubjectSlot> {
-        slots.into_iter().map(|slot| SubjectSlot::of(board, window, slot)).collect()
+    let slots_of = |track: &Track, window: &Window, slots: Vec<(Timestamp, Aggregate)>| -> Vec<SubjectSlot> {
+        slots.into_iter().map(|slot| SubjectSlot::of(track, window, slot)).collect()
     };
     let slots = match kept {
         Some((kept_slots, kept)) => slots_of(kept_slots, &kept.frame.window, kept.slots),
-        None if board.is_all_time() => Vec::new(),
-        None => slots_of(&board, &standing.frame.window, standing.slots),
+        None if track.is_all_time() => Vec::new(),
+        None => slots_of(&track, &standing.frame.window, standing.slots),
     };
     Ok(response::json(&Standing {
-        frame: RankingFrame::of(&board, &standing.frame, standing.total),
+        frame: RankingFrame::of(&track, &standing.frame, standing.total),
         subject,
-        score: response::score(&board, standing.score),
+        score: response::score(track.decimals(), standing.score),
         rank: standing.rank,
         percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
-        capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
-        standard_error: board.kind().standard_error(),
+        capped: (track.kind() == Kind::Distinct).then_some(standing.capped),
+        standard_error: track.kind().standard_error(),
         slots,
         slots_are_partial,
         at,
@@ -211,13 +206,13 @@ pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> R
     let parameters = Parameters::from_request(&request, &["radius", "window"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.window(&name, parameters.window()?, None).await?;
-    let About { board, answer: page } =
-        state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
+    let track = state.service.window(&name, parameters.window()?, None).await?;
+    let About { of: track, answer: page } =
+        state.service.neighbors(&track, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(response::json(&Neighbors {
-        frame: RankingFrame::of(&board, &page.frame, page.total),
+        frame: RankingFrame::of(&track, &page.frame, page.total),
         subject,
-        items: RankingLines::new(&board, page.items),
+        items: RankingLines::new(track.decimals(), page.items),
     }))
 }
 
@@ -258,9 +253,9 @@ pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Resu
     Parameters::from_request(&request, &[])?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
-    let About { board, answer: removal } = state.service.remove(&board, &subject).await?;
+    let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject).await?;
     Ok(response::json(&RemovalReceipt {
-        score: response::score(&board, removal.score),
+        score: response::score(board.decimals(), removal.score),
         live_slots: removal.live_slots,
         retiring_slots: removal.retiring_slots,
         as_of: removal.frame.as_of,

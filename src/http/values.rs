@@ -85,15 +85,15 @@ pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Resu
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let cursor = cursor::requested(&parameters, cursor::parse_values)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let generation = cursor.as_ref().map(|cursor| cursor.generation);
-    let board = state.service.window(&name, parameters.window()?, generation).await?;
-    let About { board, answer: page } = match &cursor {
-        Some(cursor) => state.service.values_at(&board, &subject, cursor, limit).await?,
-        None => state.service.values(&board, &subject, offset, limit).await?,
+    let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
+    let track = state.service.window(&name, parameters.window()?, of_cursor).await?;
+    let About { of: track, answer: page } = match &cursor {
+        Some(cursor) => state.service.values_at(&track, &subject, cursor, limit).await?,
+        None => state.service.values(&track, &subject, offset, limit).await?,
     };
-    let next = cursor::after_values(&board, &page);
+    let next = cursor::after_values(&track, &page);
     Ok(response::json(&ValuePage {
-        window: WindowBounds::of(&board, &page.frame.window, board.slots()),
+        window: WindowBounds::of(&track, &page.frame.window, track.slots()),
         as_of: page.frame.as_of,
         total: page.total,
         capped: page.capped,

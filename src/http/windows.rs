@@ -68,30 +68,30 @@ pub(super) struct WindowValue {
 impl WindowValue {
     /// Returns the response for a window that was requested with `over` and `as_of`.
     pub(super) fn of(answer: &QueryAnswer, over: Over, as_of: Option<Timestamp>) -> Self {
-        let QueryAnswer { board, subject, contents, edge, covers_since, value, .. } = answer;
-        let shown = |value: Value| value.shown(board.decimals());
+        let QueryAnswer { track, subject, contents, edge, covers_since, value, .. } = answer;
+        let shown = |value: Value| value.shown(track.decimals());
         let value = value.map(shown);
         let measured = answer.measured();
-        let count = match board.kind() {
+        let count = match track.kind() {
             Kind::Mean => measured.map(|(_, count)| Value::Exact(Amount(count)).shown(Decimals::default())),
             Kind::Min | Kind::Max | Kind::Last => None,
             Kind::Sum | Kind::Distinct | Kind::Sketch => value,
         };
         Self {
-            board: board.name().clone(),
+            board: track.board().name().clone(),
             subject: subject.clone(),
             metric: None,
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
-            frame: FrameShown::as_of(board, as_of, &contents.frame, contents.slots),
+            frame: FrameShown::as_of(track, as_of, &contents.frame, contents.slots),
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,
             at: answer.last_at(),
             edge: *edge,
             covers_since: *covers_since,
-            capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
-            standard_error: board.kind().standard_error(),
+            capped: (track.kind() == Kind::Distinct).then_some(contents.capped),
+            standard_error: track.kind().standard_error(),
         }
     }
 

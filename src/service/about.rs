@@ -2,44 +2,46 @@
 
 use std::sync::Arc;
 
-use crate::board::Board;
+use crate::board::{Board, BoardTrack};
 
-/// An answer about a board, and the board that it is about. If the requested board was removed and defined again in the
-/// meantime, this is the new board. The answer has the decimals and slots of the new board.
+/// An answer about a board or a track, and what it is about. If the requested board was removed and defined again in the
+/// meantime, this is the new board, or the track of the new board. The answer has its decimals and slots.
 #[derive(Clone, Debug)]
-pub struct About<T> {
-    /// The board that the store answered about: the main window of a board, or the further window that was read.
-    pub board: Arc<Board>,
+pub struct About<T, Of = BoardTrack> {
+    pub of: Of,
     pub answer: T,
 }
 
-/// Calls the store about one window of a board, or with `whole` about a board. If the board was removed and defined again,
-/// calls it once more about the new one. An optional check runs before each call and may refuse it.
-macro_rules! about_board {
+/// An answer about a board as a whole.
+pub type AboutBoard<T> = About<T, Arc<Board>>;
+
+/// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, calls it once
+/// more about the new one. An optional check runs before each call and may refuse it.
+macro_rules! about {
     ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
-        about_board!($self, $board, |_current| Ok(()), refreshed, |$current| $call)
+        about!($self, $board, |_current| Ok(()), &std::sync::Arc<crate::board::Board>, refreshed, |$current| $call)
     };
-    ($self:ident, $board:ident, |$current:ident| $call:expr) => {
-        about_board!($self, $board, |_current| Ok(()), |$current| $call)
+    ($self:ident, $track:ident, |$current:ident| $call:expr) => {
+        about!($self, $track, |_current| Ok(()), |$current| $call)
     };
-    ($self:ident, $board:ident, $check:expr, |$current:ident| $call:expr) => {
-        about_board!($self, $board, $check, refreshed_window, |$current| $call)
+    ($self:ident, $track:ident, $check:expr, |$current:ident| $call:expr) => {
+        about!($self, $track, $check, &crate::board::BoardTrack, refreshed_track, |$current| $call)
     };
-    ($self:ident, $board:ident, $check:expr, $refreshed:ident, |$current:ident| $call:expr) => {{
-        let check: fn(&crate::board::Board) -> crate::service::Result<()> = $check;
-        check($board)?;
-        let $current = $board;
+    ($self:ident, $of:ident, $check:expr, $kind:ty, $refreshed:ident, |$current:ident| $call:expr) => {{
+        let check: fn($kind) -> crate::service::Result<()> = $check;
+        check($of)?;
+        let $current = $of;
         match $call.await {
             Err(crate::store::StoreError::BoardChanged) => {
-                let fresh = $self.$refreshed($board).await?;
+                let fresh = $self.$refreshed($of).await?;
                 check(&fresh)?;
                 let $current = &fresh;
                 let answer = $call.await?;
-                Ok(crate::service::About { board: fresh, answer })
+                Ok(crate::service::About { of: fresh, answer })
             }
-            other => Ok(crate::service::About { board: $board.clone(), answer: other? }),
+            other => Ok(crate::service::About { of: $of.clone(), answer: other? }),
         }
     }};
 }
 
-pub(super) use about_board;
+pub(super) use about;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{About, Result, Service, ServiceError};
+use super::{AboutBoard, Result, Service, ServiceError};
 use crate::board::Board;
 use crate::store::{Added, Batch, Increment, Outcome, StoreError};
 
@@ -34,7 +34,7 @@ impl Service {
         board: &Arc<Board>,
         return_scores: bool,
         parse: impl Fn(&Board) -> Parsed<T>,
-    ) -> Result<About<(T, Vec<Outcome>)>> {
+    ) -> Result<AboutBoard<(T, Vec<Outcome>)>> {
         let mut current = board.clone();
         let answer = match self.add_parsed_once(&current, return_scores, &parse).await? {
             Some(answer) => answer,
@@ -44,7 +44,7 @@ impl Service {
                 again.ok_or(StoreError::BoardChanged)?
             }
         };
-        Ok(About { board: current, answer })
+        Ok(AboutBoard { of: current, answer })
     }
 
     /// Parses and adds once; `None` if the board was redefined, in which case nothing was added and the registry has

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::board::{Amount, Board, Frame, Value, WindowLength};
+use crate::board::{Amount, Board, BoardTrack, Frame, Value, WindowLength};
 use crate::store::{self, AuditCursor, Difference, Store};
 
 /// The largest number of differences that a report lists.
@@ -13,9 +13,9 @@ const EXAMPLES: usize = 20;
 /// The result of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditReport {
-    /// The main window and the time of the last step that compared it.
+    /// The window of the main track and the time of the last step that compared it.
     pub frame: Frame,
-    /// The number of comparisons: one for each subject of each window.
+    /// The number of comparisons: one for each subject of each track.
     pub subjects_checked: u64,
     /// The number of comparisons in which the score differed from the value of the slots.
     pub differences: u64,
@@ -31,18 +31,18 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits a board with its further windows, and with the slots that it keeps over all time. These are audited as those
-/// of any unranked board: they do not have to add up to the score.
+/// Audits every track of a board. Kept slots are audited as those of any unranked board: they do not have to add up to the
+/// score of the total.
 pub(super) async fn run_all(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
-    let mut report = run(store, board, repair).await?;
-    for further in board.further() {
-        report.add(run(store, further, repair).await?);
+    let mut report = run(store, &board.main(), repair).await?;
+    for track in board.each_track().skip(1) {
+        report.add(run(store, &track, repair).await?);
     }
     Ok(report)
 }
 
 impl AuditReport {
-    /// Adds the report of another window. The frame remains that of the first one.
+    /// Adds the report of another track. The frame remains that of the first one.
     fn add(&mut self, other: AuditReport) {
         self.subjects_checked += other.subjects_checked;
         self.differences += other.differences;
@@ -55,15 +55,15 @@ impl AuditReport {
     }
 }
 
-/// Audits one window of a board. After each step it pauses for as long as the step took, so that other requests run.
-async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
+/// Audits one track. After each step it pauses for as long as the step took, so that other requests run.
+async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
     let mut cursor = AuditCursor::default();
     let (mut checked, mut differences, mut worst, mut repaired, mut missing_slots) = (0, 0, Value::ZERO, 0, 0);
     let mut examples = Vec::new();
     loop {
         let step_started = Instant::now();
-        let step = store.audit_step(board, cursor, repair).await?;
+        let step = store.audit_step(track, cursor, repair).await?;
         checked += step.checked;
         differences += step.differences.len() as u64;
         repaired += step.repaired;
@@ -71,7 +71,7 @@ async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Resu
         for difference in step.differences {
             worst = worst.max(distance(&difference));
             if examples.len() < EXAMPLES {
-                examples.push((board.length(), difference));
+                examples.push((track.length(), difference));
             }
         }
         match step.next {

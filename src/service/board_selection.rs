@@ -11,13 +11,15 @@
 
 use std::sync::Arc;
 
-use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Timestamp, Unit, WindowLength};
+use crate::board::{
+    Board, BoardTrack, Cover, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
+};
 use crate::store::SlotRange;
 
-/// A [track](Board::tracks) of a board that serves a metric.
+/// A track that serves a metric.
 #[derive(Clone, Debug)]
 pub(super) struct Serving {
-    pub board: Arc<Board>,
+    pub track: BoardTrack,
     /// The number of its newest slots that cover the window of the metric.
     pub slots: u32,
 }
@@ -35,38 +37,38 @@ impl Serving {
             WindowLength::All => Timestamp::EPOCH,
             WindowLength::Span(_) => now.plus_millis(-metric.window.approximate_millis()),
         };
-        self.board.covers_since(start)
+        self.track.board().covers_since(start)
     }
 }
 
 /// Returns the time since which a board has counted, if that is after the start of the slots that were read at `now`, of
 /// which `floor` is the oldest. The window of a subject of a `from_first` board may begin at any time within its length.
-pub(super) fn covers_since(board: &Board, floor: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    let start = match board.definition().mode {
-        Mode::Sliding => floor,
-        Mode::FromFirst => Timestamp::from_millis(now.millis().saturating_sub(board.length().approximate_millis())),
+pub(super) fn covers_since(track: &BoardTrack, floor: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let start = match track.is_from_first() {
+        false => floor,
+        true => Timestamp::from_millis(now.millis().saturating_sub(track.length().approximate_millis())),
     };
-    board.covers_since(start)
+    track.board().covers_since(start)
 }
 
 /// Returns all tracks of boards that serve a metric. O(tracks of all boards).
 pub(super) fn serving<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Vec<Serving> {
-    let serves = |board: &Arc<Board>| Some(Serving { slots: slots_for(board, metric)?, board: board.clone() });
-    boards.into_iter().flat_map(Board::tracks).filter_map(serves).collect()
+    let serves = |track: BoardTrack| Some(Serving { slots: slots_for(&track, metric)?, track });
+    boards.into_iter().flat_map(Board::each_track).filter_map(serves).collect()
 }
 
 /// Returns the one with the finest slots, then an unranked one, then the first by name, then the main window. Without
 /// regard to what they cover.
 pub(super) fn finest_of(all: &[Serving]) -> Option<&Serving> {
-    all.iter().min_by(|a, b| preference(&a.board).cmp(&preference(&b.board)))
+    all.iter().min_by(|a, b| preference(&a.track).cmp(&preference(&b.track)))
 }
 
 /// Returns the one that is to answer, if this is known without the time: the [finest](finest_of), if it was defined first,
 /// or covers the window of the metric at some time `before` now. A `from_first` board does not count beside a sliding one.
 pub(super) fn chosen_at_any_time<'a>(all: &'a [Serving], metric: &Metric, before: Timestamp) -> Option<&'a Serving> {
     let finest = finest_of(all)?;
-    let alike = all.iter().filter(|other| other.board.definition().mode == finest.board.definition().mode);
-    let is_first = alike.map(|other| other.board.defined_at()).min() >= Some(finest.board.defined_at());
+    let alike = all.iter().filter(|other| other.track.is_from_first() == finest.track.is_from_first());
+    let is_first = alike.map(|other| other.track.board().defined_at()).min() >= Some(finest.track.board().defined_at());
     (is_first || finest.covers_since(metric, before).is_none()).then_some(finest)
 }
 
@@ -74,22 +76,24 @@ pub(super) fn chosen_at_any_time<'a>(all: &'a [Serving], metric: &Metric, before
 /// none does, of those that were defined first.
 pub(super) fn chosen_at<'a>(all: &'a [Serving], metric: &Metric, now: Timestamp) -> Option<&'a Serving> {
     // A time since which a board covers orders it behind every board that covers the window.
-    let key =
-        |serving: &Serving| (serving.board.definition().mode == Mode::FromFirst, serving.covers_since(metric, now));
+    let key = |serving: &Serving| (serving.track.is_from_first(), serving.covers_since(metric, now));
     let keyed = all.iter().map(|serving| (key(serving), serving));
-    let best = keyed.min_by(|(a, x), (b, y)| a.cmp(b).then_with(|| preference(&x.board).cmp(&preference(&y.board))));
+    let best = keyed.min_by(|(a, x), (b, y)| a.cmp(b).then_with(|| preference(&x.track).cmp(&preference(&y.track))));
     best.map(|(_, serving)| serving)
 }
 
-/// Returns the [track](Board::tracks) of a board that covers the requested time with the finest slots: the first one of
+/// Returns the track of a board that covers the requested time with the finest slots: the first one of
 /// them for which `fits` returns `Ok`. Returns the error of the longest one if none covers it.
-pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T, E>) -> Result<(Arc<Board>, T), E> {
-    let mut tracks: Vec<&Arc<Board>> = board.tracks().collect();
+pub(super) fn finest<T, E>(
+    board: &Arc<Board>,
+    fits: impl Fn(&BoardTrack) -> Result<T, E>,
+) -> Result<(BoardTrack, T), E> {
+    let mut tracks: Vec<BoardTrack> = board.each_track().collect();
     tracks.sort_by_key(|track| (track.is_all_time(), slot_millis(track)));
     let mut refusals = Vec::with_capacity(tracks.len());
     for track in tracks {
-        match fits(track) {
-            Ok(found) => return Ok((track.clone(), found)),
+        match fits(&track) {
+            Ok(found) => return Ok((track, found)),
             Err(error) => refusals.push((track, error)),
         }
     }
@@ -98,40 +102,37 @@ pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T
         refusals.into_iter().max_by_key(|(track, _)| (!track.is_all_time(), track.length().approximate_millis()));
     match longest {
         Some((_, error)) => Err(error),
-        None => Ok((board.clone(), fits(board)?)),
+        None => Ok((board.main(), fits(&board.main())?)),
     }
 }
 
 /// Returns the nominal length of a slot in milliseconds, or 0 without slots. The slots that a board over all time keeps are
 /// those of another track.
-fn slot_millis(board: &Board) -> i64 {
-    board.definition().slot.filter(|_| !board.is_all_time()).map_or(0, Span::approximate_millis)
+fn slot_millis(track: &Track) -> i64 {
+    track.slot().filter(|_| !track.is_all_time()).map_or(0, Span::approximate_millis)
 }
 
-/// Returns the sort key of a board. The board with the smallest key serves the metric.
-fn preference(board: &Board) -> (bool, i64, bool, &str) {
-    let definition = board.definition();
-    let from_first = definition.mode == Mode::FromFirst;
-    (from_first, slot_millis(board), definition.ranked, board.name().as_str())
+/// Returns the sort key of a track. The track with the smallest key serves the metric.
+fn preference(track: &BoardTrack) -> (bool, i64, bool, &str) {
+    (track.is_from_first(), slot_millis(track), track.is_ranked(), track.board().name().as_str())
 }
 
-/// Returns the number of the board's newest slots that cover the metric's window, or `None` if the board cannot serve
+/// Returns the number of the track's newest slots that cover the metric's window, or `None` if the track cannot serve
 /// it.
-fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
-    let definition = board.definition();
-    let own = &definition.metric;
+fn slots_for(track: &Track, metric: &Metric) -> Option<u32> {
+    let own = track.metric();
     if !own.same_but_window(metric) {
         return None;
     }
-    if definition.mode == Mode::FromFirst {
+    if track.is_from_first() {
         return own.window.is_as_long_as(metric.window).then_some(1);
     }
-    let WindowLength::Span(window) = metric.window else { return board.is_all_time().then_some(1) };
-    let asked = u32::try_from(board.calendar().slots_covering(window)?).ok()?;
+    let WindowLength::Span(window) = metric.window else { return track.is_all_time().then_some(1) };
+    let asked = u32::try_from(track.calendar().slots_covering(window)?).ok()?;
     // A board that covers its window in full also covers a shorter one in full. So its own metric has the same value
     // here as in its ranking.
-    let more = u32::from(definition.cover == Cover::Full);
-    asked.checked_add(more).filter(|slots| *slots <= board.slots())
+    let more = u32::from(track.cover() == Cover::Full);
+    asked.checked_add(more).filter(|slots| *slots <= track.slots())
 }
 
 /// The usual lengths of slots, finest first.
@@ -204,7 +205,7 @@ pub(super) fn suggested_name(metric: &Metric) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Generation};
+    use crate::board::{BoardName, Generation, Mode};
 
     const HOUR: i64 = 3_600_000;
     const NOW: Timestamp = Timestamp::from_millis(500_000 * HOUR);
@@ -216,17 +217,17 @@ mod tests {
     }
 
     /// Returns the track that serves a metric, of boards that cover every window.
-    fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
+    fn track_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(BoardTrack, SlotRange)> {
         let all = serving(boards, metric);
         let finest = finest_of(&all)?;
-        let name = |found: Option<&Serving>| found.map(|found| found.board.name().clone());
-        assert_eq!(name(chosen_at_any_time(&all, metric, Timestamp::EPOCH)), Some(finest.board.name().clone()));
-        assert_eq!(name(chosen_at(&all, metric, NOW)), Some(finest.board.name().clone()));
-        Some((finest.board.clone(), finest.range()))
+        let name = |found: Option<&Serving>| found.map(|found| found.track.board().name().clone());
+        assert_eq!(name(chosen_at_any_time(&all, metric, Timestamp::EPOCH)), Some(finest.track.board().name().clone()));
+        assert_eq!(name(chosen_at(&all, metric, NOW)), Some(finest.track.board().name().clone()));
+        Some((finest.track.clone(), finest.range()))
     }
 
     fn served(boards: &[Arc<Board>], metric: &str) -> Option<(String, SlotRange)> {
-        board_for(boards, &metric.parse().unwrap()).map(|(board, range)| (board.name().to_string(), range))
+        track_for(boards, &metric.parse().unwrap()).map(|(track, range)| (track.board().name().to_string(), range))
     }
 
     #[test]
@@ -270,8 +271,8 @@ mod tests {
         let boards =
             [keeping("a", "1h"), keeping("b", "15m"), board("day", "COUNT(24h, login, device_id)", "1h", |_| ())];
         let served = |metric: &str| {
-            let (board, range) = board_for(&boards, &metric.parse().unwrap())?;
-            Some((board.name().to_string(), board.length().to_string(), range))
+            let (track, range) = track_for(&boards, &metric.parse().unwrap())?;
+            Some((track.board().name().to_string(), track.length().to_string(), range))
         };
         for (asked, name, length, slots) in
             [("30m", "b", "2d", 2), ("24h", "b", "2d", 96), ("2d", "b", "2d", 192), ("all", "a", "all", 1)]
@@ -290,7 +291,7 @@ mod tests {
         };
         let boards = [board("tabs", "COUNT(24h, login, device_id)", "1h", with_windows)];
         let served = |metric: &str| {
-            let (window, range) = board_for(&boards, &metric.parse().unwrap())?;
+            let (window, range) = track_for(&boards, &metric.parse().unwrap())?;
             Some((window.length().to_string(), range))
         };
         for (asked, length, slots) in [
@@ -308,8 +309,9 @@ mod tests {
         // Another board with finer slots is chosen before the main window.
         let finer = board("finer", "COUNT(24h, login, device_id)", "15m", |_| ());
         let boards = [boards[0].clone(), finer];
-        let name =
-            |metric: &str| board_for(&boards, &metric.parse().unwrap()).map(|(board, _)| board.name().to_string());
+        let name = |metric: &str| {
+            track_for(&boards, &metric.parse().unwrap()).map(|(track, _)| track.board().name().to_string())
+        };
         assert_eq!(name("COUNT(2h, login, device_id)").as_deref(), Some("finer"));
         assert_eq!(name("COUNT(1h, login, device_id)").as_deref(), Some("tabs"));
     }
@@ -357,9 +359,12 @@ mod tests {
             let found = chosen_at(&all, &asked, at(hours)).unwrap();
             for before in (hours - 30..=hours).map(at) {
                 let known = chosen_at_any_time(&all, &asked, before);
-                assert!(known.is_none_or(|known| known.board.name() == found.board.name()), "{asked} {hours} {before}");
+                assert!(
+                    known.is_none_or(|known| known.track.board().name() == found.track.board().name()),
+                    "{asked} {hours} {before}"
+                );
             }
-            (found.board.name().to_string(), found.covers_since(&asked, at(hours)))
+            (found.track.board().name().to_string(), found.covers_since(&asked, at(hours)))
         };
         let covering = |name: &str| (name.to_owned(), None);
         assert_eq!(chosen(&[&old, &new], metric, 0), covering("old"));
@@ -418,13 +423,13 @@ mod tests {
             let definition = suggestion(&[], &metric).unwrap_or_else(|| panic!("{window}"));
             assert_eq!((definition.slot.unwrap().to_string().as_str(), definition.ranked), (slot, false), "{window}");
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-            assert!(slots_for(&board, &metric).is_some(), "{window}");
+            assert!(slots_for(board.edition().main(), &metric).is_some(), "{window}");
         }
         assert_eq!(suggestion(&[], &"COUNT(4001s, a, b)".parse().unwrap()), None);
         let all_time: Metric = "COUNT(all, login, device_id)".parse().unwrap();
         let definition = suggestion(&[], &all_time).unwrap();
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        assert_eq!((board.definition().slot, slots_for(&board, &all_time)), (None, Some(1)));
+        assert_eq!((board.definition().slot, slots_for(board.edition().main(), &all_time)), (None, Some(1)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 
+use super::new_board::new_board;
 use crate::board::{BoardName, Definition};
 use crate::store::{self, Store, StoreError};
 
@@ -75,7 +76,8 @@ impl Configured {
         }
         let boards = self.boards.lock().clone();
         for (name, definition) in &boards {
-            match self.store.define(name, definition).await {
+            let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
+            match self.store.define(new_board(name, definition).map_err(invalid)?).await {
                 Ok(store::Defined::Conflict(_)) | Err(StoreError::Unreadable { .. }) => {
                     tracing::error!(
                         board = name.as_str(),

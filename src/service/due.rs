@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use metrics::{Counter, Gauge, Label, counter, describe_counter, describe_gauge, gauge};
 
-use crate::board::{Board, BoardName, Generation, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Timestamp, TrackId};
 use crate::store::RetireStep;
 
 /// Each track is visited after this many to twice as many milliseconds of the store's clock, even if no slot has ended,
@@ -36,22 +36,22 @@ pub(super) fn describe() {
     describe_gauge!(LAG, "How long ago the head's slot ended without this instance having rolled over, by board");
 }
 
-/// The [tracks](Board::tracks) of all boards that this instance knows.
+/// The tracks of all boards that this instance knows.
 #[derive(Default)]
 pub(super) struct DueTracks {
-    tracks: HashMap<Generation, Track>,
+    tracks: HashMap<TrackId, DueTrack>,
     /// The tracks that wait, by the time on the store's clock at which they are due.
-    waiting: BTreeSet<(Timestamp, Generation)>,
-    running: HashSet<Generation>,
+    waiting: BTreeSet<(Timestamp, TrackId)>,
+    running: HashSet<TrackId>,
     /// The tracks whose last rollover failed. The next tick tries again.
-    failed: Vec<Generation>,
+    failed: Vec<TrackId>,
     /// The store's time at the last tick, and the latest one of all.
     now: Timestamp,
     latest: Timestamp,
 }
 
-struct Track {
-    board: Arc<Board>,
+struct DueTrack {
+    track: BoardTrack,
     /// The time at which the track is due, while it is in [`DueTracks::waiting`].
     waits_until: Option<Timestamp>,
     /// The time at which the head's slot ends. Unknown before the first step.
@@ -64,11 +64,11 @@ struct Track {
     lag: Gauge,
 }
 
-impl Track {
-    fn new(board: Arc<Board>) -> Self {
-        let labels = labels_of(&board);
+impl DueTrack {
+    fn new(track: BoardTrack) -> Self {
+        let labels = labels_of(&track);
         Self {
-            board,
+            track,
             waits_until: None,
             due_at: None,
             stalled_since: None,
@@ -85,21 +85,20 @@ impl Track {
     }
 }
 
-/// Returns the labels of the metrics of a track: the board's name, and the length of a further window, or the time for
-/// which a board over all time keeps slots.
-fn labels_of(board: &Board) -> Vec<Label> {
-    let mut labels = vec![Label::new("board", board.name().as_str().to_owned())];
-    if board.is_further() {
-        labels.push(Label::new("window", board.length().to_string()));
+/// Returns the labels of the metrics of a track: the board's name, and the length of its window unless it is the main track.
+fn labels_of(track: &BoardTrack) -> Vec<Label> {
+    let mut labels = vec![Label::new("board", track.board().name().as_str().to_owned())];
+    if !track.is_main() {
+        labels.push(Label::new("window", track.length().to_string()));
     }
     labels
 }
 
 /// Returns the longest time between two visits of a track, in milliseconds of the store's clock. It is always the same
 /// for the same track.
-fn visit_after(board: &Board) -> i64 {
+fn visit_after(track: &BoardTrack) -> i64 {
     let mut hasher = DefaultHasher::new();
-    (board.name().as_str(), board.generation().0).hash(&mut hasher);
+    (track.board().name().as_str(), track.id().0).hash(&mut hasher);
     BETWEEN_VISITS + (hasher.finish() % BETWEEN_VISITS as u64) as i64
 }
 
@@ -107,14 +106,14 @@ impl DueTracks {
     /// Makes the tracks of these boards the known ones. New ones are due at once. O(tracks), so it is called when the list
     /// has changed.
     pub(super) fn set(&mut self, boards: &[Arc<Board>]) {
-        let known: HashMap<Generation, &Arc<Board>> =
-            boards.iter().flat_map(|board| board.tracks()).map(|track| (track.generation(), track)).collect();
-        let gone: Vec<Generation> = self.tracks.keys().filter(|track| !known.contains_key(track)).copied().collect();
+        let known: HashMap<TrackId, BoardTrack> =
+            boards.iter().flat_map(Board::each_track).map(|track| (track.id(), track)).collect();
+        let gone: Vec<TrackId> = self.tracks.keys().filter(|track| !known.contains_key(track)).copied().collect();
         gone.into_iter().for_each(|track| self.remove(track));
-        for (generation, board) in known {
-            if let Entry::Vacant(place) = self.tracks.entry(generation) {
-                place.insert(Track::new(board.clone()));
-                self.wait_until(generation, Timestamp::EPOCH);
+        for (id, track) in known {
+            if let Entry::Vacant(place) = self.tracks.entry(id) {
+                place.insert(DueTrack::new(track));
+                self.wait_until(id, Timestamp::EPOCH);
             }
         }
     }
@@ -129,10 +128,10 @@ impl DueTracks {
         if self.latest.millis() - now.millis() >= BETWEEN_VISITS {
             // The clock was wrong when these were visited, and so is the time at which they are due.
             self.latest = now;
-            let waiting: Vec<Generation> = self.waiting.iter().map(|(_, track)| *track).collect();
+            let waiting: Vec<TrackId> = self.waiting.iter().map(|(_, track)| *track).collect();
             waiting.into_iter().for_each(|track| self.wait_until(track, Timestamp::EPOCH));
         }
-        let late = self.waiting.range(..=(now.plus_millis(-MEASURED_LAG), Generation(u64::MAX)));
+        let late = self.waiting.range(..=(now.plus_millis(-MEASURED_LAG), TrackId(u64::MAX)));
         let late = late.map(|(_, track)| track).chain(&self.running);
         late.filter_map(|track| self.tracks.get(track)).for_each(|track| track.measure_lag(now));
         self.waiting.first().is_some_and(|(at, _)| *at <= now)
@@ -140,81 +139,80 @@ impl DueTracks {
 
     /// Returns the track that has been due for the longest time, marked as running. The caller rolls it over and then calls
     /// [`finished`](Self::finished).
-    pub(super) fn take(&mut self) -> Option<Arc<Board>> {
-        let (_, generation) = *self.waiting.first().filter(|(at, _)| *at <= self.now)?;
+    pub(super) fn take(&mut self) -> Option<BoardTrack> {
+        let (_, id) = *self.waiting.first().filter(|(at, _)| *at <= self.now)?;
         self.waiting.pop_first();
-        let track = self.tracks.get_mut(&generation)?;
+        let track = self.tracks.get_mut(&id)?;
         track.waits_until = None;
         track.stalled_since.get_or_insert_with(Instant::now);
-        self.running.insert(generation);
-        Some(track.board.clone())
+        self.running.insert(id);
+        Some(track.track.clone())
     }
 
     /// Records a step of a rollover, independent of the caller that requested it.
-    pub(super) fn stepped(&mut self, board: &Arc<Board>, step: &RetireStep) {
-        let generation = board.generation();
+    pub(super) fn stepped(&mut self, track: &BoardTrack, step: &RetireStep) {
+        let id = track.id();
         // The list of boards may not have it yet, or no longer.
-        let track = self.tracks.entry(generation).or_insert_with(|| Track::new(board.clone()));
+        let track = self.tracks.entry(id).or_insert_with(|| DueTrack::new(track.clone()));
         track.retiring.set(step.frame.retiring as f64);
         track.slots_retired.increment(step.slots_retired);
         track.subjects_retired.increment(step.subjects_touched);
         track.due_at = Some(step.frame.window.end);
         track.stalled_since = if step.done { None } else { Some(Instant::now()) };
         track.measure_lag(self.now);
-        if !self.running.contains(&generation) {
+        if !self.running.contains(&id) {
             // The caller that requested the step may not request the next one.
-            if step.done { self.wait_for_next(generation) } else { self.wait_until(generation, Timestamp::EPOCH) }
+            if step.done { self.wait_for_next(id) } else { self.wait_until(id, Timestamp::EPOCH) }
         }
     }
 
     /// Records the end of the rollover of a track that [`take`](Self::take) returned. One that has failed is due again at
     /// the next tick.
-    pub(super) fn finished(&mut self, board: &Board, has_succeeded: bool) {
-        let generation = board.generation();
-        if !self.running.remove(&generation) {
+    pub(super) fn finished(&mut self, id: TrackId, has_succeeded: bool) {
+        if !self.running.remove(&id) {
             return;
         }
-        if has_succeeded { self.wait_for_next(generation) } else { self.failed.push(generation) }
+        if has_succeeded { self.wait_for_next(id) } else { self.failed.push(id) }
     }
 
     /// Forgets a track that the store does not have.
-    pub(super) fn remove(&mut self, generation: Generation) {
-        let Some(track) = self.tracks.remove(&generation) else { return };
+    pub(super) fn remove(&mut self, id: TrackId) {
+        let Some(track) = self.tracks.remove(&id) else { return };
         if let Some(at) = track.waits_until {
-            self.waiting.remove(&(at, generation));
+            self.waiting.remove(&(at, id));
         }
-        self.running.remove(&generation);
-        self.failed.retain(|failed| *failed != generation);
+        self.running.remove(&id);
+        self.failed.retain(|failed| *failed != id);
     }
 
     /// Returns the boards whose rollover has been due for a minute without progress. O(tracks that are rolled over).
     pub(super) fn overdue(&self) -> Vec<BoardName> {
         let begun = self.running.iter().chain(&self.failed).filter_map(|track| self.tracks.get(track));
         let stalled = begun.filter(|track| track.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER));
-        let names: BTreeSet<BoardName> = stalled.map(|track| track.board.name().clone()).collect();
+        let names: BTreeSet<BoardName> = stalled.map(|track| track.track.board().name().clone()).collect();
         names.into_iter().collect()
     }
 
     /// Lets a track wait for the end of its head's slot, or for its next visit.
-    fn wait_for_next(&mut self, generation: Generation) {
-        let Some(track) = self.tracks.get(&generation) else { return };
-        let visit = self.now.plus_millis(visit_after(&track.board));
-        self.wait_until(generation, track.due_at.map_or(visit, |at| at.min(visit)));
+    fn wait_for_next(&mut self, id: TrackId) {
+        let Some(track) = self.tracks.get(&id) else { return };
+        let visit = self.now.plus_millis(visit_after(&track.track));
+        self.wait_until(id, track.due_at.map_or(visit, |at| at.min(visit)));
     }
 
-    fn wait_until(&mut self, generation: Generation, at: Timestamp) {
-        let Some(track) = self.tracks.get_mut(&generation) else { return };
+    fn wait_until(&mut self, id: TrackId, at: Timestamp) {
+        let Some(track) = self.tracks.get_mut(&id) else { return };
         if let Some(before) = track.waits_until.replace(at) {
-            self.waiting.remove(&(before, generation));
+            self.waiting.remove(&(before, id));
         }
-        self.waiting.insert((at, generation));
+        self.waiting.insert((at, id));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Definition, Window};
+    use crate::board::{Definition, Generation, Window};
     use crate::store::RetireStep;
 
     fn board(number: u64, windows: &str) -> Arc<Board> {
@@ -232,16 +230,16 @@ mod tests {
     fn roll_over(due: &mut DueTracks, now: Timestamp) -> Vec<u64> {
         due.tick(now);
         let mut rolled = Vec::new();
-        while let Some(board) = due.take() {
-            step(due, &board, now, true);
-            due.finished(&board, true);
-            rolled.push(board.generation().0 / 100);
+        while let Some(track) = due.take() {
+            step(due, &track, now, true);
+            due.finished(track.id(), true);
+            rolled.push(track.id().0 / 100);
         }
         rolled
     }
 
-    fn step(due: &mut DueTracks, board: &Arc<Board>, now: Timestamp, done: bool) {
-        let window: Window = board.window_at(now);
+    fn step(due: &mut DueTracks, track: &BoardTrack, now: Timestamp, done: bool) {
+        let window: Window = track.window_at(now);
         let step = RetireStep {
             frame: crate::board::Frame { window, as_of: now, retiring: 0 },
             slots_advanced: 0,
@@ -252,7 +250,7 @@ mod tests {
             skipped: false,
             worked: Duration::ZERO,
         };
-        due.stepped(board, &step);
+        due.stepped(track, &step);
     }
 
     #[test]
@@ -268,7 +266,7 @@ mod tests {
         let mut visited: Vec<u64> = (2..61).flat_map(|second| roll_over(&mut due, at(second * 1_000))).collect();
         visited.sort_unstable();
         assert_eq!(visited, [1, 2, 3]);
-        let end = boards[0].window_at(at(0)).end;
+        let end = boards[0].edition().main().window_at(at(0)).end;
         let just_before = end.plus_millis(-1);
         roll_over(&mut due, just_before);
         assert!(roll_over(&mut due, just_before).is_empty());
@@ -283,15 +281,15 @@ mod tests {
         due.set(&[board(1, "")]);
         due.tick(at(0));
         let taken = due.take().unwrap();
-        due.finished(&taken, false);
+        due.finished(taken.id(), false);
         assert!(due.take().is_none(), "not before");
         assert!(due.tick(at(0)));
-        let since = due.tracks[&taken.generation()].stalled_since;
+        let since = due.tracks[&taken.id()].stalled_since;
         let taken = due.take().unwrap();
-        assert_eq!((since.is_some(), due.tracks[&taken.generation()].stalled_since), (true, since), "still stalled");
+        assert_eq!((since.is_some(), due.tracks[&taken.id()].stalled_since), (true, since), "still stalled");
         // A removed board is forgotten, wherever it is.
-        due.remove(taken.generation());
-        due.finished(&taken, true);
+        due.remove(taken.id());
+        due.finished(taken.id(), true);
         assert!(due.tracks.is_empty() && due.waiting.is_empty() && due.running.is_empty() && !due.tick(at(0)));
     }
 
@@ -310,9 +308,9 @@ mod tests {
         let mut due = DueTracks::default();
         let one = board(1, "");
         due.set(std::slice::from_ref(&one));
-        step(&mut due, &one, at(0), false);
+        step(&mut due, &one.main(), at(0), false);
         assert!(due.tick(at(0)), "the rest is left to the scheduler");
-        step(&mut due, &one, at(0), true);
+        step(&mut due, &one.main(), at(0), true);
         assert_eq!((due.waiting.len(), due.tick(at(0))), (1, false));
     }
 
@@ -321,7 +319,7 @@ mod tests {
         let labels = |windows: &str| -> Vec<String> {
             let label = |label: &Label| format!("{}={}", label.key(), label.value());
             let board = board(1, windows);
-            board.tracks().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
+            board.each_track().map(|track| labels_of(&track).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
         };
         assert_eq!(labels(""), ["board=b1"]);
         assert_eq!(labels(r#""7d/6h","all""#), ["board=b1", "board=b1 window=7d", "board=b1 window=all"]);
@@ -329,7 +327,7 @@ mod tests {
 
     #[test]
     fn visits_are_spread_and_have_bounded_intervals() {
-        let after: HashSet<i64> = (0..100).map(|number| visit_after(&board(number, ""))).collect();
+        let after: HashSet<i64> = (0..100).map(|number| visit_after(&board(number, "").main())).collect();
         assert!(after.len() > 90);
         assert!(after.iter().all(|millis| (BETWEEN_VISITS..2 * BETWEEN_VISITS).contains(millis)));
     }

@@ -6,12 +6,12 @@ use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Me
 use crate::store::StoreError;
 
 /// Returns the windows that a read of the board may choose.
-fn windows_of(board: &Arc<Board>) -> String {
-    let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
-    match (board.kept_slots(), lengths.as_slice()) {
-        (Some(record), [only]) => format!(
+fn windows_of(board: &Board) -> String {
+    let lengths: Vec<String> = board.edition().windows().iter().map(|window| window.length().to_string()).collect();
+    match (board.edition().kept_slots(), lengths.as_slice()) {
+        (Some(kept_slots), [only]) => format!(
             "its only window is {only}; its kept slots, of {}, serve shorter windows of single subjects",
-            record.length()
+            kept_slots.length()
         ),
         (None, [only]) => format!("its only window is {only}"),
         (_, several) => format!("the board has the windows {}", several.join(", ")),

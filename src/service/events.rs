@@ -367,7 +367,7 @@ fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>>
         Ok(contribution) => contribution?,
         Err(fault) => return Some(Err(Refusal::Field(fault))),
     };
-    if event.retract && !board.takes_retractions() {
+    if event.retract && !board.edition().takes_retractions() {
         return Some(Err(Refusal::RetractionUnsupported));
     }
     if event.retract && event.at.is_none() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{About, Cursor, Result, Service, ServiceError};
-use crate::board::Board;
+use crate::board::BoardTrack;
 use crate::store::{Direction, NextTo, Page, Place};
 
 /// The number of lines that an export reads in one store call.
@@ -25,7 +25,7 @@ pub enum ExportStart {
 /// none.
 pub struct Export {
     service: Arc<Service>,
-    board: Arc<Board>,
+    track: BoardTrack,
     /// The position of the next page, or `None` after the last page of the ranking.
     next: Option<ExportStart>,
     /// The number of lines that may still be returned.
@@ -36,15 +36,15 @@ impl Service {
     /// Returns an export of at most `limit` lines. Makes no store call.
     ///
     /// Returns [`ServiceError::InvalidQuery`] if the export would begin at a cursor that points backward.
-    pub fn export(self: &Arc<Self>, board: &Arc<Board>, start: ExportStart, limit: Option<u64>) -> Result<Export> {
+    pub fn export(self: &Arc<Self>, track: &BoardTrack, start: ExportStart, limit: Option<u64>) -> Result<Export> {
         if let ExportStart::Cursor(cursor) = &start
             && cursor.next_to.direction == Direction::Backward
         {
             let detail = "an export reads forward; give the 'next' of a page, not its 'prev'".to_owned();
             return Err(ServiceError::InvalidQuery { field: "cursor", detail });
         }
-        let (service, board, left) = (self.clone(), board.clone(), limit.unwrap_or(u64::MAX));
-        Ok(Export { service, board, next: Some(start), left })
+        let (service, track, left) = (self.clone(), track.clone(), limit.unwrap_or(u64::MAX));
+        Ok(Export { service, track, next: Some(start), left })
     }
 }
 
@@ -60,16 +60,16 @@ impl Export {
         let Some(start) = self.next.as_ref().filter(|_| limit > 0) else { return Ok(None) };
         let lines = u32::try_from(limit).unwrap_or(u32::MAX);
         let read = match start {
-            ExportStart::Offset(offset) => self.service.page(&self.board, *offset, lines).await?,
-            ExportStart::Cursor(cursor) => self.service.page_at(&self.board, cursor, lines).await?,
+            ExportStart::Offset(offset) => self.service.page(&self.track, *offset, lines).await?,
+            ExportStart::Cursor(cursor) => self.service.page_at(&self.track, cursor, lines).await?,
         };
-        let About { board, answer: page } = &read;
+        let About { of: track, answer: page } = &read;
         self.next = page.items.last().filter(|_| page.has_next()).map(|last| {
             let next_to = NextTo::after(Place::of(last));
-            ExportStart::Cursor(Cursor { generation: board.generation(), next_to })
+            ExportStart::Cursor(Cursor { track: track.id(), next_to })
         });
         self.left = self.left.saturating_sub(page.items.len() as u64);
-        self.board = board.clone();
+        self.track = track.clone();
         Ok(Some(read))
     }
 

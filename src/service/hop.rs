@@ -5,12 +5,11 @@
 //! bounded, and the result states whether a bound left something out.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
 
 use super::{About, Result, Service};
-use crate::board::{Board, BoardName, Counted, Subject, Timestamp};
+use crate::board::{BoardName, BoardTrack, Counted, Subject, Timestamp};
 use crate::store::Values;
 
 /// The number of values that are looked up at the same time.
@@ -35,8 +34,8 @@ pub struct Hop {
 /// The result of a two-hop count.
 #[derive(Clone, Debug)]
 pub struct HopAnswer {
-    pub from: Arc<Board>,
-    pub to: Arc<Board>,
+    pub from: BoardTrack,
+    pub to: BoardTrack,
     /// The number of values of the first board that were followed.
     pub followed: u64,
     /// The number of distinct values that they have on the second board.
@@ -53,11 +52,11 @@ impl Service {
     ///
     /// Returns [`ServiceError::NoValues`](super::ServiceError::NoValues) if either board is not COUNT_DISTINCT.
     pub async fn hop(&self, hop: &Hop) -> Result<HopAnswer> {
-        let from = self.board(&hop.from).await?;
-        let to = self.board(&hop.to).await?;
+        let from = self.board(&hop.from).await?.main();
+        let to = self.board(&hop.to).await?.main();
         // A second board without values is an error even if there is nothing to follow.
         super::remembers_values(&to)?;
-        let About { board: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;
+        let About { of: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;
         let followed = first.items.len() as u64;
         let mut capped = first.capped || first.total > followed;
         let subjects = first.items.into_iter().filter_map(|(value, _)| Subject::parse(value.as_str()).ok());

@@ -21,7 +21,7 @@
 //! let like = Event { kind: "like".into(), fields: fields.clone(), at: None, id: None, retract: false };
 //! service.record(vec![like.clone(), like], false).await?;
 //!
-//! let standing = service.standing(&board, &Subject::parse("post-1")?).await?.answer;
+//! let standing = service.standing(&board.main(), &Subject::parse("post-1")?).await?.answer;
 //! assert_eq!((standing.rank, standing.total), (Some(1), 1));
 //!
 //! let rule: Rule = "COUNT(6h, like, post_id) >= 2".parse()?;
@@ -45,6 +45,7 @@ mod event_index;
 mod events;
 mod export;
 mod hop;
+mod new_board;
 mod preview;
 mod queries;
 mod registry;
@@ -60,7 +61,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-pub use about::About;
+pub use about::{About, AboutBoard};
 pub use add::Parsed;
 pub use audit::AuditReport;
 pub use cursor::{Cursor, ValuesCursor};
@@ -70,7 +71,7 @@ pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
 pub use preview::DefinitionPreview;
-pub use queries::{Over, Query, QueryAnswer, ServingBoard, WindowQuery};
+pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
@@ -80,14 +81,15 @@ use futures_util::stream::{self, StreamExt};
 use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
-use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Kind, Subject, Timestamp};
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
     Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, IdCost, Increment, Lines, Lookup, NextTo, Outcome,
     Page, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
 };
-use about::about_board;
+use about::about;
+use new_board::new_board;
 use registry::Registry;
 use rollover::RolloverRunner;
 
@@ -141,14 +143,14 @@ impl Readiness {
     }
 }
 
-/// Returns an error if the board has no ranking.
-fn ranked(board: &Board) -> Result<()> {
-    if board.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(board.name().clone())) }
+/// Returns an error if the track has no ranking.
+fn ranked(track: &BoardTrack) -> Result<()> {
+    if track.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(track.board().name().clone())) }
 }
 
-/// Returns an error if the board does not store its values.
-fn remembers_values(board: &Board) -> Result<()> {
-    if board.kind() == Kind::Distinct { Ok(()) } else { Err(ServiceError::NoValues(board.name().clone())) }
+/// Returns an error if the track does not store its values.
+fn remembers_values(track: &BoardTrack) -> Result<()> {
+    if track.kind() == Kind::Distinct { Ok(()) } else { Err(ServiceError::NoValues(track.board().name().clone())) }
 }
 
 impl Service {
@@ -199,8 +201,7 @@ impl Service {
     /// Defines a board and returns whether it is new. Defining it again with the same definition is allowed. Returns
     /// [`ServiceError::Conflict`] if the definition differs.
     pub async fn define(&self, name: &BoardName, definition: &Definition) -> Result<(Arc<Board>, bool)> {
-        definition.layout()?;
-        let (board, created) = match self.store.define(name, definition).await? {
+        let (board, created) = match self.store.define(new_board(name, definition)?).await? {
             Defined::Created(board) => (board, true),
             Defined::Unchanged(board) => (board, false),
             Defined::Conflict(existing) => {
@@ -224,37 +225,37 @@ impl Service {
 
     /// Returns the ranking from position `offset`, at most `limit` lines.
     ///
-    /// Like every read, it shows one window of the board: see [`window`](Self::window).
+    /// Like every read, it is about one track of a board: the [main](Board::main) one, or a [window](Self::window).
     ///
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
-    pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<About<Page>> {
-        about_board!(self, board, ranked, |current| self.store.page(current, offset, limit))
+    pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
+        about!(self, track, ranked, |current| self.store.page(current, offset, limit))
     }
 
     /// Returns the lines around a subject.
-    pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        about_board!(self, board, ranked, |current| self.store.neighbors(current, subject, radius))
+    pub async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<About<Page>> {
+        about!(self, track, ranked, |current| self.store.neighbors(current, subject, radius))
     }
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
-    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
-        about_board!(self, board, ranked, |current| self.store.lookup(current, subjects, ranks))
+    pub async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
+        about!(self, track, ranked, |current| self.store.lookup(current, subjects, ranks))
     }
 
     /// Returns the score, rank and slots of one subject.
-    pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Standing>> {
-        about_board!(self, board, |current| self.standing_on(current, subject))
+    pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
+        about!(self, track, |current| self.standing_on(current, subject))
     }
 
-    /// Reads the standing on this board. On a `from_first` board the window is the subject's own, and only a read of
+    /// Reads the standing in this track. On a `from_first` board the window is the subject's own, and only a read of
     /// its slots returns it.
-    async fn standing_on(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Standing> {
-        if board.definition().mode != Mode::FromFirst {
-            return self.store.standing(board, subject).await;
+    async fn standing_on(&self, track: &BoardTrack, subject: &Subject) -> store::Result<Standing> {
+        if !track.is_from_first() {
+            return self.store.standing(track, subject).await;
         }
-        let contents = self.store.count(board, subject, SlotRange::Slots(1)).await?;
-        let score = contents.value(board);
+        let contents = self.store.count(track, subject, SlotRange::Slots(1)).await?;
+        let score = contents.value(track);
         let SlotContents { frame, aggregates, capped, .. } = contents;
         Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: aggregates, capped })
     }
@@ -263,12 +264,12 @@ impl Service {
     /// board is COUNT_DISTINCT.
     pub async fn values(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         offset: u64,
         limit: u32,
     ) -> Result<About<Values>> {
-        about_board!(self, board, remembers_values, |current| self.store.values(current, subject, offset, limit))
+        about!(self, track, remembers_values, |current| self.store.values(current, subject, offset, limit))
     }
 
     /// Returns the store's time.
@@ -347,7 +348,7 @@ impl Service {
     pub async fn roll_over_due(&self) -> Result<()> {
         self.find_due(true).await?;
         let due = stream::iter(std::iter::from_fn(|| self.rollover.take_due()));
-        due.for_each_concurrent(ROLLOVERS, |board| self.scheduled_rollover(board)).await;
+        due.for_each_concurrent(ROLLOVERS, |track| self.scheduled_rollover(track)).await;
         self.tidy().await
     }
 
@@ -357,7 +358,7 @@ impl Service {
     /// same time.
     async fn keep_rolling_over(&self) {
         let due = stream::unfold((), |()| async { Some((self.rollover.next_due().await, ())) });
-        due.for_each_concurrent(ROLLOVERS, |board| self.scheduled_rollover(board)).await;
+        due.for_each_concurrent(ROLLOVERS, |track| self.scheduled_rollover(track)).await;
     }
 
     /// Does the work that is due in the store and belongs to no board, in steps.
@@ -368,7 +369,7 @@ impl Service {
         Ok(())
     }
 
-    /// Finds the [tracks](Board::tracks) of boards that are due. With `list_again`, reads the list of boards from the store
+    /// Finds the tracks of boards that are due. With `list_again`, reads the list of boards from the store
     /// if it has changed, for boards that other instances defined.
     async fn find_due(&self, list_again: bool) -> Result<()> {
         if list_again {
@@ -384,23 +385,25 @@ impl Service {
         Ok(())
     }
 
-    async fn scheduled_rollover(&self, board: Arc<Board>) {
+    async fn scheduled_rollover(&self, track: BoardTrack) {
         // All rollovers are one task, which a panic of one must not end.
-        let ended = AssertUnwindSafe(self.rollover.run(&board)).catch_unwind().await;
+        let ended = AssertUnwindSafe(self.rollover.run(&track)).catch_unwind().await;
         let Ok(outcome) = ended else {
-            tracing::error!(board = %board.name(), "a rollover panicked; the next tick retries");
-            return self.rollover.failed(&board);
+            tracing::error!(board = %track.board().name(), "a rollover panicked; the next tick retries");
+            return self.rollover.failed(track.id());
         };
         match &outcome {
             Ok(report) if report.slots_retired > 0 => tracing::debug!(
-                board = %board.name(), window = %board.length(), slots = report.slots_retired, subjects = report.subjects_touched,
+                board = %track.board().name(), window = %track.length(), slots = report.slots_retired, subjects = report.subjects_touched,
                 took_ms = report.took.as_millis() as u64, "rolled over"
             ),
             Ok(_) => {}
-            Err(StoreError::BoardChanged) => self.registry.forget(board.name()),
-            Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick retries"),
+            Err(StoreError::BoardChanged) => self.registry.forget(track.board().name()),
+            Err(error) => {
+                tracing::warn!(board = %track.board().name(), %error, "rollover failed; the next tick retries")
+            }
         }
-        self.rollover.finished(&board, &outcome);
+        self.rollover.finished(track.id(), &outcome);
     }
 
     /// Reads the board of the same name from the store. One store call.

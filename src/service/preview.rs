@@ -10,13 +10,12 @@ use crate::store::{BytesPerSubject, IdCost};
 #[derive(Debug)]
 pub struct DefinitionPreview {
     /// The board as it would be, with the generation 0.
-    pub board: Board,
+    pub board: Arc<Board>,
     /// The board with this name, if there is one.
     pub existing: Option<Arc<Board>>,
     /// The keys of the definition in which an existing board differs. If there are any, the definition would be refused.
     pub differences: Vec<&'static str>,
-    /// The estimated memory of a subject in the store in use, with data in every window, and in every slot that is kept
-    /// over all time.
+    /// The estimated memory of a subject in the store in use, with data in every track.
     pub bytes_per_subject: BytesPerSubject,
     /// The estimated memory of a subject in each [track](Board::tracks) of the board.
     pub bytes_per_track: Vec<BytesPerSubject>,
@@ -27,17 +26,16 @@ pub struct DefinitionPreview {
 impl Service {
     /// Returns what [`define`](Self::define) would do, and changes nothing. One store call, a read.
     pub async fn preview(&self, name: &BoardName, definition: &Definition) -> Result<DefinitionPreview> {
-        let board = Board::new(name.clone(), Generation(0), definition.clone())?;
+        let board = Arc::new(Board::new(name.clone(), Generation(0), definition.clone())?);
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
-        let of_main = self.store.bytes_per_subject(&board);
-        let of_further = board.further().iter().map(|further| self.store.bytes_per_subject(further));
-        let bytes_per_track: Vec<_> = std::iter::once(of_main).chain(of_further).collect();
+        let bytes_per_track: Vec<_> = board.each_track().map(|track| self.store.bytes_per_subject(&track)).collect();
+        let (of_main, of_others) = (bytes_per_track[0], &bytes_per_track[1..]);
         Ok(DefinitionPreview {
             existing,
             differences: differences.unwrap_or_default(),
-            bytes_per_subject: bytes_per_track[1..].iter().fold(of_main, |all, track| all + *track),
+            bytes_per_subject: of_others.iter().fold(of_main, |all, track| all + *track),
             bytes_per_track,
             id_cost: self.store.id_cost(&board),
             board,

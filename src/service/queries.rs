@@ -5,7 +5,6 @@
 //! board was removed and defined again in the meantime, the queries about it are asked once more, about the new
 //! board.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use super::board_selection::Serving;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError, board_selection};
 use crate::board::{
-    Aggregate, Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Timestamp, Value,
+    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, Kind, Metric, Span, Subject, Timestamp, Track, Value,
     WindowLength, remaining_share, share_after, weighted_value,
 };
 use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
@@ -63,11 +62,10 @@ pub enum Over {
     From(Timestamp),
 }
 
-/// The board that serves a metric.
+/// The track that serves a metric.
 #[derive(Clone, Debug)]
-pub struct ServingBoard {
-    /// The board, or the window of a board.
-    pub board: Arc<Board>,
+pub struct ServingTrack {
+    pub track: BoardTrack,
     /// The number of its newest slots that are read.
     pub slots: u32,
     /// As [`QueryAnswer::covers_since`].
@@ -77,8 +75,8 @@ pub struct ServingBoard {
 /// The answer to a [`Query`].
 #[derive(Clone, Debug)]
 pub struct QueryAnswer {
-    /// The board, or the window of a board, that answered.
-    pub board: Arc<Board>,
+    /// The track that answered.
+    pub track: BoardTrack,
     pub subject: Subject,
     /// The contents of the slots without the aggregates, whose result is in `value` and `measured`.
     pub contents: SlotContents,
@@ -87,7 +85,7 @@ pub struct QueryAnswer {
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
     /// The time since which the board has counted, if that is after the start of the slots that were read, so that what
-    /// happened before may be missing. See [`Board::covers_since`]. Always present over all time, if it is known.
+    /// happened before may be missing. See [`Board::covers_since`](crate::board::Board::covers_since). Always present over all time, if it is known.
     pub covers_since: Option<Timestamp>,
     /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
     pub value: Option<Value>,
@@ -96,7 +94,7 @@ pub struct QueryAnswer {
 impl QueryAnswer {
     /// Returns the value in whole units. On a board with 2 decimals, 150 units are 1.5.
     pub fn number(&self) -> Option<f64> {
-        let whole = Amount::one(self.board.decimals()).0 as f64;
+        let whole = Amount::one(self.track.decimals()).0 as f64;
         self.value.map(|value| value.as_f64() / whole)
     }
 
@@ -112,8 +110,8 @@ impl QueryAnswer {
 }
 
 /// Returns the sum and the number of all measurements of a mean, or `None` for other kinds.
-fn measured(board: &Board, contents: &SlotContents) -> Option<(Amount, i64)> {
-    (board.kind() == Kind::Mean).then(|| {
+fn measured(track: &Track, contents: &SlotContents) -> Option<(Amount, i64)> {
+    (track.kind() == Kind::Mean).then(|| {
         let aggregates = contents.aggregates.iter();
         aggregates.fold((Amount(0), 0), |(sum, count), (_, aggregate)| match aggregate {
             Aggregate::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
@@ -173,29 +171,32 @@ impl Service {
     async fn plan(&self, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let board = self.window(&query.board, query.window, None).await?;
-                let (board, range) = match (query.window, query.over, board.kept_slots()) {
-                    (None, Over::Last(_), _) => board_selection::finest(&board, |track| range(track, query))?,
-                    (None, Over::From(_), Some(kept_slots)) => (kept_slots.clone(), range(kept_slots, query)?),
+                let window = self.window(&query.board, query.window, None).await?;
+                let (track, range) = match (query.window, query.over, window.board().kept_track()) {
+                    (None, Over::Last(_), _) => board_selection::finest(window.board(), |track| range(track, query))?,
+                    (None, Over::From(_), Some(kept_slots)) => {
+                        let range = range(&kept_slots, query)?;
+                        (kept_slots, range)
+                    }
                     _ => {
-                        let range = range(&board, query)?;
-                        (board, range)
+                        let range = range(&window, query)?;
+                        (window, range)
                     }
                 };
-                let slot_query = SlotQuery { board, subject: query.subject.clone(), range, as_of: query.as_of };
+                let slot_query = SlotQuery { track, subject: query.subject.clone(), range, as_of: query.as_of };
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
             Query::Metric { metric, subject, boards } => {
                 let serving = self.select_board(metric, boards, lookups).await?;
-                let (range, board) = (serving.range(), serving.board);
-                let slot_query = SlotQuery { board, subject: subject.clone(), range, as_of: None };
+                let (range, track) = (serving.range(), serving.track);
+                let slot_query = SlotQuery { track, subject: subject.clone(), range, as_of: None };
                 Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
             }
         }
     }
 
-    /// Returns the board, or the window of a board, that serves a metric, and the slots to read: one of `pinned`, or any
-    /// if there are none. If no known board serves it, asks the store whether there are other boards. Several boards make
+    /// Returns the track that serves a metric, and the slots to read: of one of the boards `pinned`, or of any if there are
+    /// none. If no known board serves it, asks the store whether there are other boards. Several boards make
     /// it ask for the store's time, unless all have counted long enough.
     pub(super) async fn select_board(
         &self,
@@ -253,12 +254,12 @@ impl Service {
         Ok(board_selection::chosen_at(&all, metric, now).cloned())
     }
 
-    /// Returns the board that serves a metric now, if there is one: one of `pinned`, or any if there are none.
-    pub async fn board_serving(&self, metric: &Metric, pinned: &[BoardName]) -> Result<Option<ServingBoard>> {
+    /// Returns the track that serves a metric now, if there is one: one of `pinned`, or any if there are none.
+    pub async fn track_serving(&self, metric: &Metric, pinned: &[BoardName]) -> Result<Option<ServingTrack>> {
         match self.select_board(metric, pinned, &mut Lookups::default()).await {
             Ok(serving) => {
                 let covers_since = serving.covers_since(metric, self.store.now().await?);
-                Ok(Some(ServingBoard { slots: serving.slots, covers_since, board: serving.board }))
+                Ok(Some(ServingTrack { slots: serving.slots, covers_since, track: serving.track }))
             }
             Err(ServiceError::NoBoard { .. } | ServiceError::NotServed { .. } | ServiceError::UnknownBoard(_)) => {
                 Ok(None)
@@ -311,12 +312,12 @@ impl Service {
 /// Returns the number of slots that a query reads, weighted by their size. Returns 0 for a query that was
 /// refused.
 fn cells(plan: &Result<PlannedQuery>) -> u64 {
-    let Ok(PlannedQuery { slot_query: SlotQuery { board, range, .. }, .. }) = plan else { return 0 };
+    let Ok(PlannedQuery { slot_query: SlotQuery { track, range, .. }, .. }) = plan else { return 0 };
     let slots = match range {
-        SlotRange::Slots(slots) => (*slots).min(board.slots()),
-        SlotRange::From(_) => board.slots(),
+        SlotRange::Slots(slots) => (*slots).min(track.slots()),
+        SlotRange::From(_) => track.slots(),
     };
-    u64::from(slots) * if board.kind() == Kind::Sketch { SKETCH } else { 1 }
+    u64::from(slots) * if track.kind() == Kind::Sketch { SKETCH } else { 1 }
 }
 
 /// Returns the address of a store that answered none of these queries.
@@ -343,12 +344,11 @@ fn unanswered() -> StoreError {
 }
 
 /// Returns the slots that a query asks for. Returns an error if the query does not fit the board.
-fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
-    let definition = board.definition();
-    check_as_of(board, query)?;
-    check_edge(board, query)?;
-    if definition.mode == Mode::FromFirst {
-        let window = definition.metric.window;
+fn range(track: &BoardTrack, query: &WindowQuery) -> Result<SlotRange> {
+    check_as_of(track, query)?;
+    check_edge(track, query)?;
+    if track.is_from_first() {
+        let window = track.length();
         let invalid = |field| {
             let detail = format!("a window that begins with the subject's first event is exactly {window} long");
             Err(ServiceError::InvalidQuery { field, detail })
@@ -359,9 +359,9 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
             _ => Ok(SlotRange::Slots(1)),
         };
     }
-    if board.is_all_time() {
+    if track.is_all_time() {
         let invalid = |field| {
-            let detail = match board.kept_slots() {
+            let detail = match track.board().edition().kept_slots() {
                 Some(_) => "the window all has no slots to choose from; leave out 'window' to read the kept slots",
                 None => {
                     "a board over all time has no slots to choose from, unless its definition has 'slot' and 'keep'"
@@ -376,40 +376,40 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
         };
     }
     match query.over {
-        Over::Whole => Ok(SlotRange::Slots(board.slots())),
+        Over::Whole => Ok(SlotRange::Slots(track.slots())),
         Over::From(from) => Ok(SlotRange::From(from)),
         Over::Last(last) => {
-            let slot = definition.slot.unwrap_or(last);
-            let Some(slots) = board.calendar().slots_covering(last) else {
+            let slot = track.slot().unwrap_or(last);
+            let Some(slots) = track.calendar().slots_covering(last) else {
                 let detail = format!(
                     "{last} cannot be divided into the board's slots of {slot}: months and shorter units cannot be combined"
                 );
                 return Err(ServiceError::InvalidQuery { field: "last", detail });
             };
             let more = u64::from(query.edge == Edge::Weighted);
-            let within = u32::try_from(slots.saturating_add(more)).ok().filter(|slots| *slots <= board.slots());
+            let within = u32::try_from(slots.saturating_add(more)).ok().filter(|slots| *slots <= track.slots());
             let too_long = || ServiceError::TooLong {
                 last,
                 slots,
                 slot,
-                most: u64::from(board.slots()) - more,
-                window: definition.metric.window,
+                most: u64::from(track.slots()) - more,
+                window: track.length(),
             };
             within.map(SlotRange::Slots).ok_or_else(too_long)
         }
     }
 }
 
-fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
-    let definition = board.definition();
+fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
     let Some(as_of) = query.as_of else { return Ok(()) };
-    let why = match board.kind() {
-        _ if board.kept_slots().is_some() => {
+    let has_kept_slots = track.board().edition().kept_slots().is_some();
+    let why = match track.kind() {
+        _ if track.is_all_time() && has_kept_slots => {
             "it keeps no earlier totals; its kept slots are read with 'last' or 'from'"
         }
-        _ if board.is_all_time() => "a board over all time keeps no earlier totals",
-        _ if definition.ranked => "a ranked board does not keep slots that have left the window",
-        _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",
+        _ if track.is_all_time() => "a board over all time keeps no earlier totals",
+        _ if track.is_ranked() => "a ranked board does not keep slots that have left the window",
+        _ if track.is_from_first() => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
         _ => {
             return match query.over {
@@ -418,23 +418,22 @@ fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
             };
         }
     };
-    Err(ServiceError::AsOfUnsupported { board: board.name().clone(), why })
+    Err(ServiceError::AsOfUnsupported { board: track.board().name().clone(), why })
 }
 
-fn check_edge(board: &Board, query: &WindowQuery) -> Result<()> {
-    let definition = board.definition();
-    let why = match board.kind() {
+fn check_edge(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
+    let why = match track.kind() {
         _ if query.edge == Edge::Slots => return Ok(()),
-        _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
-        _ if board.is_all_time() => "an all-time window has no slots",
+        _ if track.is_from_first() => "a from_first window has no slots",
+        _ if track.is_all_time() => "an all-time window has no slots",
         Kind::Min | Kind::Max => "MIN and MAX are not known for a fraction of a slot",
         Kind::Last => "the newest value is not known for a fraction of a slot",
         Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",
-        _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
+        _ if track.cover() != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
         _ => return Ok(()),
     };
-    Err(ServiceError::EdgeUnsupported { board: board.name().clone(), why })
+    Err(ServiceError::EdgeUnsupported { board: track.board().name().clone(), why })
 }
 
 fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
@@ -443,7 +442,7 @@ fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
 
 /// Computes the answer from the contents of the slots.
 fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnswer> {
-    let PlannedQuery { slot_query: SlotQuery { board, subject, as_of, .. }, over, edge } = planned;
+    let PlannedQuery { slot_query: SlotQuery { track, subject, as_of, .. }, over, edge } = planned;
     let frame = contents.frame;
     if let Over::From(from) = over
         && as_of.is_none()
@@ -452,17 +451,17 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
         return Err(ahead(from, "the store's clock", frame.as_of));
     }
     let value = match edge {
-        Edge::Slots => contents.value(&board),
+        Edge::Slots => contents.value(&track),
         Edge::Weighted => {
             let oldest = frame.window.floor;
             let share = match over {
-                Over::From(from) => share_after(oldest, board.calendar().next(oldest), frame.as_of, from),
+                Over::From(from) => share_after(oldest, track.calendar().next(oldest), frame.as_of, from),
                 Over::Whole | Over::Last(_) => remaining_share(&frame.window, frame.as_of),
             };
-            weighted_value(board.kind(), &contents.aggregates, oldest, share, board.min_samples())
+            weighted_value(track.kind(), &contents.aggregates, oldest, share, track.min_samples())
         }
     };
-    let measured = measured(&board, &contents);
+    let measured = measured(&track, &contents);
     let last_at = contents.aggregates.last().and_then(|(_, newest)| newest.time());
     contents.aggregates = Vec::new();
     let now = as_of.unwrap_or(frame.as_of);
@@ -471,6 +470,6 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
         Over::Last(span) => frame.window.floor.min(now.plus_millis(-span.approximate_millis())),
         Over::Whole | Over::From(_) => frame.window.floor,
     };
-    let covers_since = board_selection::covers_since(&board, floor, now);
-    Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, covers_since, value })
+    let covers_since = board_selection::covers_since(&track, floor, now);
+    Ok(QueryAnswer { track, subject, contents, measured, last_at, edge, covers_since, value })
 }

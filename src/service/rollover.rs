@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as Turn, Notify, Semaphore};
 
 use super::due::{self, DueTracks};
-use crate::board::{Board, BoardName, Frame, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Frame, Timestamp, Track, TrackId, TrackRole};
 use crate::store::{self, RetireStep, Store, StoreError};
 
 /// The time to wait after another instance has just made a step for the board.
@@ -54,10 +54,10 @@ pub struct RolloverReport {
 }
 
 impl RolloverReport {
-    /// Adds the numbers of another window of the board. The frame remains that of the first one, unless the other one
-    /// describes the slots that a board over all time keeps: its own window has no bounds.
-    pub(super) fn add(&mut self, board: &Board, other: &RolloverReport) {
-        if board.kept_slots().is_some() {
+    /// Adds the numbers of another track of the board. The frame remains that of the first one, unless the other one is
+    /// that of kept slots: a total over all time has no bounds.
+    pub(super) fn add(&mut self, track: &Track, other: &RolloverReport) {
+        if track.role() == TrackRole::KeptSlots {
             self.frame = other.frame;
         }
         self.slots_advanced += other.slots_advanced;
@@ -150,18 +150,18 @@ impl RolloverRunner {
         }
     }
 
-    /// Rolls a board over. Returns when nothing is left below its floor, nor any other data that is no longer needed.
+    /// Rolls a track over. Returns when nothing is left below its floor, nor any other data that is no longer needed.
     ///
     /// If the round trip to the store takes longer than a step, several steps are in progress at once. The store
     /// processes them one after another, and each continues where the previous one ended.
-    pub(super) async fn run(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
+    pub(super) async fn run(&self, track: &BoardTrack) -> store::Result<RolloverReport> {
         let started = Instant::now();
         let (mut advanced, mut retired, mut touched, mut removed) = (0, 0, 0, 0);
         let mut under_way = FuturesUnordered::new();
         let (mut expected, mut most, mut is_done) = (None, 1, false);
         loop {
             while !is_done && under_way.len() < most {
-                under_way.push(self.step(board, expected));
+                under_way.push(self.step(track, expected));
             }
             // There is always at least one: the last step to return after the work is done returns below.
             let Some(step) = under_way.next().await else { return Err(StoreError::BoardChanged) };
@@ -190,7 +190,7 @@ impl RolloverRunner {
 
     /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it, if that is
     /// known.
-    async fn step(&self, board: &Arc<Board>, expected: Option<Duration>) -> store::Result<Step> {
+    async fn step(&self, track: &BoardTrack, expected: Option<Duration>) -> store::Result<Step> {
         // The semaphore is never closed.
         let _under_way = self.under_way.acquire().await;
         let (started, expected) = {
@@ -205,18 +205,18 @@ impl RolloverRunner {
             let now = Instant::now();
             (now, self.pace.lock().begin(now, expected))
         };
-        let step = self.store.retire_step(board).await?;
+        let step = self.store.retire_step(track).await?;
         let took = started.elapsed();
         self.pace.lock().end(expected, step.worked.max(LEAST_COST));
-        self.due.lock().stepped(board, &step);
+        self.due.lock().stepped(track, &step);
         Ok(Step { step, took })
     }
 
     /// Returns the work that a rollover would do now. The call advances the board like every call, so only the retiring
     /// is left to preview. O(slots).
-    pub(super) async fn preview(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
+    pub(super) async fn preview(&self, track: &BoardTrack) -> store::Result<RolloverReport> {
         let started = Instant::now();
-        let status = self.store.status(board).await?;
+        let status = self.store.status(track).await?;
         Ok(RolloverReport {
             frame: status.frame,
             slots_advanced: 0,
@@ -245,22 +245,22 @@ impl RolloverRunner {
 
     /// Returns the track that has been due for the longest time as of the last tick, if any is. The caller rolls it over
     /// and then calls [`finished`](Self::finished).
-    pub(super) fn take_due(&self) -> Option<Arc<Board>> {
+    pub(super) fn take_due(&self) -> Option<BoardTrack> {
         self.due.lock().take()
     }
 
     /// Waits until a track is due, and returns it as [`take_due`](Self::take_due) does. For one caller.
-    pub(super) async fn next_due(&self) -> Arc<Board> {
+    pub(super) async fn next_due(&self) -> BoardTrack {
         loop {
-            if let Some(board) = self.take_due() {
-                return board;
+            if let Some(track) = self.take_due() {
+                return track;
             }
             self.found.notified().await;
         }
     }
 
     /// Marks the rollover of a track that was taken as finished.
-    pub(super) fn finished(&self, board: &Board, outcome: &store::Result<RolloverReport>) {
+    pub(super) fn finished(&self, id: TrackId, outcome: &store::Result<RolloverReport>) {
         if let Ok(report) = outcome
             && report.slots_retired > 0
         {
@@ -271,14 +271,14 @@ impl RolloverRunner {
         }
         let mut due = self.due.lock();
         match outcome {
-            Err(StoreError::BoardChanged) => due.remove(board.generation()),
-            outcome => due.finished(board, outcome.is_ok()),
+            Err(StoreError::BoardChanged) => due.remove(id),
+            outcome => due.finished(id, outcome.is_ok()),
         }
     }
 
     /// Marks the rollover of a track that was taken as ended without an outcome.
-    pub(super) fn failed(&self, board: &Board) {
-        self.due.lock().finished(board, false);
+    pub(super) fn failed(&self, id: TrackId) {
+        self.due.lock().finished(id, false);
     }
 
     /// Returns the boards whose rollover has been due for a minute without progress.

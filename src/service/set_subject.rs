@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
-use crate::board::{Amount, Board, Change, Kind, Placement, Score, Subject, Timestamp};
+use crate::board::{Amount, Board, Change, Kind, Placement, Score, Subject, Timestamp, Track};
 use crate::store::{Batch, Increment, Outcome, StoreError};
 
 impl Service {
@@ -11,7 +11,7 @@ impl Service {
     /// `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
     /// amount in the main window.
     ///
-    /// The subject is removed from each [track](Board::tracks), and then the amount is added to all of them in one step.
+    /// The subject is removed from each track, and then the amount is added to all of them in one step.
     /// So a reader may find the subject missing in between, an increment that arrives in between may stay in some tracks
     /// only, and after an error the subject may have nothing: the call can be repeated, and then has the same result.
     /// Everything that can be refused is refused before the removal. Of two calls on this instance one waits for the other,
@@ -28,7 +28,7 @@ impl Service {
     ) -> Result<(Outcome, Timestamp)> {
         let _one_at_a_time = self.correcting.lock().await;
         check(board, amount, at, self.store.now().await?)?;
-        match self.remove_from_tracks(board, subject).await {
+        match self.store.remove(board, subject).await {
             Err(StoreError::BoardChanged) => {
                 self.refreshed(board).await?;
                 return Err(StoreError::BoardChanged.into());
@@ -44,14 +44,14 @@ impl Service {
     }
 }
 
-/// Returns an error if no window takes the amount at this time.
-fn check(board: &Arc<Board>, amount: Amount, at: Option<Timestamp>, now: Timestamp) -> Result<()> {
+/// Returns an error if no track takes the amount at this time.
+fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -> Result<()> {
     let refused = |field, detail| Err(ServiceError::InvalidQuery { field, detail });
     if let Some(at) = at.filter(|at| *at > now) {
         return refused("at", format!("{at} is after the store's clock, {now}"));
     }
-    let takes = |track: &&Arc<Board>| matches!(track.place(at, now, &track.window_at(now), 0), Placement::Slot(_));
-    let Some(bound) = board.tracks().filter(takes).map(|track| track.slot_bound()).min() else {
+    let takes = |track: &&Track| matches!(track.place(at, now, &track.window_at(now), 0), Placement::Slot(_));
+    let Some(bound) = board.tracks().iter().filter(takes).map(|track| track.slot_bound()).min() else {
         return refused("at", "every window of the board began after this time".to_owned());
     };
     if amount.0.abs() > bound.0 {

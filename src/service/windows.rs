@@ -1,16 +1,16 @@
-//! The windows of a board: the one that a read chooses, and what is done for all of them.
+//! The windows of a board: the one that a read chooses, and what is done for all tracks.
 
 use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, join};
 
-use super::{About, AuditReport, Result, RolloverReport, Service, ServiceError, about_board, audit};
-use crate::board::{Board, BoardName, Generation, Subject, WindowLength};
+use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
+use crate::board::{Board, BoardName, BoardTrack, Subject, TrackId, TrackRole, WindowLength};
 use crate::store::{self, Removal, Standing, Status, StoreError};
 
 impl Service {
-    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor belongs to, or
-    /// else the main window. Makes no store call if this instance knows the board and its window.
+    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor belongs to,
+    /// or else the main one. Makes no store call if this instance knows the board and its window.
     ///
     /// Returns [`ServiceError::UnknownWindow`] if the board has no window of this length, and
     /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
@@ -18,146 +18,133 @@ impl Service {
         &self,
         name: &BoardName,
         length: Option<WindowLength>,
-        cursor: Option<Generation>,
-    ) -> Result<Arc<Board>> {
+        cursor: Option<TrackId>,
+    ) -> Result<BoardTrack> {
         let board = self.board(name).await?;
         let Some(requested) = length else {
-            let of_cursor = cursor.and_then(|generation| window_with(&board, generation));
-            return Ok(of_cursor.unwrap_or(&board).clone());
+            let of_cursor = cursor.and_then(|track| window_with(&board, track));
+            return Ok(of_cursor.unwrap_or_else(|| board.main()));
         };
-        let (board, window) = match board.window_of(requested) {
-            Some(window) => (board.clone(), window.clone()),
-            None => {
-                // The board that this instance knows may be an older one.
-                let fresh = self.refreshed(&board).await?;
-                let window = window_of(&fresh, requested)?;
-                (fresh, window)
-            }
+        let window = match board.window_of(requested) {
+            Some(window) => window,
+            // The board that this instance knows may be an older one.
+            None => window_of(&self.refreshed(&board).await?, requested)?,
         };
-        match cursor.and_then(|generation| window_with(&board, generation)) {
-            Some(other) if other.generation() != window.generation() => {
+        match cursor.and_then(|track| window_with(window.board(), track)) {
+            Some(other) if other.id() != window.id() => {
                 Err(ServiceError::CursorOfOtherWindow { of: other.length(), requested })
             }
             _ => Ok(window),
         }
     }
 
-    /// Reads the board of the same name from the store and returns the window to read instead of one that no longer
-    /// exists: for a further window, that of the same length, and otherwise the main window. One store call.
+    /// Reads the board of the same name from the store and returns the track to read instead of one that does not exist
+    /// there: for the kept slots those of the new board, for a window that is not the main one that of the same length, and
+    /// otherwise the main track. One store call.
     ///
-    /// Returns [`StoreError::BoardChanged`] if what was the main window is a further one of the new board, because the
+    /// Returns [`StoreError::BoardChanged`] if what was the main window is another window of the new board, because the
     /// caller may have chosen it by its length.
-    pub(super) async fn refreshed_window(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
-        let fresh = self.refreshed(board).await?;
-        if board.is_further() {
-            return window_of(&fresh, board.length());
+    pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
+        let fresh = self.refreshed(track.board()).await?;
+        if track.role() == TrackRole::KeptSlots {
+            return fresh.kept_track().ok_or_else(|| StoreError::BoardChanged.into());
         }
-        match fresh.window_of(board.length()) {
-            Some(window) if window.is_further() => Err(StoreError::BoardChanged.into()),
-            _ => Ok(fresh),
+        if !track.is_main() {
+            return window_of(&fresh, track.length());
+        }
+        match fresh.window_of(track.length()) {
+            Some(window) if !window.is_main() => Err(StoreError::BoardChanged.into()),
+            _ => Ok(fresh.main()),
         }
     }
 
     /// Returns the score and rank of one subject, as [`standing`](Self::standing) does, and what it has in the slots that
-    /// a board over all time [keeps](Board::kept_slots). The two are read at the same time, but not in one atomic step.
+    /// a total over all time [keeps](crate::board::Edition::kept_slots). The two are read at the same time, but not in one
+    /// atomic step.
     pub async fn standing_and_kept(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
     ) -> Result<About<(Standing, Option<Standing>)>> {
-        about_board!(self, board, |current| self.standing_and_kept_on(current, subject))
+        about!(self, track, |current| self.standing_and_kept_on(current, subject))
     }
 
     async fn standing_and_kept_on(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
     ) -> store::Result<(Standing, Option<Standing>)> {
+        let kept_slots = track.board().kept_track();
         let kept: OptionFuture<_> =
-            board.kept_slots().map(|kept_slots| self.store.standing(kept_slots, subject)).into();
-        let (standing, kept) = join(self.standing_on(board, subject), kept).await;
+            kept_slots.as_ref().map(|kept_slots| self.store.standing(kept_slots, subject)).into();
+        let (standing, kept) = join(self.standing_on(track, subject), kept).await;
         Ok((standing?, kept.transpose()?))
     }
 
-    /// Removes a subject from the ranking, from every slot of each window and from the slots that are kept beside a
-    /// total. Returns what was removed from the main window; over all time, the number of slots is that of the kept ones.
-    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
-        about_board!(self, whole board, |current| self.remove_from_tracks(current, subject))
+    /// Removes a subject from every track: from the ranking and from every slot. Returns what was removed from the main
+    /// track; over all time, the number of slots is that of the kept ones.
+    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<AboutBoard<Removal>> {
+        about!(self, whole board, |current| self.store.remove(current, subject))
     }
 
-    /// Removes a subject from each track, one after the other, so a write in between may be missing from the later ones.
-    /// A total comes before the slots that are kept beside it, because these expire and it does not.
-    pub(super) async fn remove_from_tracks(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
-        let mut removal = self.store.remove(board, subject).await?;
-        for further in board.further() {
-            let of_further = self.store.remove(further, subject).await?;
-            if board.kept_slots().is_some() {
-                removal.live_slots = of_further.live_slots;
-            }
-        }
-        Ok(removal)
+    /// Returns head, floor, slots and totals of one track.
+    pub async fn status(&self, track: &BoardTrack) -> Result<About<Status>> {
+        about!(self, track, |current| self.store.status(current))
     }
 
-    /// Returns head, floor, slots and totals of one window.
-    pub async fn status(&self, board: &Arc<Board>) -> Result<About<Status>> {
-        about_board!(self, board, |current| self.store.status(current))
-    }
-
-    /// Returns head, floor, slots and totals of each window, in the order of [`Board::tracks`], and of the slots that a
-    /// board over all time keeps. One store call for each.
-    pub async fn statuses(&self, board: &Arc<Board>) -> Result<About<Vec<Status>>> {
-        about_board!(self, whole board, |current| self.statuses_of_tracks(current))
+    /// Returns head, floor, slots and totals of each track, in the order of [`Board::tracks`]. One store call for each.
+    pub async fn statuses(&self, board: &Arc<Board>) -> Result<AboutBoard<Vec<Status>>> {
+        about!(self, whole board, |current| self.statuses_of_tracks(current))
     }
 
     async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
-        let mut statuses = Vec::with_capacity(1 + board.further().len());
-        for track in board.tracks() {
-            statuses.push(self.store.status(track).await?);
+        let mut statuses = Vec::with_capacity(board.tracks().len());
+        for track in board.each_track() {
+            statuses.push(self.store.status(&track).await?);
         }
         Ok(statuses)
     }
 
-    /// Rolls all windows of a board over, and the slots that a board over all time keeps. Returns when nothing below their
-    /// floors remains. The numbers of the report are sums. Its frame is that of the main window, or that of the kept slots.
-    pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, whole board, |current| self.roll_over_tracks(current))
+    /// Rolls all tracks of a board over. Returns when nothing below their floors remains. The numbers of the report are
+    /// sums. Its frame is that of the main track, or that of the kept slots.
+    pub async fn rollover(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
+        about!(self, whole board, |current| self.roll_over_tracks(current))
     }
 
     async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
-        let mut report = self.rollover.run(board).await?;
-        for further in board.further() {
-            report.add(board, &self.rollover.run(further).await?);
+        let mut report = self.rollover.run(&board.main()).await?;
+        for track in board.each_track().skip(1) {
+            report.add(&track, &self.rollover.run(&track).await?);
         }
         Ok(report)
     }
 
     /// Returns the work that a rollover would do.
-    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, whole board, |current| self.preview_of_tracks(current))
+    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
+        about!(self, whole board, |current| self.preview_of_tracks(current))
     }
 
     async fn preview_of_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
-        let mut report = self.rollover.preview(board).await?;
-        for further in board.further() {
-            report.add(board, &self.rollover.preview(further).await?);
+        let mut report = self.rollover.preview(&board.main()).await?;
+        for track in board.each_track().skip(1) {
+            report.add(&track, &self.rollover.preview(&track).await?);
         }
         Ok(report)
     }
 
-    /// Compares every subject's score with the value of its slots, in every window. With `repair`, corrects the
+    /// Compares every subject's score with the value of its slots, in every track. With `repair`, corrects the
     /// differences.
-    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<About<AuditReport>> {
-        about_board!(self, whole board, |current| audit::run_all(&*self.store, current, repair))
+    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<AboutBoard<AuditReport>> {
+        about!(self, whole board, |current| audit::run_all(&*self.store, current, repair))
     }
 }
 
 /// Returns the window of this length, or the error that lists the windows of the board.
-fn window_of(board: &Arc<Board>, requested: WindowLength) -> Result<Arc<Board>> {
-    let unknown = || ServiceError::UnknownWindow { board: board.clone(), requested };
-    board.window_of(requested).cloned().ok_or_else(unknown)
+fn window_of(board: &Arc<Board>, requested: WindowLength) -> Result<BoardTrack> {
+    board.window_of(requested).ok_or_else(|| ServiceError::UnknownWindow { board: board.clone(), requested })
 }
 
-/// Returns the window of the board with this generation.
-pub(super) fn window_with(board: &Arc<Board>, generation: Generation) -> Option<&Arc<Board>> {
-    board.track_number(generation).and_then(|number| board.windows().nth(number))
+/// Returns the window of the board with this id.
+pub(super) fn window_with(board: &Arc<Board>, id: TrackId) -> Option<BoardTrack> {
+    board.track_with(id).filter(|track| track.role() != TrackRole::KeptSlots)
 }

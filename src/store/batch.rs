@@ -6,21 +6,21 @@
 //! does not keep it is refused, and its items are tried one by one in their order. [`Plan`] implements this rule. All
 //! stores share it, so that all return the same results.
 //!
-//! On a board with several windows, items of one subject that differ in one of their slots are different updates, in the
+//! On a board with several tracks, items of one subject that differ in one of their slots are different updates, in the
 //! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may be
 //! refused than if they had arrived one by one.
 
 use std::collections::HashMap;
 
 use crate::board::{
-    Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Value, Window,
+    Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Track, Value, Window,
 };
 
 /// A change for one subject of one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     pub subject: Subject,
-    /// A change that the board's metric accepts: see [`Board::takes`].
+    /// A change that the board's metric accepts: see [`Edition::takes`](crate::board::Edition::takes).
     pub change: Change,
     /// Whether this reverses an earlier increment, the one with the same change, subject and time. MIN, MAX, LAST
     /// and the approximate metric cannot reverse increments; callers reject such retractions before.
@@ -55,7 +55,7 @@ pub enum Rejection {
     TooLate,
     /// The item's time is ahead of the store's clock by more than the allowed skew.
     TooEarly,
-    /// The subject would exceed [`Board::slot_bound`] in this slot.
+    /// The subject would exceed [`Track::slot_bound`] in this slot.
     OutOfRange,
 }
 
@@ -84,14 +84,26 @@ pub struct Added {
     pub outcomes: Vec<Outcome>,
 }
 
-/// The slot that an update belongs to, in each window of a board.
+/// The slot that an update belongs to, in each track of a board.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Slots {
-    /// The start of the slot, on a board with one window.
-    One(Timestamp),
-    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot, except
+    /// The start of the slot in the only track that the update changes, the first. No allocation, so that a board with one
+    /// track costs none for an item.
+    First(Timestamp),
+    /// The start of the slot in each track, or `None` where the slot has left the window. At least one is a slot, except
     /// for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
     Each(Box<[Option<Timestamp>]>),
+}
+
+impl FromIterator<Option<Timestamp>> for Slots {
+    fn from_iter<I: IntoIterator<Item = Option<Timestamp>>>(slots: I) -> Self {
+        let mut slots = slots.into_iter();
+        match (slots.next(), slots.next()) {
+            (None, _) | (Some(None), None) => Slots::none(),
+            (Some(Some(only)), None) => Slots::First(only),
+            (Some(first), Some(second)) => Slots::Each([first, second].into_iter().chain(slots).collect()),
+        }
+    }
 }
 
 impl Slots {
@@ -103,18 +115,18 @@ impl Slots {
         matches!(self, Slots::Each(slots) if slots.is_empty())
     }
 
-    /// Returns the slot in a window, the main one being 0, or `None` if the update does not change that window.
-    pub fn of(&self, window: usize) -> Option<Timestamp> {
+    /// Returns the slot in a track, the main one being 0, or `None` if the update does not change that track.
+    pub fn of(&self, track: usize) -> Option<Timestamp> {
         match self {
-            Slots::One(slot) => (window == 0).then_some(*slot),
-            Slots::Each(slots) => slots.get(window).copied().flatten(),
+            Slots::First(slot) => (track == 0).then_some(*slot),
+            Slots::Each(slots) => slots.get(track).copied().flatten(),
         }
     }
 
-    /// Returns the slot in the first window that the update changes: on a board with one window, its slot.
+    /// Returns the slot in the first track that the update changes.
     pub fn first(&self) -> Timestamp {
         match self {
-            Slots::One(slot) => *slot,
+            Slots::First(slot) => *slot,
             Slots::Each(slots) => slots.iter().copied().find_map(|slot| slot).unwrap_or(Timestamp::EPOCH),
         }
     }
@@ -123,7 +135,7 @@ impl Slots {
 /// One update to apply: a change of one subject in one slot, for one or more items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its slot in each window of the board.
+    /// Its slot in each track of the board.
     pub slots: Slots,
     /// The time when the event happened, at most the store's now. COUNT_DISTINCT stores it as the time a value was last
     /// seen.
@@ -156,11 +168,11 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Places the increments by the clock `now` and adds up amounts where possible. `window` is the board's main window
-    /// at that time. O(items x windows).
+    /// Places the increments by the clock `now` and adds up amounts where possible. `windows` are those of the board's
+    /// tracks at that time. O(items x tracks).
     pub fn new(
         board: &Board,
-        window: &Window,
+        windows: &[Window],
         now: Timestamp,
         max_skew: i64,
         increments: impl IntoIterator<Item = (usize, &'a Increment)>,
@@ -169,11 +181,11 @@ impl<'a> Plan<'a> {
         let increments = increments.into_iter();
         // A single increment, the most frequent request, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
-        let windows = Windows::new(board, window, now, max_skew);
+        let placing = Placing { tracks: board.tracks(), windows, now, max_skew };
         // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         for (index, increment) in increments {
-            let slots = match windows.place(increment) {
+            let slots = match placing.place(increment) {
                 Ok(slots) => slots,
                 // Whether the id was counted before is found out in the order of the items.
                 Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => Slots::none(),
@@ -222,52 +234,34 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The windows of a board at one time.
-struct Windows<'a> {
-    board: &'a Board,
-    main: &'a Window,
-    further: Vec<(&'a Board, Window)>,
+/// The tracks of a board at one time, in which items are placed.
+struct Placing<'a> {
+    tracks: &'a [Track],
+    /// The window of each track.
+    windows: &'a [Window],
     now: Timestamp,
     max_skew: i64,
 }
 
-impl<'a> Windows<'a> {
-    fn new(board: &'a Board, main: &'a Window, now: Timestamp, max_skew: i64) -> Self {
-        let further = board.further().iter().map(|board| (&**board, board.window_at(now))).collect();
-        Self { board, main, further, now, max_skew }
-    }
-
+impl Placing<'_> {
     /// Returns the slots of an increment, or the reason why it is not accepted.
     fn place(&self, increment: &Increment) -> Result<Slots, Rejection> {
-        let in_window = |board: &Board, window: &Window| match increment.change {
-            Change::Set { .. } => board.place_sample(increment.at.unwrap_or(self.now), window),
-            _ => board.place(increment.at, self.now, window, self.max_skew),
-        };
-        let main = in_window(self.board, self.main);
-        if self.further.is_empty() {
-            return match main {
-                Placement::Slot(slot) => Ok(Slots::One(slot)),
-                Placement::TooLate => Err(Rejection::TooLate),
-                Placement::TooEarly => Err(Rejection::TooEarly),
-            };
-        }
-        let further = self.further.iter().map(|(board, window)| in_window(board, window));
-        let placements = std::iter::once(main).chain(further);
-        let mut slots = Vec::with_capacity(1 + self.further.len());
-        for placement in placements {
-            slots.push(match placement {
-                Placement::Slot(slot) => Some(slot),
-                Placement::TooLate => None,
-                // The skew is the same for all windows.
-                Placement::TooEarly => return Err(Rejection::TooEarly),
-            });
-        }
+        let placements = self.tracks.iter().zip(self.windows).map(|(track, window)| match increment.change {
+            Change::Set { .. } => track.place_sample(increment.at.unwrap_or(self.now), window),
+            _ => track.place(increment.at, self.now, window, self.max_skew),
+        });
+        let slots = placements.map(|placement| match placement {
+            Placement::Slot(slot) => Ok(Some(slot)),
+            Placement::TooLate => Ok(None),
+            // The skew is the same for all tracks.
+            Placement::TooEarly => Err(Rejection::TooEarly),
+        });
+        let slots: Slots = slots.collect::<Result<_, _>>()?;
         // A sample replaces a slot, so it needs one wherever slots are kept.
         let replaces = matches!(increment.change, Change::Set { .. });
-        if slots.iter().all(Option::is_none) || replaces && slots.iter().any(Option::is_none) {
-            return Err(Rejection::TooLate);
-        }
-        Ok(Slots::Each(slots.into()))
+        let mut each = (0..self.tracks.len()).map(|track| slots.of(track).is_some());
+        let is_placed = if replaces { each.all(|has_slot| has_slot) } else { each.any(|has_slot| has_slot) };
+        if is_placed { Ok(slots) } else { Err(Rejection::TooLate) }
     }
 }
 

@@ -11,7 +11,7 @@
 //!   the floor, and a read just after a slot boundary returns the new window.
 //! - **Exact.** A subject's score is the value that its [`Kind`](crate::board::Kind) computes from all its slots: the
 //!   live ones, and what is not yet subtracted of the retiring ones. For COUNT, SUM and COUNT_DISTINCT it is their sum,
-//!   for AVG the quotient of two sums (ranked from [`Board::min_samples`] on), for MIN and MAX the best extreme, for
+//!   for AVG the quotient of two sums (ranked from [`Track::min_samples`](crate::board::Track::min_samples) on), for MIN and MAX the best extreme, for
 //!   LAST the value of the newest slot, for the approximate metric the estimate of the merged sketches. Where the value is
 //!   [`Kind::absent`](crate::board::Kind::absent), the subject is not in the ranking. When every slot has expired at
 //!   once, the ranking is empty at once.
@@ -20,7 +20,7 @@
 //! - **Last seen.** For each value, COUNT_DISTINCT stores the time when it was last seen, and counts the value in the
 //!   slot of that time only. So the slots of any window that ends now add up to its distinct values. An event that is
 //!   not newer than the stored time changes nothing. A retraction wins against an event of the same time, and leaves a
-//!   tombstone until its slot expires. Beyond [`Definition::max_values`] the value seen longest ago is dropped (of
+//!   tombstone until its slot expires. Beyond [`Definition::max_values`](crate::board::Definition::max_values) the value seen longest ago is dropped (of
 //!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
 //! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
 //!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
@@ -33,16 +33,16 @@
 //! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected nor
 //!   duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such slots.
 //! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of
-//!   the window, and the newest [`Board::kept`] slots can be read for past times. With `mode = from_first` a subject
+//!   the window, and the newest [`Track::kept`](crate::board::Track::kept) slots can be read for past times. With `mode = from_first` a subject
 //!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
 //!   later.
 //! - **All time.** A board on which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
 //!   holds each subject's total, nothing retires, and values of COUNT_DISTINCT do not expire. Tombstones do, after
-//!   [`Board::tombstone_life`].
-//! - **Several windows.** Each [further window](Board::further) of a board is read, retired, audited and removed from like
-//!   a board of its own. [`add`](Store::add) takes the board itself: an item counts in every window that reaches back to
-//!   its time, or, if one of these refuses it, in none. Its id counts once for all windows.
-//! - **Kept slots.** Those of a board over all time are a further board without a ranking. An item counts in the total, and
+//!   [`Track::tombstone_life`](crate::board::Track::tombstone_life).
+//! - **Tracks.** Writing and removing is about a board, reading, retiring and auditing about one of its
+//!   [tracks](crate::board::Edition::tracks). An item counts in every track that reaches back to its time, or, if one of
+//!   these refuses it, in none. Its id counts once for all tracks.
+//! - **Kept slots** are a track without a ranking, beside a total over all time. An item counts in the total, and
 //!   in its slot if that is kept. A sample replaces its slot and moves the total by the difference; for LAST it becomes
 //!   the total unless that belongs to a later slot.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
@@ -57,7 +57,7 @@
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
 //!   change to the list and before the call that made it returns, through any instance. So a list that was read after
 //!   its version is complete for as long as the version stays the same.
-//! - **Identity.** Every call names a [`Board`] with its generation. If that generation no longer exists, the call
+//! - **Identity.** Every call names a [`Board`] with its generation, or a track of one. If that generation no longer exists, the call
 //!   changes nothing and returns [`StoreError::BoardChanged`]. The caller then looks the board up again.
 
 mod batch;
@@ -86,7 +86,7 @@ pub use results::{
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 
 /// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -121,9 +121,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a short name for logs and metrics: `embedded` or `redis`.
     fn kind(&self) -> &'static str;
 
-    /// Estimates the memory of one subject of a board that need not exist, without its further windows and kept slots.
-    /// No round trip.
-    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
+    /// Estimates the memory of one subject in one track of a board that need not exist. No round trip.
+    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject;
 
     /// Returns what the ids of a board cost that need not exist. No round trip.
     fn id_cost(&self, board: &Board) -> IdCost;
@@ -137,8 +136,9 @@ pub trait Store: Send + Sync + 'static {
     /// clock.
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp>;
 
-    /// Defines a board. When the call returns, every instance of the store sees the board.
-    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined>;
+    /// Creates a board, unless one of its name exists. When the call returns, every instance of the store sees the board.
+    /// The store adds the [partitions](Board::partitions) and the [time](Board::defined_at).
+    async fn define(&self, board: Board) -> Result<Defined>;
 
     /// Looks a board up. Returns [`StoreError::Unreadable`] if its definition cannot be read. Redis: one round trip.
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>>;
@@ -156,12 +156,11 @@ pub trait Store: Send + Sync + 'static {
         self.boards_version().await
     }
 
-    /// Removes a board with all its data. Returns whether it existed: a further window alone is none.
+    /// Removes a board with all its data. Returns whether it existed.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
 
     /// Adds the increments of one request to one board. Each item is counted, a duplicate, or rejected. A rejected item
-    /// changes nothing, and the others count. See [`Plan`] for the order in which items take effect. Returns
-    /// [`StoreError::BoardChanged`] for a further window alone.
+    /// changes nothing, and the others count. See [`Plan`] for the order in which items take effect.
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added>;
 
     /// Adds increments to several boards, each independently as with [`add`](Self::add), in one round trip where the
@@ -174,24 +173,24 @@ pub trait Store: Send + Sync + 'static {
     /// The lines next to a place are all lines on that side of it, from the nearest on. So a subject whose score does
     /// not change is on exactly one of two pages if one ends at a place and the other begins there, whatever
     /// happens to the line at the place in the meantime.
-    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page>;
+    async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page>;
 
     /// Returns the ranking from position `offset` (from 0): [`page_from`](Self::page_from) an offset.
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        self.page_from(board, &PageStart::Offset(offset), limit).await
+    async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<Page> {
+        self.page_from(track, &PageStart::Offset(offset), limit).await
     }
 
     /// Returns up to `radius` lines on each side of the subject, and the subject's own line in the middle. Returns no
     /// lines if the subject is not ranked.
-    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page>;
+    async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page>;
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking, all of one instant.
     /// A subject may be given more than once. O(1) per subject, with ranks O(log n), so ask for the ranks of a few
     /// hundred at most.
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup>;
+    async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup>;
 
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
-    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;
+    async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing>;
 
     /// Returns what subjects have in some of their slots. Each result shows one instant; all are read in one round trip
     /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots
@@ -205,36 +204,38 @@ pub trait Store: Send + Sync + 'static {
     /// of two pages if one ends at a place and the other begins there, whatever other values do.
     async fn values_from(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values>;
 
     /// Returns the values from position `offset` (from 0): [`values_from`](Self::values_from) an offset.
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        self.values_from(board, subject, &ValuesStart::Offset(offset), limit).await
+    async fn values(&self, track: &BoardTrack, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        self.values_from(track, subject, &ValuesStart::Offset(offset), limit).await
     }
 
     /// Returns what one subject has in its newest slots: [`read`](Self::read) with one query.
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, range: SlotRange) -> Result<SlotContents> {
-        let query = SlotQuery { board: board.clone(), subject: subject.clone(), range, as_of: None };
+    async fn count(&self, track: &BoardTrack, subject: &Subject, range: SlotRange) -> Result<SlotContents> {
+        let query = SlotQuery { track: track.clone(), subject: subject.clone(), range, as_of: None };
         let mut answers = self.read(vec![query]).await;
         answers.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a slot query was not answered".to_owned() }))
     }
 
-    /// Removes a subject from the ranking and from every slot, including retiring ones.
+    /// Removes a subject from every track of a board: from its ranking and from every slot, including retiring ones. The
+    /// tracks are changed one after the other, so a write in between may be missing from the later ones. A total comes
+    /// before the slots that are kept beside it, because these expire and it does not.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
 
     /// Returns head, floor, slots and totals. O(slots).
-    async fn status(&self, board: &Arc<Board>) -> Result<Status>;
+    async fn status(&self, track: &BoardTrack) -> Result<Status>;
 
     /// Advances head and floor, then does a bounded amount of two kinds of work. First it subtracts a part of the
     /// oldest slot below the floor. Then it deletes a part of the board's other data that is no longer needed (Redis:
     /// ids beyond the horizon, and the per-subject data of expired slots). It aims for 2 ms or less for each of the
     /// two. Call it repeatedly until it is done, whenever a slot has ended and from time to time in between. A call
     /// that finds nothing to do costs one check.
-    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep>;
+    async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep>;
 
     /// Does a bounded amount of work that belongs to no board. Call it every few seconds. Returns whether nothing is
     /// left to do. Redis: records the time for instances that start later, and deletes the data of removed boards.
@@ -244,7 +245,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Compares, and with `repair` corrects, a bounded part of the subjects, each atomically. Start with
     /// [`AuditCursor::default`]. Every subject that has a score or an amount during the whole audit is compared.
-    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
+    async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
 
     /// Checks that the store can be reached and written to, and is still the one that was opened.
     ///

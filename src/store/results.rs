@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Lines;
-use crate::board::{Aggregate, Board, Counted, Frame, Subject, Timestamp, Value};
+use crate::board::{Aggregate, Board, BoardTrack, Counted, Frame, Subject, Timestamp, Track, Value};
 
 /// The result of [`Store::define`](super::Store::define).
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub enum SlotRange {
 /// A request to read one subject's slots.
 #[derive(Clone, Debug)]
 pub struct SlotQuery {
-    pub board: Arc<Board>,
+    pub track: BoardTrack,
     pub subject: Subject,
     pub range: SlotRange,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
@@ -131,8 +131,8 @@ pub struct SlotContents {
 
 impl SlotContents {
     /// Returns the combined value of the slots.
-    pub fn value(&self, board: &Board) -> Option<Value> {
-        board.value(self.aggregates.iter().map(|(_, aggregate)| aggregate))
+    pub fn value(&self, track: &Track) -> Option<Value> {
+        track.value(self.aggregates.iter().map(|(_, aggregate)| aggregate))
     }
 }
 
@@ -168,6 +168,17 @@ pub struct Removal {
     pub live_slots: u64,
     /// The number of retiring slots in which the subject still had data.
     pub retiring_slots: u64,
+}
+
+impl Removal {
+    /// Returns what was removed from a board, given what was removed from each of its tracks: from the main track, but the
+    /// live slots are those that a total over all time keeps beside it.
+    pub(in crate::store) fn of_board(board: &Board, tracks: Vec<Removal>) -> Option<Self> {
+        let mut tracks = tracks.into_iter();
+        let main = tracks.next()?;
+        let kept_slots = board.edition().kept_slots().and_then(|_| tracks.next());
+        Some(Self { live_slots: kept_slots.map_or(main.live_slots, |kept_slots| kept_slots.live_slots), ..main })
+    }
 }
 
 /// The state of a board.

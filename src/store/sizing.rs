@@ -1,6 +1,6 @@
 //! Estimates of the memory of subjects.
 
-use crate::board::{Board, Kind, Sketch};
+use crate::board::{Kind, Sketch, Track};
 
 /// The length of the names and values for which memory is estimated, in bytes.
 pub(in crate::store) const TEXT_BYTES: usize = 12;
@@ -35,7 +35,7 @@ pub struct IdCost {
     /// The measured memory of an id of 16 bytes while it is stored, in bytes.
     pub bytes: u64,
     /// The longest time for which an id is stored from its arrival, in milliseconds, while housekeeping keeps up. It is
-    /// longer than the [horizon](Board::dedupe_horizon), because ids are deleted together with others.
+    /// longer than the [horizon](crate::board::Board::dedupe_horizon), because ids are deleted together with others.
     pub stored_at_most: i64,
 }
 
@@ -52,10 +52,10 @@ pub(in crate::store) struct Content {
 
 impl BytesPerSubject {
     /// Computes an estimate with a store's function for the bytes of a subject with some content.
-    pub(in crate::store) fn new(board: &Board, bytes: impl Fn(Content) -> usize) -> Self {
+    pub(in crate::store) fn new(track: &Track, bytes: impl Fn(Content) -> usize) -> Self {
         let bytes = |slots: usize, values: usize, steps: usize| bytes(Content { slots, values, steps }) as u64;
-        let kept = board.kept() as usize;
-        let most_values = board.definition().max_values.map(|most| most as usize);
+        let kept = track.kept() as usize;
+        let most_values = track.max_values().map(|most| most as usize);
         let one_each = kept.min(most_values.unwrap_or(kept));
         let one_slot = bytes(1, 1, 1);
         let further = bytes(1, 1 + FURTHER_VALUES, 1) - one_slot;
@@ -63,8 +63,8 @@ impl BytesPerSubject {
             one_slot,
             // With few values, data is in as few slots.
             all_slots: bytes(one_each, one_each, likely_steps(kept)),
-            each_value: counts_values(board.kind()).then_some(further.div_ceil(FURTHER_VALUES as u64)),
-            at_most: match board.kind() {
+            each_value: counts_values(track.kind()).then_some(further.div_ceil(FURTHER_VALUES as u64)),
+            at_most: match track.kind() {
                 Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
                 Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
                 Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => Some(bytes(kept, 1, kept)),
@@ -76,7 +76,7 @@ impl BytesPerSubject {
 impl std::ops::Add for BytesPerSubject {
     type Output = Self;
 
-    /// Returns the memory of a subject with data in two [tracks](Board::tracks) of a board.
+    /// Returns the memory of a subject with data in two [tracks](crate::board::Board::tracks) of a board.
     fn add(self, other: Self) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Self {
@@ -119,7 +119,7 @@ pub(in crate::store) fn allocated(bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+    use crate::board::{Board, BoardName, Definition, Generation};
 
     #[test]
     fn blocks_are_rounded_to_the_sizes_of_allocators() {
@@ -135,7 +135,7 @@ mod tests {
         let mut definition = Definition::new("COUNT_DISTINCT(1h, a, s, v)".parse().unwrap(), "1m".parse().unwrap());
         definition.max_values = Some(5);
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let bytes = BytesPerSubject::new(&board, |content| 100 * content.slots + 10 * content.values);
+        let bytes = BytesPerSubject::new(&board.tracks()[0], |content| 100 * content.slots + 10 * content.values);
         assert_eq!((bytes.one_slot, bytes.all_slots, bytes.at_most), (110, 550, Some(550)));
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
+use rolltop::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
 
@@ -149,13 +149,13 @@ macro_rules! reads {
                 self.inner.kind()
             }
 
-            async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
+            async fn define(&self, board: Board) -> Result<Defined> {
                 self.switch.check(true)?;
-                self.inner.define(name, definition).await
+                self.inner.define(board).await
             }
 
-            fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
-                self.inner.bytes_per_subject(board)
+            fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
+                self.inner.bytes_per_subject(track)
             }
 
             fn id_cost(&self, board: &Board) -> IdCost {
@@ -186,19 +186,19 @@ macro_rules! reads {
                 answers
             }
 
-            async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
+            async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
                 self.switch.check(false)?;
                 self.switch.read_slowly().await;
-                self.inner.page_from(board, start, limit).await
+                self.inner.page_from(track, start, limit).await
             }
 
-            async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
+            async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
                 self.switch.check(false)?;
-                if self.switch.broken.lock().as_ref() == Some(board.name()) {
+                if self.switch.broken.lock().as_ref() == Some(track.board().name()) {
                     self.switch.panics.fetch_add(1, Ordering::SeqCst);
-                    panic!("a step of '{}' is broken, as the test wants", board.name());
+                    panic!("a step of '{}' is broken, as the test wants", track.board().name());
                 }
-                self.inner.retire_step(board).await
+                self.inner.retire_step(track).await
             }
 
             $(async fn $name(&self, $($argument: $kind),*) -> Result<$answer> {
@@ -216,13 +216,13 @@ reads! {
     boards() -> Listing;
     boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
-    neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
-    lookup(board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Lookup;
-    standing(board: &Arc<Board>, subject: &Subject) -> Standing;
-    values_from(board: &Arc<Board>, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
+    neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
+    lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
+    standing(track: &BoardTrack, subject: &Subject) -> Standing;
+    values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
-    status(board: &Arc<Board>) -> Status;
-    audit_step(board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> AuditStep;
+    status(track: &BoardTrack) -> Status;
+    audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
     check() -> ();
     backup() -> BackedUp;
     close() -> ();

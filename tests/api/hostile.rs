@@ -109,13 +109,12 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     )
 }
 
-/// `ROLLTOP_HOSTILE_CASES` sets how many are tried. A failure prints the request, shrunk, and its seed, which
-/// `ROLLTOP_HOSTILE_SEED` runs again.
+/// `ROLLTOP_HOSTILE_CASES` sets how many are tried. A failure prints the request, shrunk.
 #[test]
 fn no_request_gives_a_500_or_an_undescribed_response() {
     let from_environment = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let cases = from_environment("ROLLTOP_HOSTILE_CASES").unwrap_or(1_500);
-    let seed = from_environment("ROLLTOP_HOSTILE_SEED").unwrap_or_else(rand::random);
+    let seed = crate::drawn::seed();
     let system = actix_web::rt::System::new();
     let site = system.block_on(Site::with_board("b"));
     let document = serde_json::to_value(openapi(true)).unwrap();
@@ -149,7 +148,7 @@ fn no_request_gives_a_500_or_an_undescribed_response() {
         Ok(())
     });
     if let Err(failure) = outcome {
-        panic!("{failure}\nROLLTOP_HOSTILE_SEED={seed} runs it again");
+        panic!("{failure}\nROLLTOP_TEST_SEED={seed} runs it again");
     }
 }
 

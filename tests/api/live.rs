@@ -78,9 +78,7 @@ async fn a_client_that_has_the_page_does_not_get_it_again() {
 
 #[actix_web::test]
 async fn changes_applied_to_the_page_give_the_ranking() {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
-    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let mut random = rand::rngs::StdRng::seed_from_u64(crate::drawn::seed());
     let site = Site::new().await;
     let windows = json!({"metric": "COUNT(3h, like, post_id)", "slot": "1h", "windows": ["10m/1m", "all"]});
     assert_eq!(site.client.put("/v1/boards/b", windows).await.status, 201);

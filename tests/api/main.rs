@@ -1,6 +1,8 @@
 //! The API as a client meets it: real HTTP on a free port, the embedded store, a clock that tests set.
 
 mod client;
+#[path = "../support/drawn.rs"]
+mod drawn;
 #[path = "../support/event_stream.rs"]
 mod event_stream;
 mod failing_store;

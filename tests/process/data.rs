@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rolltop::board::{Amount, Board, BoardName, Change, Definition, Subject, Timestamp};
+use rolltop::board::{Amount, Board, BoardName, Change, Definition, Generation, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{Batch, ClockMode, Increment, Store};
 use serde_json::json;
@@ -93,7 +93,7 @@ async fn make_data(path: &Path) {
     let store = Embedded::open_at_pace(options.clone(), busy).await.unwrap();
     let name = BoardName::parse("b").unwrap();
     let definition = Definition::new("COUNT(24h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-    store.define(&name, &definition).await.unwrap();
+    store.define(Board::new(name.clone(), Generation(1), definition).unwrap()).await.unwrap();
     let board = store.board(&name).await.unwrap().unwrap();
     let mut written = 0;
     while !fs::read_to_string(path.join("MANIFEST")).unwrap().contains(".ckpt") {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::shim;
 use crate::running::{Running, serve};
+use crate::skipping::skipped;
 use crate::waiting::Wait;
 
 const BOARD: &str = "/v1/boards/disk";
@@ -20,30 +21,35 @@ const LINES: u64 = 2_000;
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a file system. Returns `None` and prints the reason if this process may not mount one.
+    /// Mounts a file system, with `sudo` if this process is not root's. Skips the test and returns `None` if that is
+    /// not allowed either.
     fn mount(folder: &Path, megabytes: u32) -> Option<Self> {
         let at = folder.join("disk");
         std::fs::create_dir(&at).unwrap();
         let size = format!("size={megabytes}m");
-        let output = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(&at).output();
-        match output {
-            Ok(output) if output.status.success() => Some(Self(at)),
-            Ok(output) => {
-                eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&output.stderr).trim());
-                None
-            }
-            Err(error) => {
-                eprintln!("skipped: no tmpfs can be mounted: {error}");
-                None
-            }
-        }
+        let why = match as_root("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(&at).output() {
+            Ok(output) if output.status.success() => return Some(Self(at)),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        skipped(format_args!("no tmpfs can be mounted: {why}"));
+        None
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        let _ = as_root("umount").arg("--lazy").arg(&self.0).status();
     }
+}
+
+fn as_root(program: &str) -> Command {
+    if rustix::process::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut sudo = Command::new("sudo");
+    sudo.args(["--non-interactive", program]);
+    sudo
 }
 
 async fn define(service: &Running) {

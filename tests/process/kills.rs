@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rand::Rng;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::harness::ledger::Ledger;
 use crate::harness::{process, rounds};
@@ -32,11 +33,12 @@ async fn random_kills_lose_and_repeat_no_acknowledged_increment() {
     let ledger = Ledger::new("crash");
     let mut service = Running::start(folder.path(), &[]);
     ledger.define(&service).await;
+    let mut random = StdRng::seed_from_u64(crate::drawn::seed());
     for round in 1..=rounds(8) {
         let from = ledger.len();
         let writers = ledger.load(&service, 3, 4);
         let (id, data) = (service.id(), folder.path().join("data"));
-        let (pause, nth) = (rand::rng().random_range(20..600), rand::rng().random_range(1..=3));
+        let (pause, nth) = (random.random_range(20..600), random.random_range(1..=3));
         let killed = tokio::task::spawn_blocking(move || match round % 2 {
             0 => kill_at_new_file(id, &data, nth),
             _ => {

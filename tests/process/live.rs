@@ -31,8 +31,7 @@ async fn step(service: &Running, random: &mut StdRng, minute: &mut u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_follow_the_rankings_and_end_when_the_service_stops() {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
+    let seed = crate::drawn::seed();
     let server = RedisServer::start(&Engine::available()[0]);
     for store in ["embedded", &server.url()] {
         let (mut random, mut minute) = (StdRng::seed_from_u64(seed), 0);

@@ -15,7 +15,7 @@ use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subj
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Rejection, Result, SlotRange, Store, StoreError};
 
-use crate::given::Units;
+use crate::given::{Units, new_board};
 use crate::waiting::Wait;
 
 const START: &str = "2026-01-01T00:30:00Z";
@@ -43,7 +43,7 @@ async fn open(path: &Path) -> Result<Arc<Embedded>> {
 
 async fn define(store: &Embedded, board: &str, metric: &str, slot: &str) -> Arc<Board> {
     let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
-    match store.define(&name(board), &definition).await.unwrap() {
+    match store.define(new_board(&name(board), &definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
     }
 }
@@ -59,12 +59,12 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
 
 /// Returns everything that can be read from a board, except what is still retiring.
 async fn readable(store: &Embedded, board: &Arc<Board>) -> String {
-    let page = store.page(board, 0, 100_000).await.unwrap();
+    let page = store.page(&board.main(), 0, 100_000).await.unwrap();
     let mut text = format!("{:?} {} {:?}\n", page.frame.window, page.total, page.items);
     for item in &page.items {
-        text += &format!("{:?}\n", store.standing(board, &item.subject).await.unwrap().slots);
+        text += &format!("{:?}\n", store.standing(&board.main(), &item.subject).await.unwrap().slots);
     }
-    let status = store.status(board).await.unwrap();
+    let status = store.status(&board.main()).await.unwrap();
     text + &format!("{:?} {:?}", status.slots, status.events)
 }
 
@@ -173,13 +173,13 @@ async fn a_restart_restores_everything() {
         add(&store, &board, vec![increment("seller/3 ü", 5, Some("2026-01-01T02:10:00Z"), None)]).await;
         // The slot of 01:00 expires and stays partly retired.
         store.set_clock(t("2026-01-01T04:10:00Z")).await.unwrap();
-        let frame = store.page(&board, 0, 1).await.unwrap().frame;
+        let frame = store.page(&board.main(), 0, 1).await.unwrap().frame;
         assert_eq!(frame.retiring, 1);
         // An advance is written without waiting. The acknowledged write after it ensures that it is on the disk.
         add(&store, &board, vec![increment("seller/4 ü", 1, None, None)]).await;
         let mut steps = 0;
         let copy = crash_copy(folder.path());
-        while !store.retire_step(&board).await.unwrap().done {
+        while !store.retire_step(&board.main()).await.unwrap().done {
             steps += 1;
             assert!(steps < 100);
         }
@@ -198,7 +198,7 @@ async fn a_restart_restores_everything() {
         assert_eq!(board.definition().metric.to_string(), "SUM(3h, sale, amount, seller)");
         assert_eq!(store.now().await.unwrap(), t("2026-01-01T04:10:00Z"));
         assert_eq!(readable(&store, &board).await, expected);
-        assert_eq!(store.page(&board, 0, 1).await.unwrap().frame.retiring, 0);
+        assert_eq!(store.page(&board.main(), 0, 1).await.unwrap().frame.retiring, 0);
         let again = add(&store, &board, vec![increment("seller/1 ü", 7, None, Some("e-1"))]).await;
         assert_eq!(again, [Outcome::Duplicate { score: None }]);
         assert_eq!(
@@ -271,13 +271,13 @@ async fn a_removed_board_stays_removed_over_restarts() {
     assert!(store.undefine(&old).await.unwrap());
     assert!(!store.undefine(&old).await.unwrap());
     let new = define(&store, "b", "COUNT(24h, like, post)", "1h").await;
-    assert!(matches!(store.page(&old, 0, 1).await, Err(StoreError::BoardChanged)));
+    assert!(matches!(store.page(&old.main(), 0, 1).await, Err(StoreError::BoardChanged)));
     assert_eq!(add(&store, &new, vec![increment("a", 1, None, Some("id"))]).await, [Outcome::Counted { score: None }]);
     drop(store);
     let store = open(folder.path()).await.unwrap();
     let board = store.board(&name("b")).await.unwrap().unwrap();
     assert_eq!(board.generation(), new.generation());
-    assert_eq!(store.count(&board, &subject("a"), SlotRange::Slots(24)).await.unwrap().units(), 1);
+    assert_eq!(store.count(&board.main(), &subject("a"), SlotRange::Slots(24)).await.unwrap().units(), 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,38 @@
 //! Short functions that create the inputs of tests.
 
-use rolltop::board::{Aggregate, Amount, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
+use std::sync::Arc;
+
+use rolltop::board::{
+    Aggregate, Amount, Board, BoardName, BoardTrack, Change, Counted, Definition, EventId, Generation, Subject,
+    Timestamp, Value,
+};
 use rolltop::store::{Increment, SlotContents};
+
+/// What names a track: a board stands for its main one.
+pub trait OnTrack {
+    fn track(&self) -> BoardTrack;
+}
+
+impl OnTrack for Arc<Board> {
+    fn track(&self) -> BoardTrack {
+        self.main()
+    }
+}
+
+impl OnTrack for BoardTrack {
+    fn track(&self) -> BoardTrack {
+        self.clone()
+    }
+}
+
+/// Returns a board to define, with a generation that no other has.
+///
+/// # Panics
+/// Panics if the definition is not valid.
+pub fn new_board(name: &BoardName, definition: &Definition) -> Board {
+    let generation = Generation(rand::random_range(1..=u64::MAX - 100));
+    Board::new(name.clone(), generation, definition.clone()).unwrap_or_else(|error| panic!("{error}"))
+}
 
 pub fn t(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap_or_else(|error| panic!("{error}"))

@@ -3,6 +3,12 @@
 #[path = "../support/waiting.rs"]
 mod waiting;
 
+#[path = "../support/drawn.rs"]
+mod drawn;
+
+#[path = "../support/skipping.rs"]
+mod skipping;
+
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 

@@ -39,7 +39,7 @@ use rolltop::store::{
     SlotRange, Store, StoreError,
 };
 
-use crate::given::{Units, exact, sums};
+use crate::given::{OnTrack, Units, exact, new_board, sums};
 use crate::redis_server::{Engine, RedisServer};
 
 const START: &str = "2026-01-01T00:30:00Z";
@@ -63,7 +63,7 @@ async fn system(server: &RedisServer) -> Arc<RedisStore> {
 
 async fn define(store: &RedisStore, name: &str, metric: &str, slot: &str) -> Arc<Board> {
     let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
-    match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         Defined::Conflict(board) => panic!("{name} is defined otherwise: {:?}", board.definition()),
     }
@@ -132,16 +132,16 @@ fn keys(server: &RedisServer, pattern: &str) -> Vec<String> {
     keys
 }
 
-async fn scores(store: &RedisStore, board: &Arc<Board>) -> Vec<(String, i64)> {
-    let page = store.page(board, 0, 10_000).await.unwrap();
+async fn scores(store: &RedisStore, track: &impl OnTrack) -> Vec<(String, i64)> {
+    let page = store.page(&track.track(), 0, 10_000).await.unwrap();
     page.items.iter().map(|line| (line.subject.as_str().to_owned(), line.score.units())).collect()
 }
 
 /// Makes steps until nothing below the floor remains. Returns the sum of all steps.
-async fn roll_over(store: &RedisStore, board: &Arc<Board>) -> RetireStep {
+async fn roll_over(store: &RedisStore, track: &impl OnTrack) -> RetireStep {
     let mut sum: Option<RetireStep> = None;
     for _ in 0..20_000 {
-        let step = store.retire_step(board).await.unwrap();
+        let step = store.retire_step(&track.track()).await.unwrap();
         let done = step.done;
         if step.skipped {
             tokio::task::yield_now().await;
@@ -164,11 +164,11 @@ async fn roll_over(store: &RedisStore, board: &Arc<Board>) -> RetireStep {
 }
 
 /// Audits the whole board. Returns the number of subjects compared, and those that differ.
-async fn audit(store: &RedisStore, board: &Arc<Board>, repair: bool) -> (u64, Vec<(String, i64, i64)>, u64) {
+async fn audit(store: &RedisStore, track: &impl OnTrack, repair: bool) -> (u64, Vec<(String, i64, i64)>, u64) {
     let (mut checked, mut differences, mut repaired) = (0, Vec::new(), 0);
     let mut cursor = AuditCursor::default();
     loop {
-        let step = store.audit_step(board, cursor, repair).await.unwrap();
+        let step = store.audit_step(&track.track(), cursor, repair).await.unwrap();
         checked += step.checked;
         repaired += step.repaired;
         differences

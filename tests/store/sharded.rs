@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
+use rolltop::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
     Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values, ValuesStart,
@@ -15,11 +15,11 @@ pub struct Sharded {
     pub shards: u32,
 }
 
-/// Returns the same board as if it had been defined without shards. The board still has its parts.
+/// Returns the same board as if it had been defined without shards. The board still has its partitions.
 fn without_shards(board: &Board) -> Arc<Board> {
     let definition = Definition { shards: None, ..board.definition().clone() };
     let board_again = Board::new(board.name().clone(), board.generation(), definition).unwrap();
-    Arc::new(board_again.with_parts(board.parts().map(Box::from)).with_defined_at(board.defined_at()))
+    Arc::new(board_again.with_partitions(board.partitions().cloned()).with_defined_at(board.defined_at()))
 }
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl Store for Sharded {
         self.store.kind()
     }
 
-    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
+    fn bytes_per_subject(&self, board: &BoardTrack) -> BytesPerSubject {
         self.store.bytes_per_subject(board)
     }
 
@@ -44,9 +44,10 @@ impl Store for Sharded {
         self.store.set_clock(to).await
     }
 
-    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
-        let definition = Definition { shards: Some(self.shards), ..definition.clone() };
-        Ok(match self.store.define(name, &definition).await? {
+    async fn define(&self, board: Board) -> Result<Defined> {
+        let definition = Definition { shards: Some(self.shards), ..board.definition().clone() };
+        let sharded = Board::new(board.name().clone(), board.generation(), definition).unwrap();
+        Ok(match self.store.define(sharded).await? {
             Defined::Created(board) => Defined::Created(without_shards(&board)),
             Defined::Unchanged(board) => Defined::Unchanged(without_shards(&board)),
             Defined::Conflict(board) => Defined::Conflict(without_shards(&board)),
@@ -78,20 +79,20 @@ impl Store for Sharded {
         self.store.add_all(batches).await
     }
 
-    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
-        self.store.page_from(board, start, limit).await
+    async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
+        self.store.page_from(track, start, limit).await
     }
 
-    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        self.store.neighbors(board, subject, radius).await
+    async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
+        self.store.neighbors(track, subject, radius).await
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.store.lookup(board, subjects, ranks).await
+    async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        self.store.lookup(track, subjects, ranks).await
     }
 
-    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        self.store.standing(board, subject).await
+    async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
+        self.store.standing(track, subject).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
@@ -100,32 +101,32 @@ impl Store for Sharded {
 
     async fn values_from(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        self.store.values_from(board, subject, start, limit).await
+        self.store.values_from(track, subject, start, limit).await
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         self.store.remove(board, subject).await
     }
 
-    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        self.store.status(board).await
+    async fn status(&self, track: &BoardTrack) -> Result<Status> {
+        self.store.status(track).await
     }
 
-    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        self.store.retire_step(board).await
+    async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
+        self.store.retire_step(track).await
     }
 
     async fn tidy_step(&self) -> Result<bool> {
         self.store.tidy_step().await
     }
 
-    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        self.store.audit_step(board, cursor, repair).await
+    async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
+        self.store.audit_step(track, cursor, repair).await
     }
 
     async fn check(&self) -> Result<()> {

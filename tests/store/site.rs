@@ -14,7 +14,7 @@ use rolltop::store::{
 };
 use tempfile::TempDir;
 
-use crate::given::{Units, definition, exact, name, subject, t, unranked};
+use crate::given::{OnTrack, Units, definition, exact, name, new_board, subject, t, unranked};
 use crate::oracle::Oracle;
 use crate::redis_cluster::RedisCluster;
 use crate::redis_server::{Engine, RedisServer};
@@ -172,7 +172,9 @@ fn cluster_url(engine: &Engine) -> String {
     static CLUSTERS: Mutex<Vec<(Engine, RedisCluster)>> = Mutex::new(Vec::new());
     let mut clusters = CLUSTERS.lock();
     let at = clusters.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
-        clusters.push((engine.clone(), RedisCluster::start(engine, 6, 0)));
+        // No node of it ever ends. On a machine that is busy with other tests, a node may not run for a second.
+        let patient = ["--save", "", "--appendonly", "no", "--cluster-node-timeout", "60000"];
+        clusters.push((engine.clone(), RedisCluster::start_with(engine, 6, 0, &patient)));
         clusters.len() - 1
     });
     clusters[at].1.url()
@@ -229,7 +231,7 @@ impl Site {
     }
 
     pub async fn define(&self, board: &str, definition: &Definition) -> Arc<Board> {
-        match self.store.define(&name(board), definition).await.unwrap() {
+        match self.store.define(new_board(&name(board), definition)).await.unwrap() {
             Defined::Created(board) => board,
             other => panic!("{other:?} instead of a new board"),
         }
@@ -262,16 +264,16 @@ impl Site {
     }
 
     /// Retires until nothing below the floor remains.
-    pub async fn retire(&self, board: &Arc<Board>) -> Retired {
-        retire_through(&self.store, board).await
+    pub async fn retire(&self, track: &impl OnTrack) -> Retired {
+        retire_through(&self.store, track).await
     }
 
     /// Returns the whole ranking in small pages, after everything has retired.
-    pub async fn ranking(&self, board: &Arc<Board>) -> Vec<(u64, String, i64)> {
-        self.retire(board).await;
+    pub async fn ranking(&self, track: &impl OnTrack) -> Vec<(u64, String, i64)> {
+        self.retire(track).await;
         let mut lines = Vec::new();
         loop {
-            let page = self.store.page(board, lines.len() as u64, 7).await.unwrap();
+            let page = self.store.page(&track.track(), lines.len() as u64, 7).await.unwrap();
             assert_eq!(page.frame.retiring, 0);
             let full = page.items.len() == 7;
             lines.extend(page.items.into_iter().map(plain));
@@ -283,16 +285,16 @@ impl Site {
     }
 
     /// Returns a subject's value after everything has retired. Checks that all ways to read it return the same.
-    pub async fn value(&self, board: &Arc<Board>, who: &str) -> Option<Value> {
-        self.retire(board).await;
+    pub async fn value(&self, track: &impl OnTrack, who: &str) -> Option<Value> {
+        self.retire(track).await;
         let who = subject(who);
-        let standing = self.other.standing(board, &who).await.unwrap();
-        let reading = self.store.count(board, &who, SlotRange::Slots(board.slots())).await.unwrap();
-        assert_eq!(reading.value(board), standing.score, "{who}: {reading:?}");
+        let standing = self.other.standing(&track.track(), &who).await.unwrap();
+        let reading = self.store.count(&track.track(), &who, SlotRange::Slots(track.track().slots())).await.unwrap();
+        assert_eq!(reading.value(&track.track()), standing.score, "{who}: {reading:?}");
         assert_eq!((reading.aggregates, reading.capped), (standing.slots, standing.capped), "{who}");
-        if board.is_ranked() {
-            let lookup = self.other.lookup(board, std::slice::from_ref(&who), true).await.unwrap();
-            assert_eq!(standing.rank.is_some(), board.kind().ranks(standing.score), "{who}");
+        if track.track().is_ranked() {
+            let lookup = self.other.lookup(&track.track(), std::slice::from_ref(&who), true).await.unwrap();
+            assert_eq!(standing.rank.is_some(), track.track().kind().ranks(standing.score), "{who}");
             assert_eq!(lookup.scores, [standing.score.filter(|_| standing.rank.is_some())], "{who}");
             assert_eq!(lookup.ranks, [standing.rank], "{who}");
         } else {
@@ -302,39 +304,39 @@ impl Site {
     }
 
     /// Returns the value of a subject's newest slots.
-    pub async fn newest(&self, board: &Arc<Board>, who: &str, slots: u32) -> Option<Value> {
-        self.store.count(board, &subject(who), SlotRange::Slots(slots)).await.unwrap().value(board)
+    pub async fn newest(&self, track: &impl OnTrack, who: &str, slots: u32) -> Option<Value> {
+        self.store.count(&track.track(), &subject(who), SlotRange::Slots(slots)).await.unwrap().value(&track.track())
     }
 
     /// Returns what a subject has in each slot.
-    pub async fn slots(&self, board: &Arc<Board>, who: &str) -> Vec<(String, Aggregate)> {
-        let standing = self.store.standing(board, &subject(who)).await.unwrap();
+    pub async fn slots(&self, track: &impl OnTrack, who: &str) -> Vec<(String, Aggregate)> {
+        let standing = self.store.standing(&track.track(), &subject(who)).await.unwrap();
         standing.slots.into_iter().map(|(slot, aggregate)| (slot.to_string(), aggregate)).collect()
     }
 
     /// Returns the ranking with its scores as floats, after everything has retired.
-    pub async fn means(&self, board: &Arc<Board>) -> Vec<(u64, String, f64)> {
-        self.retire(board).await;
-        let page = self.store.page(board, 0, 100).await.unwrap();
+    pub async fn means(&self, track: &impl OnTrack) -> Vec<(u64, String, f64)> {
+        self.retire(track).await;
+        let page = self.store.page(&track.track(), 0, 100).await.unwrap();
         page.items.into_iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score.as_f64())).collect()
     }
 
     /// Returns the number of ranked subjects, after everything has retired.
-    pub async fn ranking_size(&self, board: &Arc<Board>) -> u64 {
-        self.retire(board).await;
-        self.store.page(board, 0, 1).await.unwrap().total
+    pub async fn ranking_size(&self, track: &impl OnTrack) -> u64 {
+        self.retire(track).await;
+        self.store.page(&track.track(), 0, 1).await.unwrap().total
     }
 
     /// Returns the values that a subject was seen with, newest first.
-    pub async fn values(&self, board: &Arc<Board>, who: &str) -> Vec<(String, String)> {
-        let values = self.store.values(board, &subject(who), 0, 1_000).await.unwrap();
+    pub async fn values(&self, track: &impl OnTrack, who: &str) -> Vec<(String, String)> {
+        let values = self.store.values(&track.track(), &subject(who), 0, 1_000).await.unwrap();
         assert_eq!(values.total, values.items.len() as u64);
         values.items.into_iter().map(|(value, at)| (value.as_str().to_owned(), at.to_string())).collect()
     }
 
     /// Audits everything through both instances in turn. Returns the number of subjects compared.
-    pub async fn audit(&self, board: &Arc<Board>) -> u64 {
-        let (checked, differences) = audit_through(&[self.store.clone(), self.other.clone()], board).await;
+    pub async fn audit(&self, track: &impl OnTrack) -> u64 {
+        let (checked, differences) = audit_through(&[self.store.clone(), self.other.clone()], track).await;
         assert_eq!(differences, []);
         checked
     }
@@ -364,10 +366,10 @@ impl Retired {
 }
 
 /// Retires through one instance until nothing below the floor remains, and waits while another instance makes a step.
-pub async fn retire_through(store: &Arc<dyn Store>, board: &Arc<Board>) -> Retired {
+pub async fn retire_through(store: &Arc<dyn Store>, track: &impl OnTrack) -> Retired {
     let mut retired = Retired::default();
     loop {
-        let step = store.retire_step(board).await.unwrap();
+        let step = store.retire_step(&track.track()).await.unwrap();
         retired.note(&step);
         if step.done {
             return retired;
@@ -379,10 +381,10 @@ pub async fn retire_through(store: &Arc<dyn Store>, board: &Arc<Board>) -> Retir
 }
 
 /// Audits everything, each step through the next instance.
-pub async fn audit_through(stores: &[Arc<dyn Store>], board: &Arc<Board>) -> (u64, Vec<Difference>) {
+pub async fn audit_through(stores: &[Arc<dyn Store>], track: &impl OnTrack) -> (u64, Vec<Difference>) {
     let (mut checked, mut differences, mut cursor) = (0, Vec::new(), AuditCursor::default());
     for store in stores.iter().cycle() {
-        let step = store.audit_step(board, cursor, false).await.unwrap();
+        let step = store.audit_step(&track.track(), cursor, false).await.unwrap();
         assert_eq!(step.repaired, 0, "nothing is repaired unasked");
         checked += step.checked;
         differences.extend(step.differences);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::skipping::skipped;
 use crate::waiting::Wait;
 
 /// A server program to test against.
@@ -93,8 +94,8 @@ impl RedisServer {
         server
     }
 
-    /// Starts a server without persistence whose clock [`set_clock_ahead`](Self::set_clock_ahead) moves. Returns `None`
-    /// and prints the reason if there is no C compiler for the library that moves it, or if the server does not use the
+    /// Starts a server without persistence whose clock [`set_clock_ahead`](Self::set_clock_ahead) moves. Skips the test
+    /// and returns `None` if there is no C compiler for the library that moves it, or if the server does not use the
     /// library.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn with_movable_clock(engine: &Engine) -> Option<RedisServer> {
@@ -112,7 +113,7 @@ impl RedisServer {
             Ok(built) if built.status.success() => {}
             Ok(built) => panic!("{source}: {}", String::from_utf8_lossy(&built.stderr)),
             Err(error) => {
-                eprintln!("skipped: the server's clock cannot be moved without a C compiler: {error}");
+                skipped(format_args!("the server's clock cannot be moved without a C compiler: {error}"));
                 return None;
             }
         }
@@ -123,7 +124,7 @@ impl RedisServer {
         server.launch_anywhere();
         server.write_clock(Duration::from_secs(1_000));
         if !server.shows(Duration::from_secs(1_000)) {
-            eprintln!("skipped: the clock of {} cannot be moved (linked statically?)", engine.program.display());
+            skipped(format_args!("the clock of {} cannot be moved (linked statically?)", engine.program.display()));
             return None;
         }
         server.set_clock_ahead(Duration::ZERO);

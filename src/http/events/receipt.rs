@@ -249,7 +249,7 @@ impl EventsReceipt {
                 index,
                 board: board.name().clone(),
                 subject,
-                score: response::score(&board, score),
+                score: response::score(board.decimals(), score),
             });
         }
     }

@@ -17,7 +17,7 @@ use crate::http::parameters::ItemParameters;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
 use crate::http::{large, path, response};
-use crate::service::{self, About, Batch, Increment, Outcome, Parsed};
+use crate::service::{self, AboutBoard, Batch, Increment, Outcome, Parsed};
 
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
@@ -130,7 +130,8 @@ async fn add_body(
             }
         }
     };
-    let About { board, answer: (items, outcomes) } = state.service.add_parsed(board, return_scores, parse).await?;
+    let AboutBoard { of: board, answer: (items, outcomes) } =
+        state.service.add_parsed(board, return_scores, parse).await?;
     let mut receipt = Receipt::new(return_scores);
     receipt.record(items?, outcomes, &board);
     Ok(receipt)

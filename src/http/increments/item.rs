@@ -85,12 +85,12 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
                 Change::Seen(counted(number::required(self.value, "value", board)?)?)
             }
         };
-        if retract && !board.takes_retractions() {
+        if retract && !board.edition().takes_retractions() {
             let detail = format!("{} does not support retractions", board.definition().metric);
             return Err(ItemError::value(ItemCode::RetractionUnsupported, "retract", detail).depending_on_board());
         }
         // Over all time there is no slot to choose, unless some are kept, so the time may be left out.
-        items::check_retraction_time(retract && board.has_slots(), at)?;
+        items::check_retraction_time(retract && board.edition().has_slots(), at)?;
         Ok(Increment { subject, change, retract, at, id })
     }
 }

@@ -176,7 +176,7 @@ impl Receipt {
 
     fn add_score(&mut self, index: u64, subject: Option<Subject>, score: Option<Value>, board: &Arc<Board>) {
         if let (Some(scores), Some(subject)) = (&mut self.scores, subject) {
-            scores.push(NewScore { index, subject, score: response::score(board, score) });
+            scores.push(NewScore { index, subject, score: response::score(board.decimals(), score) });
         }
     }
 

@@ -67,12 +67,12 @@ pub(in crate::http) fn code_of_amount(error: &AmountError) -> ItemCode {
 /// Returns the detail of a rejection by the store.
 pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) -> String {
     match rejection {
-        Rejection::TooLate => match (board.definition().mode, board.kept_slots()) {
+        Rejection::TooLate => match (board.definition().mode, board.edition().kept_slots()) {
             // Only a sample can be too late here: other items that are older than the kept slots count in the total.
             (Mode::Sliding, Some(kept_slots)) => {
                 format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
-            (Mode::Sliding, None) if !board.further().is_empty() => {
+            (Mode::Sliding, None) if board.tracks().len() > 1 => {
                 format!("the slot has left every window of this board, even the longest ({})", longest(board))
             }
             (Mode::Sliding, None) => "the slot has left the window".to_owned(),
@@ -81,22 +81,21 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
         Rejection::OutOfRange => {
             // The window with the smallest bound is the first to refuse an amount.
-            let windows = board.further().iter().map(|window| &**window);
-            let (units, is_all_time) = windows.fold((board.slot_bound(), board.is_all_time()), |smallest, window| {
-                smallest.min((window.slot_bound(), window.is_all_time()))
-            });
+            let main = board.edition().main();
+            let bounds = board.tracks().iter().map(|track| (track.slot_bound(), track.is_all_time()));
+            let (units, is_all_time) = bounds.min().unwrap_or((main.slot_bound(), main.is_all_time()));
             let score = |units| Score { units, decimals: board.decimals() };
             let bound = score(units.0);
-            if board.kept_slots().is_some() {
-                let total = score(board.slot_bound().0);
+            if board.edition().kept_slots().is_some() {
+                let total = score(main.slot_bound().0);
                 return format!(
                     "the amount of a subject on this board must be between -{bound} and {bound} in one kept slot, and \
                     between -{total} and {total} in all"
                 );
             }
-            let place = match (is_all_time, board.further()) {
+            let place = match (is_all_time, board.tracks()) {
                 (true, _) => "on",
-                (false, []) => "in one slot of",
+                (false, [_]) => "in one slot of",
                 (false, _) => "in one slot of any window of",
             };
             format!("the amount of a subject {place} this board must be between -{bound} and {bound}")
@@ -106,8 +105,8 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
 
 /// Returns the length of the longest window of the board.
 fn longest(board: &Board) -> WindowLength {
-    let further = board.further().iter().map(|window| window.length());
-    further.fold(board.length(), |longest, length| {
+    let lengths = board.edition().windows().iter().map(|window| window.length());
+    lengths.fold(board.edition().main().length(), |longest, length| {
         if length.approximate_millis() > longest.approximate_millis() { length } else { longest }
     })
 }

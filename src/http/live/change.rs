@@ -1,16 +1,14 @@
 //! The difference between two pages of a ranking.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder};
 
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::RankingLine;
 use super::super::schemas;
-use crate::board::{Board, Subject};
+use crate::board::{Subject, Track};
 use crate::service::{Page, Ranked};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
@@ -49,14 +47,14 @@ pub(in crate::http) struct ChangedRow {
 
 impl RankingChange {
     /// Returns what has changed on the first page of a board between two instants. O(lines).
-    pub(super) fn between(board: &Arc<Board>, before: &[Ranked], page: &Page) -> Self {
+    pub(super) fn between(track: &Track, before: &[Ranked], page: &Page) -> Self {
         let (rows, gone) = difference(before, &page.items);
         let rows = rows.into_iter();
         Self {
-            frame: FrameShown::of(board, &page.frame, board.slots()),
+            frame: FrameShown::of(track, &page.frame, track.slots()),
             total: page.total,
             rows: rows
-                .map(|at| ChangedRow { position: at + 1, line: RankingLine::of(board, &page.items[at]) })
+                .map(|at| ChangedRow { position: at + 1, line: RankingLine::of(track.decimals(), &page.items[at]) })
                 .collect(),
             gone: gone.into_iter().cloned().collect(),
         }

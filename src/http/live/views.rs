@@ -290,8 +290,8 @@ impl View {
         let (tag, page) = page_event(now)?;
         let mut state = self.state.lock();
         if tag != state.tag || state.problem.is_some() {
-            let event = if before.board.generation() == now.board.generation() {
-                let change = RankingChange::between(&now.board, &before.answer.items, &now.answer);
+            let event = if before.of.id() == now.of.id() {
+                let change = RankingChange::between(&now.of, &before.answer.items, &now.answer);
                 Event::new("change", Some(&tag), response::to_json(&change)?)
             } else {
                 page.clone()
@@ -341,8 +341,8 @@ impl ViewState {
 
 /// Returns the entity tag of a page, and the event with the page: the same as the response to a request of the page.
 fn page_event(read: &About<Page>) -> Result<(String, Event), Problem> {
-    let About { board, answer: page } = read;
-    let body = response::to_json(&Ranking::new(board, page.clone(), None))?;
+    let About { of: track, answer: page } = read;
+    let body = response::to_json(&Ranking::new(track, page.clone(), None))?;
     let tag = caching::entity_tag(&body).0.to_string();
     let event = Event::new("page", Some(&tag), body);
     Ok((tag, event))

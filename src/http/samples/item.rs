@@ -59,7 +59,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
         let subject = self.subject.subject()?;
         let missing = "the field 'at' is missing; it selects the slot of the sample";
         let at = self.at.at()?;
-        if at.is_none() && board.has_slots() {
+        if at.is_none() && board.edition().has_slots() {
             return Err(ItemError::structural(ItemCode::MissingAt, "at", missing));
         }
         let (used, instead) = match board.kind() {

@@ -31,14 +31,14 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (_, Mode::FromFirst) => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
-        (Kind::Min | Kind::Max, _) if board.kept_slots().is_some() => {
+        (Kind::Min | Kind::Max, _) if board.edition().kept_slots().is_some() => {
             format!(
                 "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
                 and {metric} stores no other; send increments, define a board without 'keep' for samples, or set the value of a subject with PUT \
                 /v1/boards/{name}/subjects/{{subject}}"
             )
         }
-        _ if !board.further_windows().is_empty() => {
+        _ if board.edition().windows().len() > 1 => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
                 send increments, or set the value of a subject in all windows with PUT \

@@ -1,6 +1,11 @@
 use super::*;
 use crate::board::{BoardName, Definition, Generation};
 
+/// Returns the window of each track.
+fn windows(board: &Board, now: Timestamp) -> Vec<Window> {
+    board.tracks().iter().map(|track| track.window_at(now)).collect()
+}
+
 fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
     Increment {
         subject: Subject::parse(subject).unwrap(),
@@ -16,7 +21,7 @@ fn items_of_one_slot_and_subject_without_ids_are_summed() {
     let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
     let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
     let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
-    let window = board.window_at(now);
+    let window = board.edition().main().window_at(now);
     let items = [
         increment("a", 1, None, None),
         increment("b", 2, None, None),
@@ -27,11 +32,13 @@ fn items_of_one_slot_and_subject_without_ids_are_summed() {
         increment("a", 64, Some("2026-01-01T11:00:00Z"), None),
         increment("a", -5, None, None),
     ];
-    let plan = Plan::new(&board, &window, now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &[window], now, 5_000, items.iter().enumerate());
     let seen: Vec<_> = plan
         .entries
         .iter()
-        .map(|e| (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slots == Slots::One(window.head)))
+        .map(|e| {
+            (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slots == Slots::First(window.head))
+        })
         .collect();
     assert_eq!(
         seen,
@@ -61,7 +68,7 @@ fn items_are_placed_in_every_window_that_reaches_back_to_them() {
         increment("a", 32, Some("2020-01-01T10:30:00Z"), None),
         increment("a", 64, Some("2026-01-01T10:31:00Z"), None),
     ];
-    let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
     let time = |slot: Option<Timestamp>| slot.map_or("-".to_owned(), |slot| slot.to_string()[11..16].to_owned());
     let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount.0)).collect();
     let slots = |slots: [&str; 3]| slots.map(str::to_owned);
@@ -86,7 +93,7 @@ fn a_sum_keeps_a_margin_for_its_intermediate_values() {
     let sum = |amounts: &[(usize, i64)]| {
         let amounts = amounts.iter().flat_map(|(times, amount)| std::iter::repeat_n(*amount, *times));
         let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
-        let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+        let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
         assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
         (plan.entries[0].amount.0, plan.entries[0].margin())
     };
@@ -125,7 +132,7 @@ fn amounts_after_an_item_with_an_id_are_a_new_sum() {
         increment("b", 64, None, None),
         increment("a", 128, None, None),
     ];
-    let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
     let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount.0)).collect();
     assert_eq!(seen, [("a", 1), ("a", 34), ("b", 68), ("a", 8), ("a", 144)]);
 }

@@ -1,4 +1,4 @@
-//! The boards of a store, each with its tables behind its own lock.
+//! The boards of a store, each with its state behind its own lock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::tables::Tables;
+use super::board_state::BoardState;
 use crate::board::{Board, BoardName};
 
 /// A board and its data in memory.
@@ -15,14 +15,14 @@ pub(super) struct LiveBoard {
     pub board: Arc<Board>,
     /// The board's data. The lock is held for one call, one portion of a batch, one step or one portion of a
     /// checkpoint; never across an await.
-    pub tables: Mutex<Tables>,
-    /// The board's share of the log. Grows only while `tables` is locked.
+    pub state: Mutex<BoardState>,
+    /// The board's share of the log. Grows only while `state` is locked.
     pub logged: UncheckpointedLog,
 }
 
 impl LiveBoard {
-    pub(super) fn new(board: Arc<Board>, tables: Tables, logged: UncheckpointedLog) -> Self {
-        Self { board, tables: Mutex::new(tables), logged }
+    pub(super) fn new(board: Arc<Board>, state: BoardState, logged: UncheckpointedLog) -> Self {
+        Self { board, state: Mutex::new(state), logged }
     }
 }
 

@@ -3,14 +3,14 @@
 //! Each operation is absolute: it contains what a subject has afterwards, not what was added. So applying a sequence of
 //! operations again, from any earlier point, ends in the same state.
 //!
-//! Operations are small because they refer to earlier ones: [`LogOperation::Board`] names the board of all that follow,
+//! Operations are small because they refer to earlier ones: [`LogOperation::Track`] names the track of all that follow,
 //! a slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
-//! written as an empty text. Every [`LogOperations`] buffer begins with a board, which resets all of these, so buffers
+//! written as an empty text. Every [`LogOperations`] buffer begins with a track, which resets all of these, so buffers
 //! can be joined in any order.
 //!
 //! ```text
 //! code      then
-//! Board     generation (8 bytes)
+//! Track     id (8 bytes); 0 for operations of the store itself
 //! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked, Sketch, Events and Last
 //! Amount    amount (signed varint), subject
 //! Samples   sum, count (signed varints), subject
@@ -36,9 +36,10 @@ use super::clock::ClockRecord;
 use super::codec::{Damaged, Reader};
 use super::fingerprint::Fingerprint;
 use super::last_seen::LastSeen;
-use crate::board::{Generation, Mark};
+use super::storage::damage::StorageError;
+use crate::board::{Generation, Mark, TrackId};
 
-const BOARD: u8 = 1;
+const TRACK: u8 = 1;
 const SLOT: u8 = 2;
 const AMOUNT: u8 = 3;
 const SAMPLES: u8 = 4;
@@ -58,10 +59,10 @@ const SIMULATED: u8 = 17;
 const EVENTS: u8 = 18;
 const LAST: u8 = 19;
 
-/// The length of the [`LogOperation::Board`] at the start of a buffer.
+/// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
 
-/// A buffer of encoded operations of one board.
+/// A buffer of encoded operations of one track, or of the store.
 #[derive(Debug)]
 pub(super) struct LogOperations {
     bytes: Vec<u8>,
@@ -74,8 +75,8 @@ pub(super) struct LogOperations {
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogOperation<'a> {
-    /// The operations that follow are about this board.
-    Board(Generation),
+    /// The operations that follow are about this track. Ids are about the board of the track.
+    Track(TrackId),
     /// The subject has this amount, or extreme, in this slot. On a `from_first` board, it has a counter that began at
     /// this time.
     Amount { slot: i64, amount: i64, subject: &'a str },
@@ -112,20 +113,20 @@ pub(super) enum LogOperation<'a> {
 }
 
 impl LogOperations {
-    /// Creates an empty buffer for operations of a board.
-    pub(super) fn of(generation: Generation) -> Self {
+    /// Creates an empty buffer for operations of a track.
+    pub(super) fn of(track: TrackId) -> Self {
         let mut bytes = Vec::with_capacity(64);
-        bytes.push(BOARD);
-        bytes.extend_from_slice(&generation.0.to_le_bytes());
+        bytes.push(TRACK);
+        bytes.extend_from_slice(&track.0.to_le_bytes());
         Self { bytes, slot: None, subject: 0..0 }
     }
 
     /// Creates an empty buffer for operations that belong to no board.
     pub(super) fn of_store() -> Self {
-        Self::of(Generation(0))
+        Self::of(TrackId(0))
     }
 
-    /// Returns the number of bytes, including the board.
+    /// Returns the number of bytes, including the track.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -134,13 +135,13 @@ impl LogOperations {
         &self.bytes
     }
 
-    /// Appends another buffer, including its board.
+    /// Appends another buffer, including its track.
     pub(super) fn append(&mut self, other: &LogOperations) {
         self.bytes.extend_from_slice(&other.bytes);
         (self.slot, self.subject) = (None, 0..0);
     }
 
-    /// Moves the operations of another board's buffer here, if it has any.
+    /// Moves the operations of another buffer here, if it has any.
     pub(super) fn append_changes(&mut self, other: &mut LogOperations) {
         if other.len() > HEADER {
             self.append(other);
@@ -148,7 +149,7 @@ impl LogOperations {
         }
     }
 
-    /// Clears the buffer except for the board.
+    /// Clears the buffer except for the track.
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(HEADER);
         (self.slot, self.subject) = (None, 0..0);
@@ -297,8 +298,28 @@ impl LogOperations {
     }
 }
 
+/// The reason why an operation cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OperationError {
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    /// A later version wrote it: what is decoded was written and has the right checksum.
+    #[error("an operation of kind {0} is not known")]
+    Unknown(u8),
+}
+
+impl OperationError {
+    /// Returns the error for a file, in which the operations begin at this byte.
+    pub(super) fn in_file(self, file: &str, offset: u64) -> StorageError {
+        match self {
+            OperationError::Damaged(damaged) => StorageError::damaged(file, offset, damaged.to_string()),
+            OperationError::Unknown(code) => StorageError::UnknownOperation { file: file.to_owned(), offset, code },
+        }
+    }
+}
+
 /// Decodes operations. Ends after the first error.
-pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<LogOperation<'_>, Damaged>> {
+pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<LogOperation<'_>, OperationError>> {
     let mut decoder = Decoder { reader: Reader(bytes), slot: None, subject: None };
     std::iter::from_fn(move || {
         let operation = decoder.next().transpose()?;
@@ -316,13 +337,13 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn next(&mut self) -> Result<Option<LogOperation<'a>>, Damaged> {
+    fn next(&mut self) -> Result<Option<LogOperation<'a>>, OperationError> {
         while !self.reader.0.is_empty() {
             let [code] = self.reader.array()?;
             match code {
-                BOARD => {
+                TRACK => {
                     (self.slot, self.subject) = (None, None);
-                    return Ok(Some(LogOperation::Board(Generation(self.reader.u64()?))));
+                    return Ok(Some(LogOperation::Track(TrackId(self.reader.u64()?))));
                 }
                 SLOT => self.slot = Some(self.reader.i64()?),
                 code => return self.operation(code).map(Some),
@@ -331,7 +352,7 @@ impl<'a> Decoder<'a> {
         Ok(None)
     }
 
-    fn operation(&mut self, code: u8) -> Result<LogOperation<'a>, Damaged> {
+    fn operation(&mut self, code: u8) -> Result<LogOperation<'a>, OperationError> {
         let slot = self.slot.ok_or(Damaged);
         Ok(match code {
             AMOUNT => LogOperation::Amount { slot: slot?, amount: self.reader.signed()?, subject: self.subject()? },
@@ -377,7 +398,7 @@ impl<'a> Decoder<'a> {
                 boot: u128::from_le_bytes(self.reader.array()?),
             }),
             SIMULATED => LogOperation::Simulated { now: self.reader.i64()? },
-            _ => return Err(Damaged),
+            code => return Err(OperationError::Unknown(code)),
         })
     }
 

@@ -2,9 +2,9 @@
 //! process and needs no set-up.
 //!
 //! # Structure
-//! - **Memory** (`tables`) holds every live record; all boards must fit into it. For each board, behind one lock, it
-//!   holds the subjects with their slots, each slot's subjects and the ranking (`holdings`), and the ids counted
-//!   recently.
+//! - **Memory** (`board_state`) holds every live record; all boards must fit into it. For each board, behind one lock, it
+//!   holds the ids counted recently and, for each track (`tables`), the subjects with their slots, each slot's subjects
+//!   and the ranking (`holdings`).
 //! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
 //!   for each group of writes that arrived together.
 //! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
@@ -28,7 +28,7 @@
 mod aggregate_state;
 mod arena;
 mod audit;
-mod board_traits;
+mod board_state;
 mod boards;
 mod cell_pairs;
 mod clock;
@@ -62,6 +62,7 @@ mod subjects;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod track_traits;
 mod writing;
 
 use std::any::Any;
@@ -73,6 +74,7 @@ pub use engine::{DataReport, check_data};
 pub use options::{Durability, DurabilityError, EmbeddedOptions, Pace};
 use parking_lot::MutexGuard;
 
+use self::board_state::{BoardAdvance, BoardState};
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
@@ -83,7 +85,7 @@ use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
 use self::writing::BatchApplication;
 use super::{Added, Batch, ClockTrust, Limits, Outcome, Result, StoreError};
-use crate::board::{Board, Timestamp, Window};
+use crate::board::{Board, BoardTrack, Timestamp, Track, Window};
 
 /// The embedded store. See the [module](self).
 #[derive(Debug)]
@@ -148,34 +150,31 @@ impl Embedded {
         self.engine.journal()
     }
 
-    /// Returns the live board that has a track of this generation, and the number of the track.
-    fn live_board(&self, board: &Board) -> Result<(Arc<LiveBoard>, usize)> {
+    /// Returns the live board with the generation of this board.
+    fn live_board(&self, board: &Board) -> Result<Arc<LiveBoard>> {
         let boards = self.boards.read();
-        let live = boards.get(board.name()).ok_or(StoreError::BoardChanged)?;
-        let number = live.board.track_number(board.generation()).ok_or(StoreError::BoardChanged)?;
-        Ok((live.clone(), number))
+        let live = boards.get(board.name()).filter(|live| live.board.generation() == board.generation());
+        live.cloned().ok_or(StoreError::BoardChanged)
     }
 
     /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
     async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
-        if board.is_further() {
-            return Err(StoreError::BoardChanged);
-        }
         let permit = self.journal().admit(writing::max_log_bytes(board, batch))?;
-        let plan =
-            |window: &Window, now| BatchApplication::new(board, batch, (window, now), self.limits.max_skew, self.key);
+        let plan = |windows: &[Window], now| {
+            BatchApplication::new(board, batch, (windows, now), self.limits.max_skew, self.key)
+        };
         let mut application = None;
         if batch.increments.len() > writing::MAX_PLANNED_UNDER_LOCK {
             // Planning a large batch takes long, so it is done without the lock.
-            let (window, now) = self.read_tables(board, |_, tables, _| (tables.window, tables.now))?;
-            application = Some(plan(&window, now));
+            let (windows, now) = self.with_state(board, |state, _| (state.windows(), state.now()))?;
+            application = Some(plan(&windows, now));
         }
         loop {
-            let ((done, frame), ticket) = self.change_tables(board, |tables, operations| {
-                let application = application.get_or_insert_with(|| plan(&tables.window, tables.now));
-                let done = application.apply_portion(tables, operations);
+            let ((done, frame), ticket) = self.change_state(board, |state, operations| {
+                let application = application.get_or_insert_with(|| plan(&state.windows(), state.now()));
+                let done = application.apply_portion(state, operations);
                 // The last portion's ticket acknowledges the earlier ones too.
-                ((done, tables.frame()), if done { Awaited::Yes } else { Awaited::No })
+                ((done, state.main().frame()), if done { Awaited::Yes } else { Awaited::No })
             })?;
             if done && let Some(application) = application {
                 drop(permit);
@@ -203,28 +202,29 @@ impl Embedded {
         }
     }
 
-    /// Does `work` on the tables of a window, advanced to now, and appends its operations to the journal before the lock is
-    /// released. So the order of the log is the order in which the lock was held.
+    /// Does `work` on the state of a board, advanced to now, and appends its operations to the journal before the lock is
+    /// released. So the order of the log is the order in which the lock was held. The operations begin as those of the
+    /// main track.
     ///
     /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
-    fn change_tables<T>(
+    fn change_state<T>(
         &self,
         board: &Board,
-        work: impl FnOnce(&mut Tables, &mut LogOperations) -> (T, Awaited),
+        work: impl FnOnce(&mut BoardState, &mut LogOperations) -> (T, Awaited),
     ) -> Result<(T, Ticket)> {
-        let (live, number) = self.live_board(board)?;
-        let mut operations = LogOperations::of(board.generation());
-        let mut tables = live.tables.lock();
-        self.advance(&live, &mut tables, number)?;
-        if let Some(doubted) = self.doubted_clock_of(&tables) {
+        let live = self.live_board(board)?;
+        let mut operations = LogOperations::of(live.board.edition().main().id());
+        let mut state = live.state.lock();
+        self.advance(&live, &mut state)?;
+        if let Some(doubted) = self.doubted_clock_of(&state) {
             return Err(doubted);
         }
         // A restart must not set the board's time back to before what it has counted.
-        operations.advanced(tables.now.millis());
+        operations.advanced(state.now().millis());
         let nothing = operations.len();
-        let (answer, awaited) = work(tables.track(number), &mut operations);
+        let (answer, awaited) = work(&mut state, &mut operations);
         if operations.len() == nothing {
-            self.unlock(tables);
+            self.unlock(state);
             return Ok((answer, Ticket::Done));
         }
         let (sequence, ticket) = match awaited {
@@ -232,60 +232,63 @@ impl Embedded {
             Awaited::No => (self.journal().append(&operations), Ticket::Done),
         };
         live.logged.add(sequence, operations.len());
-        self.unlock(tables);
+        self.unlock(state);
         Ok((answer, ticket))
     }
 
-    /// Does `work` on the tables of a window, advanced to now. Those of the main window contain all others.
-    fn read_tables<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
-        let (live, number) = self.live_board(board)?;
-        let mut tables = live.tables.lock();
-        let advance = self.advance(&live, &mut tables, number)?;
-        let answer = work(board, tables.track(number), advance);
-        self.unlock(tables);
+    /// Does `work` on the state of a board, advanced to now, without a change that the log would have to contain.
+    fn with_state<T>(&self, board: &Board, work: impl FnOnce(&mut BoardState, BoardAdvance) -> T) -> Result<T> {
+        let live = self.live_board(board)?;
+        let mut state = live.state.lock();
+        let advance = self.advance(&live, &mut state)?;
+        let answer = work(&mut state, advance);
+        self.unlock(state);
         Ok(answer)
     }
 
+    /// Does `work` on the tables of a track, advanced to now, without a change that the log would have to contain.
+    fn read_tables<T>(&self, track: &BoardTrack, work: impl FnOnce(&Track, &mut Tables, Advance) -> T) -> Result<T> {
+        self.with_state(track.board(), |state, mut advance| {
+            let number = track.number();
+            let advanced = advance.tracks.iter_mut().find(|(advanced, _)| *advanced == number);
+            let advance = advanced.map(|(_, advance)| std::mem::take(advance)).unwrap_or_default();
+            work(track, &mut state.tracks[number], advance)
+        })
+    }
+
     /// Unlocks a board, and passes on the data to drop.
-    fn unlock(&self, mut tables: MutexGuard<Tables>) {
-        let garbage = tables.take_garbage();
+    fn unlock(&self, mut state: MutexGuard<BoardState>) {
+        let garbage = state.take_garbage();
         // Threads that wait for the lock get it before this thread can take it again.
-        MutexGuard::unlock_fair(tables);
+        MutexGuard::unlock_fair(state);
         if !garbage.is_empty() {
             self.discard(garbage);
         }
     }
 
-    /// Advances all windows of a board to the clock's now, and passes on the data to drop. Returns the effects on the
-    /// window with this number.
-    fn advance(&self, live: &LiveBoard, tables: &mut Tables, number: usize) -> Result<Advance> {
-        if tables.removed {
+    /// Advances a board to the clock's now, and passes on the data to drop.
+    fn advance(&self, live: &LiveBoard, state: &mut BoardState) -> Result<BoardAdvance> {
+        if state.removed {
             return Err(StoreError::BoardChanged);
         }
-        let now = tables.believed_time(&live.board, self.clock.read());
-        let mut result = Advance::default();
-        for (window, board) in live.board.tracks().enumerate() {
-            let mut advance = tables.track(window).advance(board, now);
-            if let Some(expired) = &mut advance.expired {
-                self.discard(expired.holdings.take());
-            }
-            if let Some(expired_ids) = advance.expired_ids.take() {
-                self.discard(expired_ids);
-            }
-            if window == number {
-                result = advance;
-            }
+        let now = state.believed_time(&live.board, self.clock.read());
+        let mut advance = state.advance(&live.board, now);
+        for expired in advance.tracks.iter_mut().filter_map(|(_, advance)| advance.expired.as_mut()) {
+            self.discard(expired.holdings.take());
         }
-        Ok(result)
+        if let Some(expired_ids) = advance.expired_ids.take() {
+            self.discard(expired_ids);
+        }
+        Ok(advance)
     }
 
     /// Returns the reason why a board must not be written to, if the clock is doubted since the start.
-    fn doubted_clock_of(&self, tables: &Tables) -> Option<StoreError> {
-        let trust = tables.trust.as_ref()?;
+    fn doubted_clock_of(&self, state: &BoardState) -> Option<StoreError> {
+        let trust = state.trust.as_ref()?;
         let reading = trust.doubted()?;
         let ClockReading::System { monotonic, .. } = self.clock.read() else { return None };
         let retry_after = trust.is_standing(monotonic)?.max(Duration::from_secs(1));
-        Some(StoreError::ClockDoubted { reading, recorded: tables.now, retry_after })
+        Some(StoreError::ClockDoubted { reading, recorded: state.now(), retry_after })
     }
 
     /// Returns the reason why some board must not be written to, if there is one.
@@ -295,9 +298,9 @@ impl Embedded {
         }
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         boards.iter().find_map(|live| {
-            let mut tables = live.tables.lock();
-            self.advance(live, &mut tables, 0).ok()?;
-            self.doubted_clock_of(&tables)
+            let mut state = live.state.lock();
+            self.advance(live, &mut state).ok()?;
+            self.doubted_clock_of(&state)
         })
     }
 
@@ -307,22 +310,24 @@ impl Embedded {
     }
 }
 
-impl Tables {
+impl BoardState {
     /// Returns the believed time for this board.
     fn believed_time(&mut self, board: &Board, reading: ClockReading) -> Timestamp {
         let (wall, monotonic) = match reading {
             ClockReading::Simulated(now) => return now,
             ClockReading::System { wall, monotonic } => (wall, monotonic),
         };
-        let slots = self.window.end.millis() - self.window.floor.millis();
-        let window = if board.is_all_time() || !board.further().is_empty() {
-            board.clock_tolerance()
-        } else {
-            self.holdings.traits.counter_duration.unwrap_or(slots)
+        let tolerance = match &*self.tracks {
+            // What the window covers now: months differ in length.
+            [only] if !board.edition().main().is_all_time() => {
+                let slots = only.window.end.millis() - only.window.floor.millis();
+                only.holdings.traits.counter_duration.unwrap_or(slots)
+            }
+            _ => board.clock_tolerance(),
         };
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
-        let believed = trust.believe(wall, monotonic, window);
+        let believed = trust.believe(wall, monotonic, tolerance);
         if doubted.is_none()
             && let Some(leap) = trust.doubted()
         {

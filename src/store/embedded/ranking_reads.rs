@@ -6,25 +6,25 @@ use super::ranking;
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, Board, Order, Subject, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Order, Subject, Timestamp, Track, Value};
 use crate::store::{Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
 
 /// Returns a page of at most `limit` lines. O(log n + limit).
-pub(super) fn page(board: &Board, tables: &Tables, start: &PageStart, limit: u32) -> Page {
+pub(super) fn page(track: &Track, tables: &Tables, start: &PageStart, limit: u32) -> Page {
     let (first, count) = match start {
         PageStart::Offset(offset) => (*offset, u64::from(limit)),
-        PageStart::Place(next_to) => next_to.span(boundary(board, tables, next_to) as u64, u64::from(limit)),
+        PageStart::Place(next_to) => next_to.span(boundary(track, tables, next_to) as u64, u64::from(limit)),
     };
     let at = |position| usize::try_from(position).unwrap_or(usize::MAX);
-    page_from(board, tables, at(first), at(count))
+    page_from(track, tables, at(first), at(count))
 }
 
 /// Returns the number of lines before the boundary of the lines next to a place. O(log n).
-fn boundary(board: &Board, tables: &Tables, next_to: &NextTo) -> usize {
+fn boundary(track: &Track, tables: &Tables, next_to: &NextTo) -> usize {
     let Holdings { ranking, subjects, traits, .. } = &tables.holdings;
     let Place { score, subject } = &next_to.place;
     let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
-    match (board.order(), next_to.is_boundary_after_line()) {
+    match (track.order(), next_to.is_boundary_after_line()) {
         (Order::Asc, false) => ranking.position_from(key, text, subjects),
         (Order::Asc, true) => ranking.position_after(key, text, subjects),
         (Order::Desc, false) => ranking.len() - ranking.position_after(key, text, subjects),
@@ -33,26 +33,26 @@ fn boundary(board: &Board, tables: &Tables, next_to: &NextTo) -> usize {
 }
 
 /// Returns the lines around a subject. O(log n + radius).
-pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radius: u32) -> Page {
+pub(super) fn neighbors(track: &Track, tables: &Tables, subject: &Subject, radius: u32) -> Page {
     let ranking = &tables.holdings.ranking;
     let place = tables
         .holdings
         .entry_of(subject.as_str().into())
         .and_then(|entry| ranking.position(entry, &tables.holdings.subjects))
-        .map(|position| match board.order() {
+        .map(|position| match track.order() {
             Order::Asc => position,
             Order::Desc => ranking.len() - 1 - position,
         });
     match place {
         Some(place) => {
             let from = place.saturating_sub(radius as usize);
-            page_from(board, tables, from, place - from + 1 + radius as usize)
+            page_from(track, tables, from, place - from + 1 + radius as usize)
         }
-        None => page_from(board, tables, 0, 0),
+        None => page_from(track, tables, 0, 0),
     }
 }
 
-fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
+fn page_from(track: &Track, tables: &Tables, offset: usize, limit: usize) -> Page {
     let (ranking, subjects) = (&tables.holdings.ranking, &tables.holdings.subjects);
     let traits = tables.holdings.traits;
     let room = limit.min(ranking.len().saturating_sub(offset));
@@ -64,12 +64,12 @@ fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Pag
             Some(last) if last.score == score => last.rank,
             Some(_) => (offset + index) as u64 + 1,
             // Only the first line can share its rank with lines before the page.
-            None => count_better(board, tables, entry.score) + 1,
+            None => count_better(track, tables, entry.score) + 1,
         };
         let subject = Subject::from_stored(ranking::TextSource::text(subjects, entry.id));
         items.push(Ranked { rank, subject, score });
     };
-    match board.order() {
+    match track.order() {
         Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
         Order::Asc => ranking.ascending(offset).take(room).enumerate().for_each(&mut push),
     }
@@ -78,9 +78,9 @@ fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Pag
 }
 
 /// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
-fn count_better(board: &Board, tables: &Tables, key: i64) -> u64 {
+fn count_better(track: &Track, tables: &Tables, key: i64) -> u64 {
     let ranking = &tables.holdings.ranking;
-    let count = match board.order() {
+    let count = match track.order() {
         Order::Desc => ranking.len() - ranking.count_through(key),
         Order::Asc => ranking.count_below(key),
     };
@@ -88,14 +88,14 @@ fn count_better(board: &Board, tables: &Tables, key: i64) -> u64 {
 }
 
 /// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log n).
-pub(super) fn lookup(board: &Board, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
+pub(super) fn lookup(track: &Track, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
     let traits = tables.holdings.traits;
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
     for subject in subjects {
         let key = tables.holdings.key_of(subject.as_str().into());
         let key = Some(key).filter(|key| *key != traits.absent_key());
         scores.push(key.and_then(|key| traits.score_of_key(key)));
-        ranks.push(key.filter(|_| with_ranks).map(|key| count_better(board, tables, key) + 1));
+        ranks.push(key.filter(|_| with_ranks).map(|key| count_better(track, tables, key) + 1));
     }
     Lookup { frame: tables.frame(), total: tables.holdings.ranking.len() as u64, scores, ranks }
 }
@@ -115,14 +115,14 @@ pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
 }
 
 /// Returns the position of one subject. O(log n + slots).
-pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Standing {
+pub(super) fn standing(track: &Track, tables: &Tables, subject: &Subject) -> Standing {
     let holdings = &tables.holdings;
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => holdings.ranking.len() as u64,
-        _ => count_better(board, tables, key),
+        _ => count_better(track, tables, key),
     };
     Standing {
         frame: tables.frame(),

@@ -21,7 +21,7 @@ pub(super) struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The key of the cells' combined value, as in the ranking:
-    /// [`absent_key`](super::board_traits::BoardTraits::absent_key) if the subject is not ranked. On a `from_first`
+    /// [`absent_key`](super::track_traits::TrackTraits::absent_key) if the subject is not ranked. On a `from_first`
     /// board, the time when the subject's counter began.
     pub key: i64,
     /// The newest cell, if there is any, or the counter of a `from_first` board.

@@ -1,17 +1,28 @@
-//! The application of stored operations to a board's tables.
+//! The application of stored operations to a board's state.
 
+use super::board_state::BoardState;
 use super::log_operations::LogOperation;
-use super::tables::Tables;
 use crate::board::{Board, Sketch, Timestamp};
 
-/// Applies an operation to its board. Operations of the store itself change nothing.
+/// Applies an operation to the track with this number. Operations of the store itself change nothing.
 ///
 /// The operations of a checkpoint, followed by those of the log since the checkpoint began, end in the state that
-/// memory had, however often any part of the log is applied. [`Tables::rebuild`] completes the state. What has expired
+/// memory had, however often any part of the log is applied. [`BoardState::rebuild`] completes the state. What has expired
 /// at the board's time is left out.
 ///
 /// Returns a description of what is not valid if the operation cannot be applied.
-pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation) -> Result<(), &'static str> {
+pub(super) fn replay(
+    board: &Board,
+    state: &mut BoardState,
+    number: usize,
+    operation: LogOperation,
+) -> Result<(), &'static str> {
+    if let LogOperation::Advanced { now } = operation {
+        // The tracks of a board have one time.
+        state.move_clock(board, Timestamp::from_millis(now));
+        return Ok(());
+    }
+    let tables = state.tracks.get_mut(number).ok_or("the board has no such track")?;
     let (floors, now) = (tables.floors(), tables.now.millis());
     let holdings = &mut tables.holdings;
     match operation {
@@ -29,11 +40,11 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
             holdings.restore_last_seen(subject.into(), value, last_seen, floors)
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
-        LogOperation::Id { arrival, fingerprint } => tables.ids.restore(fingerprint, arrival, now),
+        LogOperation::Id { arrival, fingerprint } => state.ids.restore(fingerprint, arrival, now),
         LogOperation::Events { slot, count } => tables.events.restore(slot, count),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
-        LogOperation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
-        LogOperation::Board(_)
+        LogOperation::Advanced { .. }
+        | LogOperation::Track(_)
         | LogOperation::Defined { .. }
         | LogOperation::DefinedAt { .. }
         | LogOperation::Undefined { .. }

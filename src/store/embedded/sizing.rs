@@ -19,7 +19,7 @@ use super::kinds;
 use super::pool::rounded_units;
 use super::ranking::Entry;
 use super::record::{PackedCell, Record};
-use crate::board::{Board, Mode};
+use crate::board::{Board, Track};
 use crate::store::sizing::{Content, TEXT_BYTES};
 use crate::store::{BytesPerSubject, IdCost};
 
@@ -38,22 +38,22 @@ pub(super) fn id_cost(board: &Board) -> IdCost {
 }
 
 /// Returns the estimated memory of a subject of this board, without its further ones.
-pub(super) fn bytes_per_subject(board: &Board) -> BytesPerSubject {
+pub(super) fn bytes_per_subject(track: &Track) -> BytesPerSubject {
     // The process grows by about a tenth more than the tables take: blocks and pages of the allocator are not full.
-    BytesPerSubject::new(board, |content| bytes(board, content) * 11 / 10)
+    BytesPerSubject::new(track, |content| bytes(track, content) * 11 / 10)
 }
 
-fn bytes(board: &Board, content: Content) -> usize {
+fn bytes(track: &Track, content: Content) -> usize {
     let slots = content.slots;
     let mut bytes = size_of::<Record>() + INDEX + (1 + TEXT_BYTES).next_multiple_of(8);
-    if board.definition().mode == Mode::FromFirst {
+    if track.is_from_first() {
         return bytes;
     }
-    if board.is_ranked() {
+    if track.is_ranked() {
         bytes += size_of::<Entry>() * 100 / FILLED + size_of::<u32>() * slots;
     }
     if slots > 1 {
         bytes += size_of::<PackedCell>() * rounded_units(slots - 1);
     }
-    bytes + kinds::of(board.kind()).bytes(content, board.is_ranked())
+    bytes + kinds::of(track.kind()).bytes(content, track.is_ranked())
 }

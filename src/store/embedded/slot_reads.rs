@@ -3,17 +3,17 @@
 
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
+use crate::board::{Counted, Kind, Subject, Timestamp, Track, Window};
 use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values, ValuesStart};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
-pub(super) fn read(board: &Board, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
+pub(super) fn read(track: &Track, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
     if tables.holdings.traits.counter_duration.is_some() {
         return Ok(counter(tables, &query.subject));
     }
     let (window, slots) = match query.as_of {
-        Some(time) => past_window(board, tables, query.range, time)?,
-        None => current_window(board, tables, query.range)?,
+        Some(time) => past_window(track, tables, query.range, time)?,
+        None => current_window(track, tables, query.range)?,
     };
     let aggregates =
         tables.holdings.aggregates(query.subject.as_str().into(), window.floor.millis(), window.head.millis());
@@ -24,16 +24,16 @@ pub(super) fn read(board: &Board, tables: &Tables, query: &SlotQuery) -> Result<
 }
 
 /// Returns the requested part of the current window and its number of slots.
-fn current_window(board: &Board, tables: &Tables, range: SlotRange) -> Result<(Window, u32)> {
+fn current_window(track: &Track, tables: &Tables, range: SlotRange) -> Result<(Window, u32)> {
     let window = tables.window;
-    let (_, starts) = board.window_and_starts(tables.now);
+    let starts = &tables.starts;
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
     let floor = match range {
-        SlotRange::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
+        SlotRange::Slots(count) if !(1..=track.slots()).contains(&count) => return Err(beyond()),
         // Near the epoch a window has fewer slots than usual.
         SlotRange::Slots(count) => starts[starts.len().saturating_sub(count as usize)],
         SlotRange::From(time) if time < window.floor => return Err(beyond()),
-        SlotRange::From(time) => board.calendar().slot_of(time).min(window.head),
+        SlotRange::From(time) => track.calendar().slot_of(time).min(window.head),
     };
     let slots = starts.len() - starts.partition_point(|start| *start < floor);
     // A window has at most 2,001 slots.
@@ -42,8 +42,8 @@ fn current_window(board: &Board, tables: &Tables, range: SlotRange) -> Result<(W
 
 /// Returns the window that ends with the slot of `time`, and its number of slots. All its slots must still be kept, and
 /// there may be no more of them than a window has.
-fn past_window(board: &Board, tables: &Tables, range: SlotRange, time: Timestamp) -> Result<(Window, u32)> {
-    let calendar = board.calendar();
+fn past_window(track: &Track, tables: &Tables, range: SlotRange, time: Timestamp) -> Result<(Window, u32)> {
+    let calendar = track.calendar();
     let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
     let beyond = || StoreError::BeyondWindow { floor: oldest };
     let head = calendar.slot_of(time);
@@ -52,9 +52,9 @@ fn past_window(board: &Board, tables: &Tables, range: SlotRange, time: Timestamp
     }
     let (most, from) = match range {
         SlotRange::Slots(count) => (count, None),
-        SlotRange::From(time) => (board.slots(), Some(calendar.slot_of(time).min(head))),
+        SlotRange::From(time) => (track.slots(), Some(calendar.slot_of(time).min(head))),
     };
-    if !(1..=board.slots()).contains(&most) {
+    if !(1..=track.slots()).contains(&most) {
         return Err(beyond());
     }
     let (mut floor, mut slots) = (head, 1);

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
+use super::board_state::BoardState;
 use super::boards::{LiveBoard, UncheckpointedLog};
 use super::clock::Clock;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
-use super::tables::Tables;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
     Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values, ValuesStart,
@@ -41,8 +41,8 @@ fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
 
 impl Embedded {
     /// Subtracts as much as fits into one hold of the board's lock.
-    fn retire_portion(&self, board: &Board) -> Result<RetireStep> {
-        self.read_tables(board, |_, tables, advance| {
+    fn retire_portion(&self, track: &BoardTrack) -> Result<RetireStep> {
+        self.read_tables(track, |_, tables, advance| {
             let started = Instant::now();
             let mut checked_at = 0;
             let (retired, done) = tables.retire(|work| {
@@ -73,8 +73,8 @@ impl Store for Embedded {
         "embedded"
     }
 
-    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
-        sizing::bytes_per_subject(board)
+    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
+        sizing::bytes_per_subject(track)
     }
 
     fn id_cost(&self, board: &Board) -> IdCost {
@@ -102,21 +102,21 @@ impl Store for Embedded {
         Ok(to)
     }
 
-    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
-        let json =
-            serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
+    async fn define(&self, board: Board) -> Result<Defined> {
+        let json = serde_json::to_string(board.definition())
+            .map_err(|error| StoreError::Backend { source: Box::new(error) })?;
         // The definition that was found may still be on its way to the disk, and the response confirms it, so the
         // caller has to wait for the disk.
         let known = |live: &Arc<LiveBoard>| {
-            let board = live.board.clone();
-            let same = board.definition() == definition;
+            let found = live.board.clone();
+            let same = found.definition() == board.definition();
             (
-                if same { Defined::Unchanged(board) } else { Defined::Conflict(board) },
+                if same { Defined::Unchanged(found) } else { Defined::Conflict(found) },
                 self.journal().ticket_for_all_appended(),
             )
         };
         // Nothing is written if the board exists, so no admission is needed.
-        let found = self.boards.read().get(name).map(known);
+        let found = self.boards.read().get(board.name()).map(known);
         if let Some((found, ticket)) = found {
             self.journal().wait(ticket).await?;
             return Ok(found);
@@ -124,26 +124,22 @@ impl Store for Embedded {
         let _permit = self.journal().admit(json.len() + 256)?;
         let (defined, ticket) = {
             let mut boards = self.boards.write();
-            if let Some(live) = boards.get(name) {
+            if let Some(live) = boards.get(board.name()) {
                 known(live)
             } else {
-                let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
-                // 0 stands for the store itself. Those that follow belong to the further windows.
-                let generation = Generation(rand::random_range(1..=u64::MAX - MAX_FURTHER as u64));
                 let now = self.clock.now();
-                let board = Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?;
                 let board = Arc::new(board.with_defined_at(Some(now)));
-                let mut tables = Tables::new(&board, now);
-                tables.trust = self.clock.trust_of_new_board();
+                let mut state = BoardState::new(&board, now);
+                state.trust = self.clock.trust_of_new_board();
                 let mut operations = LogOperations::of_store();
-                operations.defined(generation, name.as_str(), &json);
-                let mut header = LogOperations::of(generation);
+                operations.defined(board.generation(), board.name().as_str(), &json);
+                let mut header = LogOperations::of(board.edition().main().id());
                 header.defined_at(now.millis(), now.millis());
                 operations.append(&header);
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
-                boards.insert(name.clone(), Arc::new(LiveBoard::new(board.clone(), tables, logged)));
+                boards.insert(board.name().clone(), Arc::new(LiveBoard::new(board.clone(), state, logged)));
                 self.boards_version.fetch_add(1, Ordering::AcqRel);
                 (Defined::Created(board), ticket)
             }
@@ -177,7 +173,7 @@ impl Store for Embedded {
             };
             boards.remove(board.name());
             self.boards_version.fetch_add(1, Ordering::AcqRel);
-            live.tables.lock().removed = true;
+            live.state.lock().removed = true;
             (live, self.journal().append_and_wait(&operations).1)
         };
         self.discard(live);
@@ -211,73 +207,80 @@ impl Store for Embedded {
         added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
     }
 
-    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
-        self.read_tables(board, |board, tables, _| ranking_reads::page(board, tables, start, limit))
+    async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
+        self.read_tables(track, |track, tables, _| ranking_reads::page(track, tables, start, limit))
     }
 
-    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        self.read_tables(board, |board, tables, _| ranking_reads::neighbors(board, tables, subject, radius))
+    async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
+        self.read_tables(track, |track, tables, _| ranking_reads::neighbors(track, tables, subject, radius))
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.read_tables(board, |board, tables, _| ranking_reads::lookup(board, tables, subjects, ranks))
+    async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        self.read_tables(track, |track, tables, _| ranking_reads::lookup(track, tables, subjects, ranks))
     }
 
-    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        self.read_tables(board, |board, tables, _| ranking_reads::standing(board, tables, subject))
+    async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
+        self.read_tables(track, |track, tables, _| ranking_reads::standing(track, tables, subject))
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let read = |query: &SlotQuery| {
-            self.read_tables(&query.board, |board, tables, _| slot_reads::read(board, tables, query))?
+            self.read_tables(&query.track, |track, tables, _| slot_reads::read(track, tables, query))?
         };
         queries.iter().map(read).collect()
     }
 
     async fn values_from(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        self.read_tables(board, |_, tables, _| slot_reads::values(tables, subject, start, limit))
+        self.read_tables(track, |_, tables, _| slot_reads::values(tables, subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let permit = self.journal().admit(subject.as_str().len() + 64)?;
-        let ((removal, removed), ticket) = self.change_tables(board, |tables, operations| {
-            let score = ranking_reads::score(tables, subject);
-            let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
-            let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
-            let traits = tables.holdings.traits;
-            let removed = tables.holdings.remove(subject.as_str().into(), floor);
-            if removed.any {
-                operations.removed(subject.as_str());
+        let permit = self.journal().admit(board.tracks().len() * (subject.as_str().len() + 64))?;
+        let ((removal, removed), ticket) = self.change_state(board, |state, operations| {
+            let (mut removals, mut any) = (Vec::with_capacity(board.tracks().len()), false);
+            for (track, tables) in board.tracks().iter().zip(&mut state.tracks) {
+                let score = ranking_reads::score(tables, subject);
+                let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
+                let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
+                let traits = tables.holdings.traits;
+                let removed = tables.holdings.remove(subject.as_str().into(), floor);
+                if removed.any {
+                    let mut own = LogOperations::of(track.id());
+                    own.removed(subject.as_str());
+                    operations.append(&own);
+                    any = true;
+                }
+                let retiring_slots = if traits.ranked { removed.expired } else { 0 };
+                let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
+                removals.push(Removal { frame: tables.frame(), score, live_slots, retiring_slots });
             }
-            let retiring_slots = if traits.ranked { removed.expired } else { 0 };
-            let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
-            ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.any), Awaited::Yes)
+            ((Removal::of_board(board, removals), any), Awaited::Yes)
         })?;
         drop(permit);
         // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
         // it has to wait for the disk.
         let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
         self.journal().wait(ticket).await?;
-        Ok(removal)
+        removal.ok_or(StoreError::BoardChanged)
     }
 
-    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        self.read_tables(board, |_, tables, _| ranking_reads::status(tables))
+    async fn status(&self, track: &BoardTrack) -> Result<Status> {
+        self.read_tables(track, |_, tables, _| ranking_reads::status(tables))
     }
 
-    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        let mut step = self.retire_portion(board)?;
+    async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
+        let mut step = self.retire_portion(track)?;
         for _ in 1..PORTIONS_PER_STEP {
             if step.done {
                 break;
             }
-            let next = self.retire_portion(board)?;
+            let next = self.retire_portion(track)?;
             step = RetireStep {
                 slots_advanced: step.slots_advanced + next.slots_advanced,
                 slots_retired: step.slots_retired + next.slots_retired,
@@ -290,8 +293,8 @@ impl Store for Embedded {
         Ok(step)
     }
 
-    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        self.read_tables(board, |_, tables, _| audit::step(tables, &cursor, repair))
+    async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
+        self.read_tables(track, |_, tables, _| audit::step(tables, &cursor, repair))
     }
 
     async fn check(&self) -> Result<()> {

@@ -10,7 +10,6 @@ use std::any::Any;
 
 use super::aggregate_state::{AggregateState, Garbage};
 use super::arena::Arena;
-use super::board_traits::BoardTraits;
 use super::hash_table::{Entry, ExtendibleTable};
 use super::hashed_name::{HashedName, SubjectHash};
 use super::numbering::Numbering;
@@ -18,11 +17,12 @@ use super::pool::{NONE, Pool, resize_piece};
 use super::ranking::TextSource;
 use super::record::{Cell, PackedCell, Record};
 use super::slab::Slab;
+use super::track_traits::TrackTraits;
 
 /// Subjects by name and by id. Ids of released subjects are used again.
 #[derive(Debug)]
 pub(super) struct Subjects {
-    traits: BoardTraits,
+    traits: TrackTraits,
     index: ExtendibleTable<IndexEntry>,
     slab: Slab<Record>,
     names: Arena,
@@ -69,7 +69,7 @@ impl TextSource for SubjectTexts<'_> {
 }
 
 impl Subjects {
-    pub(super) fn new(traits: BoardTraits, aggregates: Box<dyn AggregateState>, numbering: Numbering) -> Self {
+    pub(super) fn new(traits: TrackTraits, aggregates: Box<dyn AggregateState>, numbering: Numbering) -> Self {
         Self {
             traits,
             index: ExtendibleTable::default(),

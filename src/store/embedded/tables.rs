@@ -1,35 +1,27 @@
-//! The state of one board in memory, and its changes over time. Pure: without disk or clock.
+//! The state of one track in memory, and its changes over time. Pure: without disk or clock.
 //!
-//! A board's state consists of its subjects ([`Holdings`]), the window, the ids counted recently and the number of items
-//! counted in each slot. Each further window of a board has tables of its own, which the tables of the board contain:
-//! so one lock guards all windows.
+//! It consists of the subjects ([`Holdings`]), the window, and the number of items counted in each slot.
 
-use super::aggregate_state::Garbage;
-use super::board_traits::BoardTraits;
+use std::sync::Arc;
+
 use super::event_counts::EventCounts;
 use super::holdings::Holdings;
-use super::ids::{Bucket, Ids};
 use super::kinds;
 use super::last_seen::Floors;
 use super::numbering::MAX_SLOT_AGE;
-use crate::board::{Board, Frame, Timestamp, Window};
-use crate::store::ClockTrust;
+use super::track_traits::TrackTraits;
+use crate::board::{Frame, Timestamp, Track, Window, WindowSlots};
 
-/// The state of one board in memory.
+/// The state of one track in memory.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub window: Window,
+    /// The starts of the window's slots.
+    pub starts: Arc<[Timestamp]>,
     /// The board's time, which never runs backward.
     pub now: Timestamp,
     pub holdings: Holdings,
-    pub ids: Ids,
     pub events: EventCounts,
-    /// Judges the system clock for this board. Created with the first reading.
-    pub trust: Option<ClockTrust>,
-    /// Whether the board was removed. A call that still has a reference must change nothing.
-    pub removed: bool,
-    /// The tables of the further windows. Their ids, `trust` and `removed` are not used.
-    pub further: Vec<Tables>,
     round: CleanupRound,
 }
 
@@ -57,18 +49,16 @@ pub(super) struct VisitResult {
     pub more: bool,
 }
 
-/// The effects of moving a board's clock.
+/// The effects of moving a board's clock on a track.
 #[derive(Debug, Default)]
 pub(super) struct Advance {
     /// The number of slots by which the head moved.
     pub slots: u64,
-    /// The data of the board, if every slot had expired.
+    /// The data of the track, if every slot had expired.
     pub expired: Option<Expired>,
-    /// Ids past their horizon, which must be freed without the lock.
-    pub expired_ids: Option<Bucket>,
 }
 
-/// The data of a board of which every slot had expired.
+/// The data of a track of which every slot had expired.
 #[derive(Debug)]
 pub(super) struct Expired {
     /// The data, which must be freed without the lock.
@@ -94,73 +84,42 @@ const MAX_STEPS: u32 = 64;
 const VISITS_PER_ADVANCE: u64 = 2_048;
 
 impl Tables {
-    pub(super) fn new(board: &Board, now: Timestamp) -> Self {
-        let window = board.window_at(now);
+    pub(super) fn new(track: &Track, now: Timestamp) -> Self {
+        let WindowSlots { window, starts } = WindowSlots::at(track, now);
         let mut tables = Self {
             window,
+            starts,
             now,
-            holdings: new_holdings(board, BoardTraits::of(board), &window),
-            ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
+            holdings: new_holdings(track, TrackTraits::of(track), &window),
             events: EventCounts::default(),
-            trust: None,
-            removed: false,
-            further: board.further().iter().map(|board| Self::new(board, now)).collect(),
             round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
         };
-        tables.holdings.oldest_kept = oldest_kept(board, &tables.window);
+        tables.holdings.oldest_kept = oldest_kept(track, &tables.window);
         tables.round.cleared = tables.oldest_needed();
         tables
     }
 
-    /// Returns the tables of a [track](Board::tracks), of which 0 is the main window.
-    pub(super) fn track(&mut self, number: usize) -> &mut Tables {
-        // A number that the board does not have cannot occur, because its generation would belong to no window.
-        match number.checked_sub(1) {
-            Some(further) if further < self.further.len() => &mut self.further[further],
-            _ => self,
-        }
-    }
-
-    /// Returns the tables of all windows, those of the main window first.
-    #[cfg(test)]
-    pub(super) fn windows(&self) -> impl Iterator<Item = &Tables> {
-        std::iter::once(self).chain(&self.further)
-    }
-
-    /// Returns the data of all windows that must be dropped without the lock.
-    pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
-        let mut garbage = self.holdings.take_garbage();
-        for tables in &mut self.further {
-            garbage.append(&mut tables.holdings.take_garbage());
-        }
-        garbage
-    }
-
-    /// Returns the number of windows.
-    pub(super) fn track_count(&self) -> usize {
-        1 + self.further.len()
-    }
-
     /// Moves the time, head and floor of this window forward to `now`. A time before the board's changes nothing. O(1), except
     /// for the computation of a new window and some visits: expired data is only detached, or left to retiring.
-    pub(super) fn advance(&mut self, board: &Board, now: Timestamp) -> Advance {
+    pub(super) fn advance(&mut self, track: &Track, now: Timestamp) -> Advance {
         let mut advance = Advance::default();
         if now <= self.now {
             return advance;
         }
         self.now = now;
-        advance.expired_ids = self.ids.remove_expired(now.millis());
         if now < self.window.end {
             return advance;
         }
-        let window = board.window_at(now);
-        advance.slots = board.calendar().slots_between(self.window.head, window.head);
+        let mut slots = WindowSlots { window: self.window, starts: self.starts.clone() };
+        slots.move_to(track, now);
+        let window = slots.window;
+        advance.slots = track.calendar().slots_between(self.window.head, window.head);
         let traits = self.holdings.traits;
-        let oldest_kept = oldest_kept_after(board, (&self.window, self.holdings.oldest_kept), &window);
+        let oldest_kept = oldest_kept_after(track, (&self.window, self.holdings.oldest_kept), &window);
         // The counters of a `from_first` board each end at their own time.
         if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
-            let new = new_holdings(board, traits, &window);
+            let new = new_holdings(track, traits, &window);
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
@@ -169,7 +128,7 @@ impl Tables {
         }
         self.holdings.oldest_kept = oldest_kept;
         self.events.forget_before(oldest_kept);
-        self.window = window;
+        (self.window, self.starts) = (window, slots.starts);
         self.holdings.subjects.numbering.move_to(window.head.millis());
         self.keep_ordinals_unambiguous(advance.slots);
         advance
@@ -210,29 +169,19 @@ impl Tables {
     /// Moves the clock while a store is opened. What has expired by then is not restored from now on. What was restored
     /// before is left for [`rebuild`](Self::rebuild) to drop, so a store that is opened moves the clock once, as far as
     /// it will go, before it restores anything.
-    pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
-        if now <= self.now {
-            return;
-        }
+    pub(super) fn move_clock(&mut self, track: &Track, now: Timestamp) {
         self.now = now;
-        self.window = board.window_at(now);
-        self.holdings.oldest_kept = oldest_kept(board, &self.window);
+        WindowSlots { window: self.window, starts: self.starts } = WindowSlots::at(track, now);
+        self.holdings.oldest_kept = oldest_kept(track, &self.window);
         self.holdings.restore_at(self.window.head.millis(), self.holdings.oldest_kept, now.millis());
-        while self.ids.remove_expired(now.millis()).is_some() {}
-        for (tables, board) in self.further.iter_mut().zip(board.further()) {
-            tables.move_clock(board, now);
-        }
     }
 
     /// Completes the state after everything was restored: see [`Holdings::rebuild`].
-    pub(super) fn rebuild(&mut self, board: &Board) {
+    pub(super) fn rebuild(&mut self) {
         self.events.forget_before(self.holdings.oldest_kept);
         self.holdings.rebuild(self.floors(), self.window.head.millis(), self.now.millis());
         self.round.began = self.now.millis();
         self.round.cleared = self.oldest_needed();
-        for (tables, board) in self.further.iter_mut().zip(board.further()) {
-            tables.rebuild(board);
-        }
     }
 
     /// Returns the times before which values of COUNT_DISTINCT have expired.
@@ -337,28 +286,28 @@ impl Tables {
     }
 }
 
-/// Returns the holdings of a board without subjects.
-fn new_holdings(board: &Board, traits: BoardTraits, window: &Window) -> Holdings {
-    Holdings::new(traits, kinds::of(traits.kind), board.calendar(), window.head.millis())
+/// Returns the holdings of a track without subjects.
+fn new_holdings(track: &Track, traits: TrackTraits, window: &Window) -> Holdings {
+    Holdings::new(traits, kinds::of(traits.kind), track.calendar(), window.head.millis())
 }
 
-/// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked boards keep those of the window
+/// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked tracks keep those of the window
 /// (and older ones until they are retired).
-fn oldest_kept(board: &Board, window: &Window) -> i64 {
+fn oldest_kept(track: &Track, window: &Window) -> i64 {
     let mut oldest = window.floor;
-    for _ in board.slots()..board.kept() {
-        oldest = board.calendar().previous(oldest);
+    for _ in track.slots()..track.kept() {
+        oldest = track.calendar().previous(oldest);
     }
     oldest.millis()
 }
 
 /// Returns the same after the head has moved from one window to another, given the previous value. If it moved by a few
 /// slots, which is nearly always so, the oldest slot moves by as many.
-fn oldest_kept_after(board: &Board, (old, oldest): (&Window, i64), new: &Window) -> i64 {
-    if board.kept() == board.slots() {
+fn oldest_kept_after(track: &Track, (old, oldest): (&Window, i64), new: &Window) -> i64 {
+    if track.kept() == track.slots() {
         return new.floor.millis();
     }
-    let calendar = board.calendar();
+    let calendar = track.calendar();
     let (mut head, mut oldest) = (old.head, Timestamp::from_millis(oldest));
     // Near the epoch there are fewer slots than are kept.
     if calendar.previous(oldest) < oldest {
@@ -369,13 +318,13 @@ fn oldest_kept_after(board: &Board, (old, oldest): (&Window, i64), new: &Window)
             (head, oldest) = (calendar.next(head), calendar.next(oldest));
         }
     }
-    oldest_kept(board, new)
+    oldest_kept(track, new)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+    use crate::board::{Board, BoardName, Definition, Generation};
 
     #[test]
     fn the_oldest_kept_slot_advances_with_the_head() {
@@ -385,13 +334,14 @@ mod tests {
             (definition.ranked, definition.keep) = (false, Some(keep.parse().unwrap()));
             definition.timezone = zone.parse().unwrap();
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+            let track = &board.tracks()[0];
             for from in [0, 1_332_000_000_000, 1_325_000_000_000] {
                 let mut now = Timestamp::from_millis(from);
-                let mut tables = Tables::new(&board, now);
+                let mut tables = Tables::new(track, now);
                 for step in 0..400 {
                     now = now.plus_millis([1_800_000, 3_600_000, 40_000_000, 100][step % 4]);
-                    tables.advance(&board, now);
-                    assert_eq!(tables.holdings.oldest_kept, oldest_kept(&board, &tables.window), "{slot} {now:?}");
+                    tables.advance(track, now);
+                    assert_eq!(tables.holdings.oldest_kept, oldest_kept(track, &tables.window), "{slot} {now:?}");
                 }
             }
         }

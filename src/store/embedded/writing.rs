@@ -1,17 +1,18 @@
-//! The application of a batch to a board's tables, and the operations that it writes to the log.
+//! The application of a batch to a board's state, and the operations that it writes to the log.
 //!
 //! A batch is planned as a whole and applied in portions, each short enough that other calls do not wait long for the
 //! board's lock. Between two portions other calls may read and write, and a read may see a part of a batch.
 
 use std::time::{Duration, Instant};
 
+use super::board_state::BoardState;
 use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::hashed_name::HashedName;
 use super::holdings::{OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, SlotSample, Timestamp, Window};
+use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, SlotSample, Timestamp, Track, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
@@ -28,7 +29,7 @@ const VISIT_WORK_PER_ENTRY: u64 = 4;
 /// The largest number of bytes that an item adds to the log in addition to its texts.
 const LOG_OVERHEAD: usize = 96;
 
-/// Returns the largest number of bytes that the operations of a batch can have, in all windows of the board.
+/// Returns the largest number of bytes that the operations of a batch can have, in all tracks of the board.
 pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
     let of = |increment: &Increment| {
         let value = match &increment.change {
@@ -39,7 +40,7 @@ pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
         LOG_OVERHEAD + increment.subject.as_str().len() + value
     };
     let each = LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>();
-    each * (1 + board.further().len())
+    each * board.tracks().len()
 }
 
 /// A batch that is being applied.
@@ -53,8 +54,8 @@ pub(super) struct BatchApplication<'a> {
     /// The fingerprints of the entries with an id, in their order.
     fingerprints: Vec<Fingerprint>,
     outcomes: Vec<Outcome>,
-    /// The operations of each further window in the current portion.
-    further: Vec<LogOperations>,
+    /// The operations of each track but the main one in the current portion.
+    others: Vec<LogOperations>,
     /// The next entry, and the next of `fingerprints`.
     next: (usize, usize),
     /// The next item whose score is to be read.
@@ -62,36 +63,36 @@ pub(super) struct BatchApplication<'a> {
 }
 
 impl<'a> BatchApplication<'a> {
-    /// Plans a batch for a window. O(items). Needs no lock.
+    /// Plans a batch for the windows of the tracks. O(items). Needs no lock.
     pub(super) fn new(
         board: &'a Board,
         batch: &'a Batch,
-        (window, now): (&Window, Timestamp),
+        (windows, now): (&[Window], Timestamp),
         max_skew: i64,
         key: FingerprintKey,
     ) -> Self {
         let mut outcomes = vec![Outcome::Counted { score: None }; batch.increments.len()];
-        let plan = Plan::new(board, window, now, max_skew, batch.increments.iter().enumerate());
+        let plan = Plan::new(board, windows, now, max_skew, batch.increments.iter().enumerate());
         for (item, rejection) in &plan.rejected {
             outcomes[*item] = Outcome::Rejected(*rejection);
         }
         let names = plan.entries.iter().map(|entry| HashedName::from(entry.subject.as_str())).collect();
         let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
-        let further = board.further().iter().map(|window| LogOperations::of(window.generation())).collect();
-        Self { board, batch, plan, names, fingerprints, outcomes, further, next: (0, 0), scored: 0 }
+        let others = board.tracks()[1..].iter().map(|track| LogOperations::of(track.id())).collect();
+        Self { board, batch, plan, names, fingerprints, outcomes, others, next: (0, 0), scored: 0 }
     }
 
-    /// Applies the next portion to tables that have been advanced. Returns whether the batch is done.
+    /// Applies the next portion to a board that has been advanced. Returns whether the batch is done.
     ///
     /// O(entries x log n), for about half a millisecond.
-    pub(super) fn apply_portion(&mut self, tables: &mut Tables, operations: &mut LogOperations) -> bool {
+    pub(super) fn apply_portion(&mut self, state: &mut BoardState, operations: &mut LogOperations) -> bool {
         let started = Instant::now();
         let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
         if end - from > 1 {
-            for number in 0..tables.track_count() {
-                tables.track(number).holdings.prefetch(&self.names[from..end]);
+            for tables in &state.tracks {
+                tables.holdings.prefetch(&self.names[from..end]);
             }
         }
         let mut at = from;
@@ -101,9 +102,9 @@ impl<'a> BatchApplication<'a> {
             next_fingerprint += usize::from(fingerprint.is_some());
             let mut writing = EntryApplication {
                 board: self.board,
-                tables,
+                state,
                 operations,
-                further: &mut self.further,
+                others: &mut self.others,
                 increments: &self.batch.increments,
             };
             writing.apply(entry, self.names[at], fingerprint, &mut self.outcomes);
@@ -113,14 +114,17 @@ impl<'a> BatchApplication<'a> {
             }
         }
         self.next = (at, next_fingerprint);
-        tables.events.log_changes(operations);
-        tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
-        for (tables, own) in tables.further.iter_mut().zip(&mut self.further) {
-            tables.events.log_changes(own);
+        for (number, tables) in state.tracks.iter_mut().enumerate() {
+            match number.checked_sub(1).and_then(|other| self.others.get_mut(other)) {
+                None => tables.events.log_changes(operations),
+                Some(own) => {
+                    tables.events.log_changes(own);
+                    operations.append_changes(own);
+                }
+            }
             tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
-            operations.append_changes(own);
         }
-        at == self.plan.entries.len() && self.read_scores(tables, started)
+        at == self.plan.entries.len() && self.read_scores(state.main(), started)
     }
 
     /// Reads the scores that were asked for. Returns whether all are read.
@@ -150,15 +154,16 @@ impl<'a> BatchApplication<'a> {
 /// The context in which an entry is applied.
 struct EntryApplication<'a> {
     board: &'a Board,
-    tables: &'a mut Tables,
+    state: &'a mut BoardState,
+    /// The operations of the main track.
     operations: &'a mut LogOperations,
-    /// The operations of each further window.
-    further: &'a mut [LogOperations],
+    /// The operations of each other track.
+    others: &'a mut [LogOperations],
     increments: &'a [Increment],
 }
 
-/// One window in which an entry is applied, and the slot there.
-struct InWindow<'a> {
+/// One track in which an entry is applied, and the slot there.
+struct InTrack<'a> {
     tables: &'a mut Tables,
     operations: &'a mut LogOperations,
     slot: i64,
@@ -168,12 +173,12 @@ struct InWindow<'a> {
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        let now = self.tables.now.millis();
-        let is_known = fingerprint.is_some_and(|fingerprint| self.tables.ids.is_recent(fingerprint, now));
+        let now = self.state.now().millis();
+        let is_known = fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
-        let windows = self.tables.track_count();
-        let left = (0..windows).filter(|number| self.slot(entry, *number).is_some()).count();
-        if left == 0 || replaces && left < windows {
+        let tracks = self.state.tracks.len();
+        let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
+        if left == 0 || replaces && left < tracks {
             // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its id
             // was counted before.
             for &item in &entry.items {
@@ -195,7 +200,7 @@ impl EntryApplication<'_> {
                 set(Outcome::Duplicate { score: None });
             } else if self.apply_change(entry, name).is_ok() {
                 self.operations.id(now, fingerprint);
-                self.tables.ids.insert(fingerprint, now);
+                self.state.ids.insert(fingerprint, now);
             } else {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
@@ -219,58 +224,51 @@ impl EntryApplication<'_> {
         }
     }
 
-    /// Returns the slot of the entry in a window, unless the slot has left the window.
-    fn slot(&mut self, entry: &Entry, number: usize) -> Option<i64> {
-        let tables = self.tables.track(number);
+    /// Returns the slot of the entry in a track, unless the slot has left the window.
+    fn slot(&self, entry: &Entry, number: usize) -> Option<i64> {
+        let tables = &self.state.tracks[number];
         let has_slots = tables.holdings.traits.counter_duration.is_none();
         let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
         slot.map(Timestamp::millis)
     }
 
-    /// Returns a window and the slot of the entry there, unless the slot has left the window.
-    fn window(&mut self, entry: &Entry, number: usize) -> Option<InWindow<'_>> {
-        let slot = self.slot(entry, number)?;
-        Some(match number.checked_sub(1) {
-            None => InWindow {
-                bound: self.board.slot_bound().0,
-                tables: &mut *self.tables,
-                operations: &mut *self.operations,
-                slot,
-                is_main: true,
+    /// Returns a track and the slot of the entry there, unless the slot has left the window.
+    fn track(&mut self, entry: &Entry, number: usize) -> Option<InTrack<'_>> {
+        Some(InTrack {
+            slot: self.slot(entry, number)?,
+            bound: self.board.tracks()[number].slot_bound().0,
+            tables: &mut self.state.tracks[number],
+            operations: match number.checked_sub(1) {
+                None => &mut *self.operations,
+                Some(other) => &mut self.others[other],
             },
-            Some(further) => InWindow {
-                bound: self.board.further().get(further)?.slot_bound().0,
-                tables: self.tables.further.get_mut(further)?,
-                operations: self.further.get_mut(further)?,
-                slot,
-                is_main: false,
-            },
+            is_main: number == 0,
         })
     }
 
-    /// Does `change` in each window that still has the slot of the entry. If there are several, does `check` in each
-    /// before: so either all windows change or none.
-    fn change_windows(
+    /// Does `change` in each track that still has the slot of the entry. If there are several, does `check` in each
+    /// before: so either all tracks change or none.
+    fn change_tracks(
         &mut self,
         entry: &Entry,
-        check: impl Fn(&InWindow<'_>) -> Result<(), OutOfRange>,
-        change: impl Fn(&mut InWindow<'_>) -> Result<(), OutOfRange>,
+        check: impl Fn(&InTrack<'_>) -> Result<(), OutOfRange>,
+        change: impl Fn(&mut InTrack<'_>) -> Result<(), OutOfRange>,
     ) -> Result<(), OutOfRange> {
-        let windows = self.tables.track_count();
-        if windows > 1 {
-            for number in 0..windows {
-                self.window(entry, number).map_or(Ok(()), |window| check(&window))?;
+        let tracks = self.state.tracks.len();
+        if tracks > 1 {
+            for number in 0..tracks {
+                self.track(entry, number).map_or(Ok(()), |track| check(&track))?;
             }
         }
-        for number in 0..windows {
-            self.window(entry, number).map_or(Ok(()), |mut window| change(&mut window))?;
+        for number in 0..tracks {
+            self.track(entry, number).map_or(Ok(()), |mut track| change(&mut track))?;
         }
         Ok(())
     }
 
     fn count_events(&mut self, entry: &Entry, items: u64) {
-        for number in 0..self.tables.track_count() {
-            if let Some(InWindow { tables, slot, .. }) = self.window(entry, number)
+        for number in 0..self.state.tracks.len() {
+            if let Some(InTrack { tables, slot, .. }) = self.track(entry, number)
                 && tables.holdings.traits.counter_duration.is_none()
             {
                 tables.events.add(slot, items);
@@ -283,36 +281,36 @@ impl EntryApplication<'_> {
         let Some(increment) = entry.sent else {
             return self.add_amount(entry, name, (entry.items[0], entry.amount), entry.margin());
         };
-        // What the main window gets instead of a sample of a slot beside it.
-        let total = match (&increment.change, self.board.kept_slots()) {
+        // What the total gets instead of a sample of a slot beside it.
+        let total = match (&increment.change, self.board.edition().kept_slots()) {
             (Change::Set { sum, count }, Some(kept_slots)) => {
                 Some(self.total_after(entry, name, (*sum, *count), kept_slots))
             }
             _ => None,
         };
-        let change = |window: &InWindow<'_>| match &total {
-            Some(total) if window.is_main => total.as_ref(),
+        let change = |track: &InTrack<'_>| match &total {
+            Some(total) if track.is_main => total.as_ref(),
             _ => Some(&increment.change),
         };
-        let to = |window: &InWindow<'_>| WriteTo {
+        let to = |track: &InTrack<'_>| WriteTo {
             name,
-            slot: window.slot,
+            slot: track.slot,
             at: entry.at.millis(),
             is_timed: increment.at.is_some(),
             retract: increment.retract,
-            bound: window.bound,
-            floors: window.tables.floors(),
+            bound: track.bound,
+            floors: track.tables.floors(),
         };
-        self.change_windows(
+        self.change_tracks(
             entry,
-            |window| {
-                let holdings = &window.tables.holdings;
-                change(window).map_or(Ok(()), |change| holdings.kind.check(holdings, &to(window), change))
+            |track| {
+                let holdings = &track.tables.holdings;
+                change(track).map_or(Ok(()), |change| holdings.kind.check(holdings, &to(track), change))
             },
-            |window| {
-                let (to, change) = (to(window), change(window));
-                let holdings = &mut window.tables.holdings;
-                change.map_or(Ok(()), |change| holdings.kind.apply(holdings, &to, change, window.operations))
+            |track| {
+                let (to, change) = (to(track), change(track));
+                let holdings = &mut track.tables.holdings;
+                change.map_or(Ok(()), |change| holdings.kind.apply(holdings, &to, change, track.operations))
             },
         )
     }
@@ -323,15 +321,15 @@ impl EntryApplication<'_> {
         entry: &Entry,
         name: HashedName,
         (sum, count): (Amount, i64),
-        kept_slots: &Board,
+        kept_slots: &Track,
     ) -> Option<Change> {
         let cell = |tables: &Tables, slot: Timestamp| {
             let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
             found.next().map(|(_, aggregate)| aggregate)
         };
         let (slot, calendar) = (entry.slots.of(1)?, kept_slots.calendar());
-        let total = cell(self.tables, entry.slots.of(0)?);
-        let kept = |slot| self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let total = cell(self.state.main(), entry.slots.of(0)?);
+        let kept = |slot| self.state.tracks.get(1).and_then(|tables| cell(tables, slot));
         let (before, next) = (kept(slot), || kept(calendar.next(slot)));
         let sample = SlotSample { slot, sum, count };
         sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
@@ -349,22 +347,22 @@ impl EntryApplication<'_> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
-        if self.tables.holdings.traits.counter_duration.is_some() {
+        if self.state.main().holdings.traits.counter_duration.is_some() {
             return self.add_to_counter(entry, name, item, amount);
         }
-        let can_add = |window: &InWindow<'_>| {
-            let InWindow { tables, slot, bound, .. } = window;
+        let can_add = |track: &InTrack<'_>| {
+            let InTrack { tables, slot, bound, .. } = track;
             if tables.holdings.can_add(name, *slot, amount.0, *bound - margin) { Ok(()) } else { Err(OutOfRange) }
         };
-        self.change_windows(entry, can_add, |window| {
-            let InWindow { tables, operations, slot, bound, .. } = window;
+        self.change_tracks(entry, can_add, |track| {
+            let InTrack { tables, operations, slot, bound, .. } = track;
             let new = tables.holdings.add(name, *slot, amount.0, *bound - margin)?;
             operations.amount(*slot, new, entry.subject.as_str());
             Ok(())
         })
     }
 
-    /// Adds an amount to the counter of a `from_first` board, which has one window.
+    /// Adds an amount to the counter of a `from_first` board, which has one track.
     fn add_to_counter(
         &mut self,
         entry: &Entry,
@@ -372,9 +370,9 @@ impl EntryApplication<'_> {
         item: usize,
         amount: Amount,
     ) -> Result<(), OutOfRange> {
-        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
-        let bound = self.board.slot_bound().0;
-        if let Some(counter) = self.tables.holdings.count_from_first(name, amount.0, retracts, times, bound)? {
+        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.state.now().millis()));
+        let bound = self.board.edition().main().slot_bound().0;
+        if let Some(counter) = self.state.tracks[0].holdings.count_from_first(name, amount.0, retracts, times, bound)? {
             self.operations.amount(counter.start, counter.amount, entry.subject.as_str());
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::timekeeping;
 use super::version;
-use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Generation, Timestamp};
 use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
 
 /// The oldest server version that has the commands of the scripts.
@@ -23,28 +23,27 @@ const OLDEST: (u32, u32) = (6, 2);
 
 /// Defines a board. Its name is listed before it is created, so that no board is ever missing from the list. After it
 /// was created it is announced, so that every instance detects that its own list is old.
-pub(super) async fn define(session: &Session, name: &BoardName, definition: &Definition) -> Result<Defined> {
-    let generation = Generation(rand::random());
-    let refused = |error: &dyn std::fmt::Display| StoreError::Setup { detail: format!("board '{name}': {error}") };
-    let board = Board::new(name.clone(), generation, definition.clone()).map_err(|error| refused(&error))?;
-    let partition = definition.shards.map(|shards| Partition::choose(name, shards)).transpose();
-    let parts = partition.map_err(|error| refused(&error))?.and_then(|partition| partition.stored());
-    let board = board.with_parts(parts.map(String::into_boxed_str));
+pub(super) async fn define(session: &Session, board: Board) -> Result<Defined> {
+    let refused = |error| StoreError::Setup { detail: format!("board '{}': {error}", board.name()) };
+    let partition = board.definition().shards.map(|shards| Partition::choose(board.name(), shards)).transpose();
+    let partitions = partition.map_err(refused)?.and_then(|partition| partition.numbers());
+    let board = board.with_partitions(partitions);
     if session.clock.refusal_to_define(session.monotonic()).is_some() {
         let failed = |failure| session.servers.error(failure);
         timekeeping::look(session).await.map_err(failed)?;
-        let known = self::board(session, name).await.map_err(failed)?;
+        let known = self::board(session, board.name()).await.map_err(failed)?;
         if let (None, Some(doubted)) = (known, session.clock.refusal_to_define(session.monotonic())) {
             return Err(doubted);
         }
     }
-    let json = serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
+    let json =
+        serde_json::to_string(board.definition()).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
     define_board(session, Arc::new(board), &json).await.map_err(|failure| session.servers.error(failure))
 }
 
 async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, ServerFailure> {
     list(session, board.name()).await?;
-    let has_one_meta = board.parts().is_none() && board.further().is_empty();
+    let has_one_meta = board.partitions().is_none() && board.tracks().len() == 1;
     let creation = match has_one_meta {
         true => create(session, &New::whole(session, &board, json)).await,
         false => create_divided(session, &board, json).await,
@@ -55,7 +54,7 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
     Ok(match creation? {
         Creation::Created { at } => {
             announce(session, &board).await?;
-            Defined::Created(since(&board, at)?)
+            Defined::Created(Arc::new(Board::clone(&board).with_defined_at(at)))
         }
         Creation::Exists(existing) if existing.definition() == board.definition() => {
             announce(session, &existing).await?;
@@ -69,18 +68,11 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
     })
 }
 
-/// Returns a board that was created at this time. The server reads the time, so it was not known before.
-fn since(board: &Board, at: Option<Timestamp>) -> Result<Arc<Board>, ServerFailure> {
-    let created = Board::new(board.name().clone(), board.generation(), board.definition().clone());
-    let created = created.map_err(|error| ServerFailure::Corrupt(error.to_string()))?;
-    Ok(Arc::new(created.with_parts(board.parts().map(Box::from)).with_defined_at(at)))
-}
-
 /// Changes the list version, after a board was created. This is also done for a board that existed before: the instance
 /// that created it may have ended before it did this, or may be about to do it. An instance does this once per board,
 /// even if it is requested to define the same board again and again, as clients do when they start.
 async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
-    let parts = session.parts_of(board);
+    let parts = session.parts_of(&board.main());
     if !parts.first().is_announced() {
         change_list(session, board.name(), None).await?;
         let meta = session.keys.meta(board.name());
@@ -133,7 +125,7 @@ struct New<'a> {
     /// The board's definition. Empty for the meta key of a part.
     definition: &'a str,
     /// The stored division of the board. Empty if the board is not divided, and for the meta key of a part.
-    parts: &'a str,
+    parts: String,
     /// The time from which the key must not be created any more.
     until: Timestamp,
 }
@@ -141,20 +133,21 @@ struct New<'a> {
 impl<'a> New<'a> {
     /// Returns the input for the meta key of a board, which is also that of its only part if the board is not divided.
     fn whole(session: &Session, board: &'a Arc<Board>, definition: &'a str) -> Self {
-        let part = session.parts_of(board).first().clone();
+        let part = session.parts_of(&board.main()).first().clone();
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
-        Self { part, meta, slot, definition, parts: board.parts().unwrap_or_default(), until: Timestamp::MAX }
+        let parts = Partition::of(board.name(), board.partitions()).stored().unwrap_or_default();
+        Self { part, meta, slot, definition, parts, until: Timestamp::MAX }
     }
 
-    /// Returns the input for the meta key of one of several parts, or of a part of a further window.
+    /// Returns the input for the meta key of one of several parts, or of a part of a track that is not the main one.
     fn part(part: &Arc<Part>, until: Timestamp) -> Self {
         let (meta, slot) = (part.keys.meta.clone(), part.slot());
-        Self { part: part.clone(), meta, slot, definition: "", parts: "", until }
+        Self { part: part.clone(), meta, slot, definition: "", parts: String::new(), until }
     }
 }
 
-/// Creates a board that is divided or has further windows: first the meta keys of its parts in all windows, which cannot
+/// Creates a board that is divided or has several tracks: first the meta keys of its parts in all tracks, which cannot
 /// be found before the board exists, then its own meta key, with which the board exists. Before that, a note with the
 /// names of the parts is written, so that they are deleted if this call ends early.
 ///
@@ -170,8 +163,8 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
     let noted = Noted::unborn(board, timekeeping::look(session).await?);
     noted.write(session).await?;
     let until = noted.until();
-    let has_own_meta = |window: &&Arc<Board>| window.is_further() || window.parts().is_some();
-    let parts = board.tracks().filter(has_own_meta).flat_map(|window| session.parts_of(window).all().to_vec());
+    let has_own_meta = |track: &BoardTrack| !track.is_main() || board.partitions().is_some();
+    let parts = board.each_track().filter(has_own_meta).flat_map(|track| session.parts_of(&track).all().to_vec());
     try_join_all(parts.map(|part| async move { create(session, &New::part(&part, until)).await })).await?;
     let creation = create(session, &New { until, ..New::whole(session, board, json) }).await?;
     match &creation {
@@ -193,7 +186,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         if now >= new.until && new.until < Timestamp::MAX {
             break;
         }
-        let window = part.board.window_at(now);
+        let window = part.window_slots(now).window;
         let mut call = ScriptCall::default();
         call.key(&new.meta);
         let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
@@ -201,7 +194,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         for (name, argument) in session.preamble(part, &preamble) {
             call.arg(name, argument);
         }
-        call.arg("definition", new.definition).arg("parts", new.parts);
+        call.arg("definition", new.definition).arg("parts", &new.parts);
         call.arg("run", run.as_deref().unwrap_or_default());
         let mut reply =
             Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
@@ -210,12 +203,12 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
             "exists" => {
                 let (generation, definition, parts) = (reply.text()?, reply.text()?, reply.text()?);
                 let at = reply.maybe_time()?;
-                if generation == part.board.generation().to_string() {
+                if generation == part.track.id().to_string() {
                     // An earlier attempt of this call created it.
                     return Ok(Creation::Created { at });
                 }
                 let parts = Some(parts.as_str()).filter(|parts| !parts.is_empty());
-                let found = stored(part.board.name(), &generation, &definition, parts, at);
+                let found = stored(part.track.board().name(), &generation, &definition, parts, at);
                 return found
                     .map(Creation::Exists)
                     .map_err(|unreadable| ServerFailure::Unreadable(Box::new(unreadable)));
@@ -268,12 +261,11 @@ fn stored(
     let number =
         u64::from_str_radix(generation, 16).map_err(|error| damaged(&format_args!("its generation: {error}")))?;
     let definition: Definition = serde_json::from_str(definition).map_err(|error| damaged(&error))?;
-    if let Some(parts) = parts {
-        Partition::read(name, definition.shards.unwrap_or_default(), parts)
-            .map_err(|error| damaged(&format_args!("its parts: {error}")))?;
-    }
+    let read = |parts| Partition::read(name, definition.shards.unwrap_or_default(), parts);
+    let partition = parts.map(read).transpose().map_err(|error| damaged(&format_args!("its parts: {error}")))?;
     let board = Board::new(name.clone(), Generation(number), definition).map_err(|error| damaged(&error))?;
-    Ok(Arc::new(board.with_parts(parts.map(Box::from)).with_defined_at(defined_at)))
+    let partitions = partition.and_then(|partition| partition.numbers());
+    Ok(Arc::new(board.with_partitions(partitions).with_defined_at(defined_at)))
 }
 
 async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, ServerFailure> {
@@ -320,12 +312,11 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
     }
 }
 
-/// Returns whether a board was removed, or its name belongs to a different board by now. `board` may be one of its
-/// further windows. Returns `false` if this cannot be determined.
+/// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot be determined.
 pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     match read_meta(session, board.name()).await {
         Ok(Stored::None) => true,
-        Ok(Stored::Board { board: found, .. }) => found.track_number(board.generation()).is_none(),
+        Ok(Stored::Board { board: found, .. }) => found.generation() != board.generation(),
         Ok(Stored::Unreadable(_)) | Err(_) => false,
     }
 }

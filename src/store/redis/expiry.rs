@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::scripts::SWEEP;
 use super::servers::{Channel, ServerFailure};
 use super::session::{Answer, Session};
-use crate::board::{Board, Mode, Subject, Timestamp, Window};
+use crate::board::{Subject, Timestamp, Track, Window};
 
 /// The shortest period, in milliseconds.
 const SHORTEST: i64 = 60_000;
@@ -25,8 +25,8 @@ const SUBJECTS: usize = 200;
 const CELLS: usize = 4_000;
 
 /// Returns whether the board has keys of single subjects.
-pub(super) fn has_subject_keys(board: &Board) -> bool {
-    !board.is_ranked() || kinds::of(board.kind()).keeps_values() || board.definition().mode == Mode::FromFirst
+pub(super) fn has_subject_keys(track: &Track) -> bool {
+    !track.is_ranked() || kinds::of(track.kind()).keeps_values()
 }
 
 /// Returns the length of a period, in milliseconds: a quarter of the time for which a value is kept. So the keys of
@@ -34,58 +34,56 @@ pub(super) fn has_subject_keys(board: &Board) -> bool {
 /// in length.
 ///
 /// Over all time only the tombstones of COUNT_DISTINCT expire. On other boards over all time no period ever ends.
-fn width(board: &Board) -> i64 {
-    let window = board.definition().metric.window.approximate_millis();
-    let life = match (board.definition().mode, board.tombstone_life()) {
-        (_, Some(life)) => life,
-        (Mode::FromFirst, None) => window,
-        (Mode::Sliding, None) => window / i64::from(board.slots().max(1)) * i64::from(board.kept()),
+fn width(track: &Track) -> i64 {
+    let window = track.length().approximate_millis();
+    let life = match track.tombstone_life() {
+        Some(life) => life,
+        None if track.is_from_first() => window,
+        None => window / i64::from(track.slots().max(1)) * i64::from(track.kept()),
     };
     (life / 4).max(SHORTEST)
 }
 
 /// Returns the number of periods whose sets may contain a subject that is written to in this number of slots.
-pub(super) fn periods(board: &Board, slots: usize) -> usize {
-    let window = board.definition().metric.window.approximate_millis();
-    let slot = (window / i64::from(board.slots().max(1))).max(1);
+pub(super) fn periods(track: &Track, slots: usize) -> usize {
+    let window = track.length().approximate_millis();
+    let slot = (window / i64::from(track.slots().max(1))).max(1);
     let slots = i64::try_from(slots).unwrap_or(i64::MAX);
     // The last one is the period that the newest slot is in.
-    let passed = (slots - 1).saturating_mul(slot) / width(board);
+    let passed = (slots - 1).saturating_mul(slot) / width(track);
     usize::try_from(passed).unwrap_or(usize::MAX).min(slots as usize - 1) + 1
 }
 
 /// Returns the number of the period that contains this time.
-pub(super) fn period(board: &Board, now: Timestamp) -> i64 {
-    now.millis().div_euclid(width(board))
+pub(super) fn period(track: &Track, now: Timestamp) -> i64 {
+    now.millis().div_euclid(width(track))
 }
 
 /// Returns the number of the oldest period of which data may still be kept.
 pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64 {
-    let board = &*part.board;
-    let life = match (board.definition().mode, board.tombstone_life()) {
-        (_, Some(life)) => life,
-        (Mode::FromFirst, None) => board.definition().metric.window.approximate_millis(),
-        (Mode::Sliding, None) => part.kept(window).life,
+    let track = &part.track;
+    let life = match track.tombstone_life() {
+        Some(life) => life,
+        None if track.is_from_first() => track.length().approximate_millis(),
+        None => part.kept(window).life,
     };
-    now.millis().saturating_sub(life).div_euclid(width(board))
+    now.millis().saturating_sub(life).div_euclid(width(track))
 }
 
 /// Makes one bounded step for a period that is due. Returns the time that the server worked on it, in microseconds, if
 /// the server can measure it.
 pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, ServerFailure> {
-    let board = &*part.board;
+    let track = &part.track;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
-    let by_values = kinds::of(board.kind()).keeps_values();
+    let by_values = kinds::of(track.kind()).keeps_values();
     let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
-        let now = period(board, moment.now).max(due + 1);
+        let now = period(track, moment.now).max(due + 1);
         call.key(keys.written(due)).key(&keys.periods).key(keys.written(now));
-        let (stored, kept) = match (board.tombstone_life(), board.definition().mode) {
-            (Some(life), _) => ("seen_forever", life),
-            (None, Mode::FromFirst) => ("counter", board.definition().metric.window.approximate_millis()),
-            (None, Mode::Sliding) => {
-                (if by_values { "seen" } else { "subject" }, part.kept(&moment.window).oldest.millis())
-            }
+        let (stored, kept) = match track.tombstone_life() {
+            Some(life) => ("seen_forever", life),
+            None if track.is_from_first() => ("counter", track.length().approximate_millis()),
+            None => (if by_values { "seen" } else { "subject" }, part.kept(&moment.window).oldest.millis()),
         };
         call.arg("stored", stored).arg("due", due).arg("current", now).arg("kept", kept);
         call.arg("cells", CELLS);

@@ -47,7 +47,7 @@ pub(super) struct Findings {
 impl Findings {
     /// Records that a part is held. Returns whether this is new.
     pub fn hold(&mut self, part: &Part, reason: &str) -> bool {
-        let held = (part.board.name().clone(), reason.to_owned());
+        let held = (part.track.board().name().clone(), reason.to_owned());
         self.held.insert(part.keys.index.clone(), held.clone()) != Some(held)
     }
 

@@ -40,7 +40,7 @@ const HEALED: &str = "rolltop_healed_subjects_total";
 const RESTARTS: &str = "rolltop_store_restarts_total";
 
 /// The result of the passes over a part.
-enum Verdict {
+enum Healing {
     Whole {
         healed: u64,
     },
@@ -81,7 +81,7 @@ pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
         let listed: HashSet<String> = listing
             .boards
             .iter()
-            .flat_map(|board| parts_in_windows(session, board))
+            .flat_map(|board| parts_of_tracks(session, board))
             .map(|part| part.keys.index.clone())
             .collect();
         findings.held.retain(|key, _| listed.contains(key));
@@ -111,23 +111,23 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
     }
 }
 
-/// Audits each part of each window of a board if necessary, one after the other. Returns `false` if the board must be
+/// Audits each part of each track of a board if necessary, one after the other. Returns `false` if the board must be
 /// checked again soon.
 async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let mut all_known = true;
-    for part in parts_in_windows(session, board) {
+    for part in parts_of_tracks(session, board) {
         all_known &= see_to_part(session, &part).await?;
     }
     Ok(all_known)
 }
 
-/// Returns the parts of a board in all its windows.
-fn parts_in_windows(session: &Session, board: &Arc<Board>) -> Vec<Arc<Part>> {
-    board.tracks().flat_map(|window| session.parts_of(window).all().to_vec()).collect()
+/// Returns the parts of all tracks of a board.
+fn parts_of_tracks(session: &Session, board: &Arc<Board>) -> Vec<Arc<Part>> {
+    board.each_track().flat_map(|track| session.parts_of(&track).all().to_vec()).collect()
 }
 
 async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailure> {
-    let name = part.board.name();
+    let name = part.track.board().name();
     // Without a connection to the part's server, nothing can be done now.
     let Some(run) = session.servers.run(part.slot()) else { return Ok(false) };
     let run_id = &*run;
@@ -141,8 +141,8 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
         Claim::Whole => None,
         Claim::Held(reason) => Some(reason),
         Claim::Yours => {
-            let verdict = match heal(session, part, run_id).await {
-                Ok(verdict) => verdict,
+            let healing = match heal(session, part, run_id).await {
+                Ok(healing) => healing,
                 Err(failure) => {
                     // Other instances then need not wait. If this fails too, the claim expires.
                     drop(act(session, part, "release", run_id, "").await);
@@ -152,10 +152,10 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
                     };
                 }
             };
-            let ended = match &verdict {
-                Verdict::Lost => return Ok(false),
-                Verdict::Whole { .. } => act(session, part, "finish", run_id, "").await?,
-                Verdict::Held(reason) => act(session, part, "hold", run_id, reason).await?,
+            let ended = match &healing {
+                Healing::Lost => return Ok(false),
+                Healing::Whole { .. } => act(session, part, "finish", run_id, "").await?,
+                Healing::Held(reason) => act(session, part, "hold", run_id, reason).await?,
             };
             match ended {
                 Claim::Gone => return Ok(true),
@@ -163,7 +163,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailu
                 Claim::Busy | Claim::Yours => return Ok(false),
                 Claim::Held(reason) => Some(reason),
                 Claim::Whole => {
-                    if let Verdict::Whole { healed: healed @ 1.. } = verdict {
+                    if let Healing::Whole { healed: healed @ 1.. } = healing {
                         count_healed(name, healed);
                     }
                     None
@@ -184,7 +184,7 @@ fn count_healed(name: &BoardName, healed: u64) {
 
 /// Records the result for a part, and logs it if it is new.
 fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
-    let name: &BoardName = part.board.name();
+    let name: &BoardName = part.track.board().name();
     session.health.findings(|findings| match held {
         None => {
             findings.whole.insert(part.keys.index.clone(), run.clone());
@@ -206,34 +206,34 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
 
 /// Audits a part that this instance has claimed: the first pass only reads, and further passes repair if only a few
 /// subjects differ.
-async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, ServerFailure> {
+async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Healing, ServerFailure> {
     let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
     if reading > part.estimate(session.monotonic()).1 {
         // The clock reads a time that is not believed yet. Slots that would be expired at that time must not be treated
         // as missing.
-        return Ok(Verdict::Lost);
+        return Ok(Healing::Lost);
     }
-    let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Verdict::Lost) };
+    let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Healing::Lost) };
     if found.differences == 0 && found.missing_slots == 0 {
-        return Ok(Verdict::Whole { healed: 0 });
+        return Ok(Healing::Whole { healed: 0 });
     }
     let few = FEW.max(found.checked / 100);
     if let Some(reason) = reason_to_hold(&found, few) {
-        return Ok(Verdict::Held(reason));
+        return Ok(Healing::Held(reason));
     }
     let mut healed = 0;
     for _ in 0..PASSES {
         // Missing slots without differences are entries of the index to whose slots nothing was ever written.
-        let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Verdict::Lost) };
+        let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Healing::Lost) };
         healed += done.repaired;
         if let Some(reason) = reason_to_hold(&done, few) {
-            return Ok(Verdict::Held(reason));
+            return Ok(Healing::Held(reason));
         }
         if done.repaired == done.differences {
-            return Ok(Verdict::Whole { healed });
+            return Ok(Healing::Whole { healed });
         }
     }
-    Ok(Verdict::Held(
+    Ok(Healing::Held(
         "after a restart of Redis subjects differ from their slots, and changed at every attempt to correct them"
             .to_owned(),
     ))
@@ -262,7 +262,7 @@ async fn pass(
     repair: bool,
     most: u64,
 ) -> Result<Option<AuditProgress>, ServerFailure> {
-    let mut progress = AuditProgress::start(&part.board);
+    let mut progress = AuditProgress::start(&part.track);
     let mut renewed = Instant::now();
     while !progress.is_done() && progress.differences <= most {
         let begun = Instant::now();
@@ -374,7 +374,7 @@ mod tests {
         let definition = Definition::new("SUM(3h, e, v, s)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let found = |checked, differences, missing_slots| {
-            let mut found = AuditProgress::start(&board);
+            let mut found = AuditProgress::start(board.edition().main());
             (found.checked, found.differences, found.missing_slots) = (checked, differences, missing_slots);
             found
         };

@@ -3,7 +3,7 @@
 //! generation, so that a board that was removed and defined again never uses old keys.
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, Generation, Subject, Timestamp};
+use crate::board::{BoardName, Subject, Timestamp, TrackId};
 
 /// The version of the key layout. It changes with the layout, so that two layouts never share keys.
 const SCHEMA: u32 = 1;
@@ -31,7 +31,7 @@ pub(super) struct BoardKeys {
     pub totals: String,
     /// Sorted set: the numbers of the expiry periods that exist.
     pub periods: String,
-    generation: String,
+    root: String,
 }
 
 impl StoreKeys {
@@ -100,14 +100,14 @@ impl StoreKeys {
     }
 
     /// Returns the keys of the only part of a board without shards.
-    pub fn board(&self, board: &BoardName, generation: Generation) -> BoardKeys {
-        BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{generation}", self.root))
+    pub fn board(&self, board: &BoardName, track: TrackId) -> BoardKeys {
+        BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{track}", self.root))
     }
 
     /// Returns the keys of a part that has its own hash tag. Its meta key contains the generation too, so that a board
     /// never uses a part that is left of an earlier board of the same name.
-    pub fn part(&self, tag: &str, generation: Generation) -> BoardKeys {
-        let root = format!("{}{{{tag}}}:{generation}", self.root);
+    pub fn part(&self, tag: &str, track: TrackId) -> BoardKeys {
+        let root = format!("{}{{{tag}}}:{track}", self.root);
         BoardKeys::new(format!("{root}:meta"), root)
     }
 }
@@ -121,39 +121,39 @@ impl BoardKeys {
             buckets: format!("{root}:b"),
             totals: format!("{root}:t"),
             periods: format!("{root}:e"),
-            generation: root,
+            root,
         }
     }
 
     /// Hash: subject to cell.
     pub fn slot(&self, start: Timestamp) -> String {
-        format!("{}:s:{}", self.generation, start.millis())
+        format!("{}:s:{}", self.root, start.millis())
     }
 
     /// Unranked boards. Hash: start of the slot to cell; on a `from_first` board, the counter.
     pub fn subject(&self, subject: &Subject) -> String {
-        format!("{}:u:{subject}", self.generation)
+        format!("{}:u:{subject}", self.root)
     }
 
     /// COUNT_DISTINCT. Sorted set: the subject's values by the time each was last seen.
     pub fn seen(&self, subject: &Subject) -> String {
-        format!("{}:v:{subject}", self.generation)
+        format!("{}:v:{subject}", self.root)
     }
 
     /// COUNT_DISTINCT. Sorted set: the subject's tombstones by time, and the time of the latest value that was dropped
     /// because of `max_values`.
     pub fn gone(&self, subject: &Subject) -> String {
-        format!("{}:x:{subject}", self.generation)
+        format!("{}:x:{subject}", self.root)
     }
 
     /// Set: the subjects that were written to in an expiry period.
     pub fn written(&self, period: i64) -> String {
-        format!("{}:e:{period}", self.generation)
+        format!("{}:e:{period}", self.root)
     }
 
     /// Hash: subject and id, separated by a zero byte, to time of arrival.
     pub fn dedupe(&self, bucket: i64) -> String {
-        format!("{}:d:{bucket}", self.generation)
+        format!("{}:d:{bucket}", self.root)
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
         let name = BoardName::parse("hot-posts").unwrap();
         let subject = Subject::parse("{a}:b").unwrap();
         let of = |generation| {
-            let board = keys.board(&name, Generation(generation));
+            let board = keys.board(&name, TrackId(generation));
             [
                 board.slot(Timestamp::from_millis(3_600_000)),
                 board.dedupe(7),

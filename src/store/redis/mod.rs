@@ -28,7 +28,7 @@
 //!
 //! - `P:1:clock`: `now` is the time of a simulated clock, and `seen` the last recorded believed time of a system clock.
 //!   `born` is a random number, drawn when the store is first opened. It shows whether the store was emptied since.
-//! - `P:1:removed`: each note has the generation, the name, the parts and the number of further windows of a board. The
+//! - `P:1:removed`: each note has the generation, the name, the parts and the number of further tracks of a board. The
 //!   board was removed, or it has several meta keys and its creation is not finished (see `removing`).
 //! - `P:1:{b}:meta`: `generation`; `definition` (JSON); `announced`, if the list version was changed for the board;
 //!   `parts`; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
@@ -53,8 +53,8 @@
 //!
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
 //! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts: `write.lua` and `add.lua`, and on boards with
-//! further windows `add_windows.lua`. The documentation of the module `scripts` lists the parts of each script and the
+//! ranked sums, by far the most frequent case, have their own scripts: `write.lua`, and for the simplest case `add.lua`.
+//! The documentation of the module `scripts` lists the parts of each script and the
 //! functions that each part defines. The module `kinds` has what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
@@ -71,11 +71,11 @@
 //! meta key `P:1:{b/<number>}:g:meta`, under a hash tag of its own. The board's own `meta` then has `generation`,
 //! `definition`, `announced` and `parts`, the numbers of the parts.
 //!
-//! A board with further windows has all keys from `g:i` on once more for each of them, under the same hash tag. `g` is
-//! then the generation of the window: that of the board plus 1, plus 2, and so on. The meta key of a further window is
-//! `P:1:{b}:g:meta`, with the fields of a part. Ids and the records of write operations are in the keys of the main
-//! window only. One script changes all windows (`change.lua`, `add_windows.lua`), so that an item counts in every window
-//! that reaches back to its time, or in none.
+//! A board with several tracks has all keys from `g:i` on once more for each of them, under the same hash tag. `g` is
+//! then the id of the track: the generation of the board plus 1, plus 2, and so on. The meta key of a track after the
+//! main one is `P:1:{b}:g:meta`, with the fields of a part. Ids and the records of write operations are in the keys of
+//! the main track only. One script changes all tracks (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every
+//! track that reaches back to its time, or in none.
 //!
 //! Everything about a board is changed only by scripts (`lua/`), each of which is atomic. Each script first checks the
 //! generation, reads the clock and advances the window. The caller computes the window and the script checks it: so Lua
@@ -87,7 +87,6 @@ mod audit;
 mod boards;
 mod claim;
 mod clock;
-mod divided;
 mod expiry;
 mod findings;
 mod hash_slot;
@@ -124,7 +123,6 @@ use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use self::divided::{Division, divide};
 use self::findings::Health;
 use self::keys::StoreKeys;
 use self::part::Part;
@@ -134,13 +132,13 @@ use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{PartBatch, Queue};
+use self::writes::{BatchAnswer, Call, Queue, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
     Lookup, Page, PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
     Values, ValuesStart,
 };
-use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::receive::receive;
 
 /// The time for which an instance that starts waits for a master that Sentinels are replacing.
@@ -222,7 +220,7 @@ impl RedisStore {
                 prepared => break Arc::new(prepared?),
             }
         };
-        let queue = Arc::new(Queue::new(options.queue, session.servers.at().clone()));
+        let queue = Arc::new(Queue::new(options.queue));
         let versions = Arc::new(Versions::default());
         start_combiner(session.clone(), queue.clone(), versions.clone())?;
         let reads = Reads::start(&session).map_err(|source| StoreError::Backend { source: Box::new(source) })?;
@@ -233,12 +231,16 @@ impl RedisStore {
         self.session.servers.error(failure)
     }
 
-    /// Returns the result of a batch, given the results of its shares.
-    async fn join(&self, board: &Board, division: Division, answers: Vec<Result<Added>>) -> Result<Added> {
+    /// Waits for the answer of a batch.
+    async fn told(&self, board: &Board, told: oneshot::Receiver<BatchAnswer>) -> Result<Added> {
+        let stopped = |stopped| StoreError::Backend { source: Box::new(stopped) };
+        let BatchAnswer { added, is_disputed } = receive(told).await.map_err(stopped)?;
         // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
         // has lost a part.
-        let is_gone = division.is_disputed(&answers) && boards::is_gone(&self.session, board).await;
-        division.join(answers, is_gone, self.session.servers.at())
+        match is_disputed && boards::is_gone(&self.session, board).await {
+            true => Err(StoreError::BoardChanged),
+            false => added,
+        }
     }
 
     /// Returns an error if the clock has been doubted since the start, so that the board must not be written to.
@@ -246,10 +248,10 @@ impl RedisStore {
         timekeeping::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
     }
 
-    /// Checks the same for all part batches that are about to be written to one board.
-    async fn admit_all(&self, part_batches: &[PartBatch]) -> Result<()> {
-        for part_batch in part_batches {
-            self.admit(&part_batch.part).await?;
+    /// Checks the same for all calls of a batch.
+    async fn admit_all(&self, calls: &[Call]) -> Result<()> {
+        for call in calls {
+            self.admit(&call.part).await?;
         }
         Ok(())
     }
@@ -285,11 +287,6 @@ fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versio
     Ok(())
 }
 
-/// Waits for the combiner's answer.
-async fn answer_of(answered: oneshot::Receiver<Result<Added>>) -> Result<Added> {
-    receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
-}
-
 impl Drop for RedisStore {
     fn drop(&mut self) {
         self.queue.close();
@@ -304,8 +301,8 @@ impl Store for RedisStore {
         "redis"
     }
 
-    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
-        sizing::bytes_per_subject(&self.session.keys, board)
+    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
+        sizing::bytes_per_subject(&self.session.keys, track)
     }
 
     fn id_cost(&self, board: &Board) -> IdCost {
@@ -323,8 +320,8 @@ impl Store for RedisStore {
         clock::set(&self.session.servers, &self.session.keys, to).await
     }
 
-    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
-        boards::define(&self.session, name, definition).await
+    async fn define(&self, board: Board) -> Result<Defined> {
+        boards::define(&self.session, board).await
     }
 
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
@@ -344,9 +341,6 @@ impl Store for RedisStore {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
-        if board.is_further() {
-            return Ok(false);
-        }
         boards::undefine(&self.session, board).await.map_err(|failure| self.error(failure))
     }
 
@@ -355,63 +349,45 @@ impl Store for RedisStore {
         added.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a batch was not answered".to_owned() }))
     }
 
-    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
-        let parts = self.session.parts_of(board);
-        let page = match start {
-            PageStart::Offset(offset) => self.reads.page(&parts, *offset, limit).await,
-            PageStart::Place(next_to) => self.reads.beside(&parts, next_to, limit).await,
-        };
+    async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
+        let page = self.reads.page(&self.session.parts_of(track), start, limit).await;
         page.map_err(|failure| self.error(failure))
     }
 
-    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        let page = self.reads.neighbors(&self.session.parts_of(board), subject, radius).await;
+    async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
+        let page = self.reads.neighbors(&self.session.parts_of(track), subject, radius).await;
         page.map_err(|failure| self.error(failure))
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        let lookup = self.reads.lookup(&self.session.parts_of(board), subjects, ranks).await;
+    async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        let lookup = self.reads.lookup(&self.session.parts_of(track), subjects, ranks).await;
         lookup.map_err(|failure| self.error(failure))
     }
 
-    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        let standing = self.reads.standing(&self.session.parts_of(board), subject).await;
+    async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
+        let standing = self.reads.standing(&self.session.parts_of(track), subject).await;
         standing.map_err(|failure| self.error(failure))
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let (mut admitted, mut part_batches) = (Vec::with_capacity(batches.len()), Vec::new());
+        let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
-            let (division, own) = divide(&self.session.parts_of(&board), batch);
+            let (own, told) = divide(&self.session.parts_of(&board.main()), batch, self.session.servers.at());
             admitted.push(match self.admit_all(&own).await {
-                Ok(()) if board.is_further() => Err(StoreError::BoardChanged),
                 Ok(()) => {
-                    part_batches.extend(own);
-                    Ok((board, division))
+                    calls.extend(own);
+                    Ok((board, told))
                 }
                 Err(refused) => Err(refused),
             });
         }
-        let answers = match self.queue.push(part_batches) {
-            Ok(answers) => answers,
-            Err(full) => {
-                let retry_after = full.retry_after().unwrap_or_default();
-                let refused = |admitted: Result<_>| admitted.and(Err(StoreError::Overloaded { retry_after }));
-                return admitted.into_iter().map(refused).collect();
-            }
-        };
-        let mut answers = join_all(answers.into_iter().map(answer_of)).await.into_iter();
-        let mut added = Vec::with_capacity(admitted.len());
-        for admitted in admitted {
-            added.push(match admitted {
-                Ok((board, division)) => {
-                    let own = answers.by_ref().take(division.part_batches()).collect();
-                    self.join(&board, division, own).await
-                }
-                Err(refused) => Err(refused),
-            });
-        }
-        added
+        let refused = self.queue.push(calls).err().map(|full| full.retry_after().unwrap_or_default());
+        let added = admitted.into_iter().map(async |admitted| match (admitted, refused) {
+            (Err(refused), _) => Err(refused),
+            (Ok(_), Some(retry_after)) => Err(StoreError::Overloaded { retry_after }),
+            (Ok((board, told)), None) => self.told(&board, told).await,
+        });
+        join_all(added).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
@@ -421,31 +397,35 @@ impl Store for RedisStore {
 
     async fn values_from(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        let values = self.reads.values(self.session.part_for(board, subject), subject, start, limit).await;
+        let values = self.reads.values(&self.session.part_for(track, subject), subject, start, limit).await;
         values.map_err(|failure| self.error(failure))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let part = self.session.part_for(board, subject);
-        self.admit(&part).await?;
-        let removal = match board.is_ranked() {
-            true => retire::remove(&self.session, &part, subject).await,
-            false => reads::remove(&self.session, &part, subject).await,
-        };
-        removal.map_err(|failure| self.error(failure))
+        let mut removals = Vec::with_capacity(board.tracks().len());
+        for track in board.each_track() {
+            let part = self.session.part_for(&track, subject);
+            self.admit(&part).await?;
+            let removal = match track.is_ranked() {
+                true => retire::remove(&self.session, &part, subject).await,
+                false => reads::remove(&self.session, &part, subject).await,
+            };
+            removals.push(removal.map_err(|failure| self.error(failure))?);
+        }
+        Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
     }
 
-    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        reads::status(&self.session, &self.session.parts_of(board)).await.map_err(|failure| self.error(failure))
+    async fn status(&self, track: &BoardTrack) -> Result<Status> {
+        reads::status(&self.session, &self.session.parts_of(track)).await.map_err(|failure| self.error(failure))
     }
 
-    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        retire::step_in_turn(&self.session, &self.session.parts_of(board)).await.map_err(|failure| self.error(failure))
+    async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
+        retire::step_in_turn(&self.session, &self.session.parts_of(track)).await.map_err(|failure| self.error(failure))
     }
 
     async fn tidy_step(&self) -> Result<bool> {
@@ -453,8 +433,8 @@ impl Store for RedisStore {
         removing::go_on(&self.session).await.map_err(|failure| self.error(failure))
     }
 
-    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        audit::step_of_parts(&self.session, &self.session.parts_of(board), cursor, repair).await
+    async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
+        audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await
     }
 
     async fn check(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
 use super::store_clock::{RESTART, Start};
-use crate::board::{Board, Timestamp, Window};
+use crate::board::{Board, BoardTrack, Timestamp, Track, Window, WindowSlots};
 use crate::store::{ClockTrust, StoreError};
 
 /// The smallest and the largest number of subjects that one step of retiring subtracts, and the number for the first
@@ -24,9 +24,9 @@ const STEP: Duration = Duration::from_millis(2);
 /// The state that one instance keeps about one part of a board.
 #[derive(Debug)]
 pub(super) struct Part {
-    pub board: Arc<Board>,
+    pub track: BoardTrack,
     pub keys: BoardKeys,
-    /// The keys of the same part in each further window of the board.
+    /// For a part of the main track, the keys of the same part in each other track of the board.
     pub further: Box<[BoardKeys]>,
     slot: HashSlot,
     simulated: bool,
@@ -35,6 +35,8 @@ pub(super) struct Part {
     existing: Mutex<Existing>,
     pace: AtomicU32,
     kept: Mutex<Option<Kept>>,
+    /// The latest window of each track of the board.
+    windows: Box<[Mutex<Option<WindowSlots>>]>,
     announced: AtomicBool,
     /// Whether no reading of the clock has been believed since this instance started.
     standing: AtomicBool,
@@ -69,7 +71,7 @@ pub(super) struct Existing {
 
 impl Part {
     /// Creates the state from the store's knowledge of its clock.
-    pub fn new(board: Arc<Board>, keys: BoardKeys, simulated: bool, start: Start) -> Self {
+    pub fn new(track: BoardTrack, keys: BoardKeys, simulated: bool, start: Start) -> Self {
         let Start { trust, believed, at } = start;
         let standing = AtomicBool::new(!simulated && trust.is_standing(at).is_some());
         let time = Time { trust, believed, at };
@@ -78,8 +80,9 @@ impl Part {
             keys,
             further: Box::default(),
             simulated,
-            half_window: half_window(&board),
-            board,
+            half_window: half_window(track.board()),
+            windows: track.board().tracks().iter().map(|_| Mutex::default()).collect(),
+            track,
             time: Mutex::new(time),
             existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
             pace: AtomicU32::new(START),
@@ -90,12 +93,12 @@ impl Part {
         }
     }
 
-    /// Adds the keys of the part in each further window.
+    /// Adds the keys of the part in each other track.
     pub fn with_further(self, further: Box<[BoardKeys]>) -> Self {
         Self { further, ..self }
     }
 
-    /// Returns the hash slot of all keys of the part, those in the further windows included.
+    /// Returns the hash slot of all keys of the part, in every track.
     pub fn slot(&self) -> HashSlot {
         self.slot
     }
@@ -112,7 +115,7 @@ impl Part {
             return (time.believed, Timestamp::MAX);
         }
         if self.is_standing() {
-            return (time.believed, time.believed.plus_millis(Self::tolerance(&self.board).max(RESTART)));
+            return (time.believed, time.believed.plus_millis(Self::tolerance(self.track.board()).max(RESTART)));
         }
         let passed = i64::try_from(monotonic.saturating_sub(time.at).as_millis()).unwrap_or(i64::MAX);
         let now = time.believed.plus_millis(passed);
@@ -127,7 +130,7 @@ impl Part {
             time.believed = reading;
             return;
         }
-        let tolerance = Self::tolerance(&self.board);
+        let tolerance = Self::tolerance(self.track.board());
         let tolerance = if self.is_standing() { tolerance.max(RESTART) } else { tolerance };
         time.believed = time.trust.believe(reading, monotonic, tolerance);
         if self.is_standing() {
@@ -188,13 +191,33 @@ impl Part {
         }
     }
 
-    /// Returns the slots that the board keeps with this window. O(1) while the head stays the same, otherwise O(kept
+    /// Returns the window of the part's track at `now`, and the starts of its slots. O(1) while the head stays the same.
+    pub fn window_slots(&self, now: Timestamp) -> WindowSlots {
+        self.window_slots_of(self.track.number(), now)
+    }
+
+    /// Returns the window of each track of the board at `now`, the main one first. O(tracks) while their heads stay the
+    /// same.
+    pub fn windows(&self, now: Timestamp) -> Box<[Window]> {
+        (0..self.windows.len()).map(|number| self.window_slots_of(number, now).window).collect()
+    }
+
+    /// Returns the window of the track with this number. The lock is held only for a copy.
+    pub fn window_slots_of(&self, number: usize, now: Timestamp) -> WindowSlots {
+        let track = &self.track.board().tracks()[number];
+        let mut latest = self.windows[number].lock();
+        let latest = latest.get_or_insert_with(|| WindowSlots::at(track, now));
+        latest.move_to(track, now);
+        latest.clone()
+    }
+
+    /// Returns the slots that the track keeps with this window. O(1) while the head stays the same, otherwise O(kept
     /// slots).
     pub fn kept(&self, window: &Window) -> Kept {
         let mut kept = self.kept.lock();
         match *kept {
             Some(known) if known.head == window.head => known,
-            _ => *kept.insert(Kept::new(&self.board, window)),
+            _ => *kept.insert(Kept::new(&self.track, window)),
         }
     }
 
@@ -218,13 +241,13 @@ impl Part {
 }
 
 impl Kept {
-    fn new(board: &Board, window: &Window) -> Self {
+    fn new(track: &Track, window: &Window) -> Self {
         let (mut oldest, mut until) = (window.floor, window.end);
-        for _ in board.slots()..board.kept() {
-            oldest = board.calendar().previous(oldest);
+        for _ in track.slots()..track.kept() {
+            oldest = track.calendar().previous(oldest);
         }
-        for _ in 1..board.kept() {
-            until = board.calendar().next(until);
+        for _ in 1..track.kept() {
+            until = track.calendar().next(until);
         }
         Self { head: window.head, oldest, life: until.millis().saturating_sub(window.head.millis()) }
     }
@@ -248,7 +271,7 @@ fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+    use crate::board::{BoardName, Definition, Generation, TrackId};
     use crate::store::redis::keys::StoreKeys;
 
     fn part(simulated: bool) -> Part {
@@ -257,8 +280,8 @@ mod tests {
 
     fn of(definition: Definition, simulated: bool) -> Part {
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let keys = StoreKeys::new("p").board(board.name(), board.generation());
-        Part::new(Arc::new(board), keys, simulated, Start::believed(at(0)))
+        let keys = StoreKeys::new("p").board(board.name(), TrackId(1));
+        Part::new(Arc::new(board).main(), keys, simulated, Start::believed(at(0)))
     }
 
     /// Returns the time this many seconds after the first reading of a part.
@@ -295,7 +318,7 @@ mod tests {
         let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());
         let part = of(definition, false);
         let t = |text: &str| Timestamp::parse(text).unwrap();
-        let kept = part.kept(&part.board.window_at(t("2026-03-01T00:00:00Z")));
+        let kept = part.kept(&part.track.window_at(t("2026-03-01T00:00:00Z")));
         assert_eq!(kept.oldest, t("2026-02-01T00:00:00Z"));
         assert_eq!(kept.life, t("2026-05-01T00:00:00Z").millis() - t("2026-03-01T00:00:00Z").millis());
     }

@@ -17,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, MAX_SHARDS, Subject};
+use crate::board::{BoardName, MAX_SHARDS, Partitions, Subject};
 
 /// The separator of name and number. No board's name contains it.
 const SEPARATOR: char = '/';
@@ -101,6 +101,19 @@ impl Partition {
     pub fn stored(&self) -> Option<String> {
         let suffixes = self.suffixes.as_ref()?;
         Some(suffixes.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns the partition of a board with these numbers of its partitions.
+    pub fn of(name: &BoardName, numbers: Option<&Partitions>) -> Self {
+        match numbers {
+            None => Self::unsharded(name),
+            Some(numbers) => Self::with_suffixes(name, numbers.to_vec()),
+        }
+    }
+
+    /// Returns the numbers of the parts in their order, or `None` for a board without shards.
+    pub fn numbers(&self) -> Option<Partitions> {
+        self.suffixes.as_deref().map(Partitions::from)
     }
 
     /// Returns the number of parts, at least 1.

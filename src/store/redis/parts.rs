@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::keys::{BoardKeys, StoreKeys};
 use super::part::Part;
 use super::partition::Partition;
-use crate::board::{Board, BoardName, Generation, Subject};
+use crate::board::{BoardName, BoardTrack, Subject, TrackId};
 
 /// The parts of a board. A board without shards has one.
 #[derive(Debug)]
@@ -17,45 +17,42 @@ pub(super) struct Parts {
     turn: AtomicUsize,
 }
 
-/// Returns how a board is divided, given the stored value. Without a stored value the board is not divided. A stored
-/// value is readable, which was checked when the board was read.
-pub(super) fn partition(name: &BoardName, stored: Option<&str>) -> Partition {
-    let read = stored.and_then(|stored| Partition::read(name, count(stored), stored).ok());
-    read.unwrap_or_else(|| Partition::unsharded(name))
-}
-
 /// Returns the number of parts in a stored value.
 pub(super) fn count(stored: &str) -> u32 {
     u32::try_from(stored.split(',').count()).unwrap_or(u32::MAX)
 }
 
-/// Returns the keys of each part of one window of a board. The only part of a board without shards has the board's own
-/// keys in the main window. `generation` is that of the window.
+/// Returns the keys of each part of a track. The only part of a board without shards has the board's own keys in the main
+/// track.
 pub(super) fn keys(
     store: &StoreKeys,
     name: &BoardName,
-    generation: Generation,
-    is_further: bool,
+    track: TrackId,
+    is_main: bool,
     partition: &Partition,
 ) -> Vec<BoardKeys> {
-    match partition.stored() {
-        None if !is_further => vec![store.board(name, generation)],
-        _ => partition.tags().map(|tag| store.part(tag, generation)).collect(),
+    match partition.numbers() {
+        None if is_main => vec![store.board(name, track)],
+        _ => partition.tags().map(|tag| store.part(tag, track)).collect(),
     }
 }
 
 impl Parts {
-    /// Creates the parts, each from its keys.
-    pub fn new(board: &Arc<Board>, store: &StoreKeys, part: impl Fn(BoardKeys) -> Part) -> Self {
-        let partition = partition(board.name(), board.parts());
-        let keys = |window: &Board| keys(store, window.name(), window.generation(), window.is_further(), &partition);
-        let mut further: Vec<_> = board.further().iter().map(|window| keys(window).into_iter()).collect();
-        let all = keys(board).into_iter().map(|keys| {
-            // The windows have the same parts.
-            let further = further.iter_mut().filter_map(Iterator::next).collect();
-            Arc::new(part(keys).with_further(further))
+    /// Creates the parts of a track, each from its keys. Those of the main track, to which writes go, also get the keys of
+    /// the same part in each other track.
+    pub fn new(track: &BoardTrack, store: &StoreKeys, part: impl Fn(BoardKeys) -> Part) -> Self {
+        let board = track.board();
+        let partition = Partition::of(board.name(), board.partitions());
+        let keys = |track: &BoardTrack| keys(store, board.name(), track.id(), track.is_main(), &partition);
+        let others = board.each_track().skip(1).filter(|_| track.is_main());
+        let mut others: Vec<_> = others.map(|other| keys(&other).into_iter()).collect();
+        let all = keys(track).into_iter().map(|keys| {
+            // The tracks have the same parts.
+            let others = others.iter_mut().filter_map(Iterator::next).collect();
+            Arc::new(part(keys).with_further(others))
         });
-        Self { all: all.collect(), partition: partition.clone(), turn: AtomicUsize::new(0) }
+        let all = all.collect();
+        Self { all, partition, turn: AtomicUsize::new(0) }
     }
 
     pub fn all(&self) -> &[Arc<Part>] {
@@ -108,29 +105,29 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Definition, Timestamp};
+    use crate::board::{Board, Definition, Generation, Partitions, Timestamp};
     use crate::store::redis::hash_slot::HashSlot;
     use crate::store::redis::store_clock::Start;
 
     #[test]
-    fn windows_of_a_part_have_one_hash_slot_and_no_key_in_common() {
+    fn tracks_of_a_part_have_one_hash_slot_and_no_key_in_common() {
         let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
         let definition: Definition = serde_json::from_str(text).unwrap();
-        for (divided, meta) in [(None, "p:1:{b}:meta"), (Some("5,0"), "p:1:{b/5}:0000000000000007:meta")] {
+        for (numbers, meta) in [(None, "p:1:{b}:meta"), (Some([5, 0]), "p:1:{b/5}:0000000000000007:meta")] {
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(7), definition.clone()).unwrap();
-            let board = Arc::new(board.with_parts(divided.map(Box::from)));
+            let board = Arc::new(board.with_partitions(numbers.map(Partitions::from)));
             let store = StoreKeys::new("p");
-            let part = |board: &Arc<Board>| {
-                let part = |keys| Part::new(board.clone(), keys, true, Start::believed(Timestamp::EPOCH));
-                Parts::new(board, &store, part).first().clone()
+            let part = |track: &BoardTrack| {
+                let part = |keys| Part::new(track.clone(), keys, true, Start::believed(Timestamp::EPOCH));
+                Parts::new(track, &store, part).first().clone()
             };
-            let main = part(&board);
+            let main = part(&board.main());
             assert_eq!(main.keys.meta, meta);
             assert_eq!(main.further.len(), 2);
             let mut seen = vec![main.keys.meta.clone(), main.keys.index.clone()];
-            for (window, keys) in board.further().iter().zip(&main.further) {
-                // The window's own part has the same keys.
-                let own = part(window);
+            for (track, keys) in board.each_track().skip(1).zip(&main.further) {
+                // The track's own part has the same keys.
+                let own = part(&track);
                 assert_eq!((&own.keys.meta, &own.keys.index), (&keys.meta, &keys.index));
                 assert!(own.further.is_empty());
                 assert_eq!((own.slot(), HashSlot::of_key(keys.ranking.as_bytes())), (main.slot(), main.slot()));

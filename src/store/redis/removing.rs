@@ -1,6 +1,6 @@
 //! Deletion of the data of removed boards, in bounded steps, by any instance.
 //!
-//! Without its meta key no data of a board, in any of its windows, is read or written any more. So the rest can be deleted slowly and without
+//! Without its meta key no data of a board, in any of its tracks, is read or written any more. So the rest can be deleted slowly and without
 //! scripts. A note with the board's name and generation is written before the meta key is deleted, and removed after
 //! the last of the board's keys. So if an instance ends early, a different one finds everything that is left.
 
@@ -16,7 +16,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp};
+use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp, TrackId};
 
 /// The largest number of slots or buckets that one step deletes.
 const KEYS: usize = 200;
@@ -29,14 +29,14 @@ pub(super) const UNBORN: i64 = 60_000;
 const GRACE: i64 = 240_000;
 
 /// A note about a generation of a board of which data may be left. It is stored as `<generation>:<name>`, followed by
-/// `/<its parts>` if the board is divided, by `+<number of further windows>` if it has any, and by `@<time of the note>`
-/// if the board is about to be created.
+/// `/<its parts>` if the board is divided, by `+<number of tracks after the main one>` if it has any, and by `@<time of
+/// the note>` if the board is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
     generation: Generation,
     parts: Option<String>,
-    /// The number of further windows.
+    /// The number of tracks after the main one. Their ids follow from the generation.
     further: usize,
     unborn: Option<Timestamp>,
 }
@@ -44,8 +44,8 @@ pub(super) struct Noted {
 impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
-        let parts = board.parts().map(str::to_owned);
-        let (name, further) = (board.name().clone(), board.further().len());
+        let parts = Partition::of(board.name(), board.partitions()).stored();
+        let (name, further) = (board.name().clone(), board.tracks().len() - 1);
         Self { name, generation: board.generation(), parts, further, unborn: None }
     }
 
@@ -102,13 +102,15 @@ impl Noted {
         session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
-    /// Returns the keys of its parts in all windows.
+    /// Returns the keys of its parts in all tracks.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
-        let partition = parts::partition(&self.name, self.parts.as_deref());
-        let of_window = |number: usize| {
-            parts::keys(&session.keys, &self.name, self.generation.of_track(number), number > 0, &partition)
+        let read = self.parts.as_deref().and_then(|parts| Partition::read(&self.name, parts::count(parts), parts).ok());
+        let partition = read.unwrap_or_else(|| Partition::unsharded(&self.name));
+        let of_track = |number: usize| {
+            let track = TrackId::numbered(self.generation, number);
+            parts::keys(&session.keys, &self.name, track, number == 0, &partition)
         };
-        (0..=self.further).flat_map(of_window).collect()
+        (0..=self.further).flat_map(of_track).collect()
     }
 
     /// Deletes the meta keys of its parts, except the board's own. Afterwards no data of them is read or written.

@@ -20,18 +20,18 @@ const PAUSE: i64 = 5;
 
 /// Removes a subject from a ranked board.
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
-    let board = &*part.board;
+    let track = &part.track;
     let answer = session.ask(part, &REMOVE, |moment, call| {
         call.arg("subject", subject).arg("version", session.token());
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
-        if kinds::of(board.kind()).keeps_values() {
+        if kinds::of(track.kind()).keeps_values() {
             call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
         }
     });
     let Answer { frame, mut reply, .. } = answer.await?;
-    let score = reply.score(board.kind())?.or(board.kind().absent());
+    let score = reply.score(track.kind())?.or(track.kind().absent());
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
 
@@ -111,10 +111,10 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Serve
 
 /// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
-    let board = &*part.board;
-    let kind = kinds::of(board.kind());
+    let track = &part.track;
+    let kind = kinds::of(track.kind());
     let answer = session.step(part, &kind.scripts().retire, |moment, call| {
-        let needed = id_buckets::oldest_kept(board, moment.now);
+        let needed = id_buckets::oldest_kept(track.board(), moment.now);
         let slot = moment.existing.slots.first().copied().filter(|start| *start < moment.window.floor);
         let bucket = moment.existing.buckets.first().copied().filter(|number| *number < needed);
         let target = Target { slot, bucket, pace: part.pace(), sent: Instant::now() };
@@ -131,7 +131,7 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
                 call.key(part.keys.slot(*start)).more(start.millis());
             }
         }
-        call.more(kinds::option(board));
+        call.more(kinds::option(track));
         target
     });
     let Answer { frame, asked: target, mut reply, head_before } = answer.await?;
@@ -140,7 +140,7 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
     let head_before = head_before.unwrap_or(last_head);
     let mut step = RetireStep {
         frame,
-        slots_advanced: board.calendar().slots_between(head_before, frame.window.head),
+        slots_advanced: track.calendar().slots_between(head_before, frame.window.head),
         slots_retired: reply.count()?,
         subjects_touched: reply.count()?,
         subjects_removed: reply.count()?,

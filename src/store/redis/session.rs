@@ -17,7 +17,7 @@ use super::reply::{Reply, Status};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
-use crate::board::{Board, Frame, Generation, Subject, Timestamp, Window};
+use crate::board::{Board, BoardTrack, Frame, Subject, Timestamp, Track, TrackId, Window, WindowSlots};
 use crate::store::Limits;
 
 /// The largest number of attempts of a call, each with a better window.
@@ -36,8 +36,8 @@ pub(super) struct Session {
     started: Instant,
     pub clock: StoreClock,
     tokens: AtomicU64,
-    /// The parts of each board in use. The entry is removed with the board.
-    parts: Mutex<HashMap<Generation, Arc<Parts>>>,
+    /// The parts of each track in use. The entry is removed with the board.
+    parts: Mutex<HashMap<TrackId, Arc<Parts>>>,
 }
 
 /// The input for the arguments of one attempt.
@@ -75,7 +75,7 @@ pub(super) struct Answer<T> {
 
 impl<'a> Moment<'a> {
     pub fn new(part: &'a Part, now: Timestamp) -> Self {
-        let (window, starts) = part.board.window_and_starts(now);
+        let WindowSlots { window, starts } = part.window_slots(now);
         Self { part, now, window, starts, existing: part.existing(), is_ahead: false }
     }
 }
@@ -114,20 +114,20 @@ impl Session {
         self.started.elapsed()
     }
 
-    /// Returns the parts of a board.
-    pub fn parts_of(&self, board: &Arc<Board>) -> Arc<Parts> {
+    /// Returns the parts of a track.
+    pub fn parts_of(&self, track: &BoardTrack) -> Arc<Parts> {
         let mut parts = self.parts.lock();
         let part = |keys| {
-            let start = self.clock.for_part(Part::tolerance(board), self.monotonic());
-            Part::new(board.clone(), keys, self.simulated, start)
+            let start = self.clock.for_part(Part::tolerance(track.board()), self.monotonic());
+            Part::new(track.clone(), keys, self.simulated, start)
         };
-        let new = || Arc::new(Parts::new(board, &self.keys, part));
-        parts.entry(board.generation()).or_insert_with(new).clone()
+        let new = || Arc::new(Parts::new(track, &self.keys, part));
+        parts.entry(track.id()).or_insert_with(new).clone()
     }
 
-    /// Returns the part of a board that has the subject.
-    pub fn part_for(&self, board: &Arc<Board>, subject: &Subject) -> Arc<Part> {
-        self.parts_of(board).of(subject).clone()
+    /// Returns the part of a track that has the subject.
+    pub fn part_for(&self, track: &BoardTrack, subject: &Subject) -> Arc<Part> {
+        self.parts_of(track).of(subject).clone()
     }
 
     /// Returns the parts in use, of all boards.
@@ -135,12 +135,11 @@ impl Session {
         self.parts.lock().values().flat_map(|parts| parts.all()).cloned().collect()
     }
 
-    /// Drops the state about a board that no longer exists, with all its windows.
+    /// Drops the state about a board that no longer exists, with all its tracks.
     pub fn forget(&self, board: &Board) {
         let mut parts = self.parts.lock();
-        parts.remove(&board.generation());
-        for window in board.further() {
-            parts.remove(&window.generation());
+        for track in board.tracks() {
+            parts.remove(&track.id());
         }
     }
 
@@ -153,12 +152,11 @@ impl Session {
 
     /// Returns the first eight arguments of every script about a board.
     pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 8] {
-        self.preamble_of(part, &part.board, preamble)
+        self.preamble_of(part, &part.track, preamble)
     }
 
-    /// Returns these arguments for one of the windows of the part's board. The clock is that of the part.
-    pub fn preamble_of(&self, part: &Part, window: &Board, preamble: &Preamble) -> [(&'static str, String); 8] {
-        let generation = window.generation();
+    /// Returns these arguments for one of the tracks of the part's board. The clock is that of the part.
+    pub fn preamble_of(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 8] {
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
@@ -167,7 +165,7 @@ impl Session {
             ("clock", self.clock_mode().to_owned()),
             ("believable", believable.millis().to_string()),
             ("time", estimate.millis().to_string()),
-            ("generation", generation.to_string()),
+            ("generation", track.id().to_string()),
             ("floor", window.floor.millis().to_string()),
             ("head", window.head.millis().to_string()),
             ("valid_from", low.millis().to_string()),
@@ -202,7 +200,7 @@ impl Session {
                 part.learn_existing(slots.clone(), buckets.clone());
             }
             Ok(Status::Missing { header, .. }) => part.learn_time(header.reading, self.monotonic()),
-            Err(ServerFailure::BoardChanged) => self.forget(&part.board),
+            Err(ServerFailure::BoardChanged) => self.forget(part.track.board()),
             Err(_) => {}
         }
         status
@@ -292,7 +290,11 @@ impl Session {
                 }
             }
         }
-        tracing::warn!(board = part.board.name().as_str(), script = script.name(), "the window moved at every attempt");
+        tracing::warn!(
+            board = part.track.board().name().as_str(),
+            script = script.name(),
+            "the window moved at every attempt"
+        );
         Err(ServerFailure::KeptChanging)
     }
 }

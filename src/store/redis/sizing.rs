@@ -17,7 +17,7 @@ use super::expiry;
 use super::id_buckets;
 use super::keys::StoreKeys;
 use super::kinds::{self, CellSize};
-use crate::board::{Board, Mode, Subject};
+use crate::board::{Board, BoardTrack, Subject, Track};
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 use crate::store::{BytesPerSubject, IdCost};
 
@@ -57,39 +57,39 @@ pub(super) fn id_cost(board: &Board) -> IdCost {
     IdCost { bytes: ID, stored_at_most: id_buckets::longest_stored(board) }
 }
 
-/// Returns the estimated memory of a subject of this board, without its further ones.
-pub(super) fn bytes_per_subject(keys: &StoreKeys, board: &Board) -> BytesPerSubject {
-    let keys = keys.board(board.name(), board.generation());
+/// Returns the estimated memory of a subject in this track.
+pub(super) fn bytes_per_subject(keys: &StoreKeys, track: &BoardTrack) -> BytesPerSubject {
+    let keys = keys.board(track.board().name(), track.id());
     // Keys of all kinds of data of a subject have the same length.
     let length = keys.subject(&Subject::from_stored("s".repeat(TEXT_BYTES))).len();
-    BytesPerSubject::new(board, |content| bytes(board, length, content))
+    BytesPerSubject::new(track, |content| bytes(track, length, content))
 }
 
 /// Returns the bytes of a subject with some content. The keys of its own have this length.
-fn bytes(board: &Board, key_length: usize, content: Content) -> usize {
+fn bytes(track: &Track, key_length: usize, content: Content) -> usize {
     let key = TABLE_ENTRY + text(key_length) + OBJECT;
-    let kind = kinds::of(board.kind());
+    let kind = kinds::of(track.kind());
     let mut bytes = 0;
     if kind.keeps_values() {
         bytes += key + sorted_set(content.values);
-    } else if !board.is_ranked() {
-        bytes += key + slots_of_subject(board, content);
+    } else if !track.is_ranked() {
+        bytes += key + slots_of_subject(track, content);
     }
-    if board.is_ranked() {
+    if track.is_ranked() {
         bytes += TABLE_ENTRY + text(TEXT_BYTES) + SKIP_LIST_NODE;
         bytes += content.slots * field(TEXT_BYTES, cell_text(kind.cell_size(content)));
         bytes += kind.total_size(content).map_or(0, |length| field(TEXT_BYTES, length));
     }
-    if expiry::has_subject_keys(board) {
-        bytes += expiry::periods(board, content.slots) * (TABLE_ENTRY + text(TEXT_BYTES));
+    if expiry::has_subject_keys(track) {
+        bytes += expiry::periods(track, content.slots) * (TABLE_ENTRY + text(TEXT_BYTES));
     }
     bytes
 }
 
-/// Returns the bytes of the hash with the slots of a subject of an unranked board.
-fn slots_of_subject(board: &Board, content: Content) -> usize {
-    let cell = kinds::of(board.kind()).cell_size(content);
-    if board.definition().mode == Mode::FromFirst {
+/// Returns the bytes of the hash with the slots of a subject of an unranked track.
+fn slots_of_subject(track: &Track, content: Content) -> usize {
+    let cell = kinds::of(track.kind()).cell_size(content);
+    if track.is_from_first() {
         return allocated(SMALL_ENDS + SMALL_LETTER + SMALL_TIME + SMALL_LETTER + SMALL_AMOUNT);
     }
     if content.slots < SMALL_HASH_FIELDS && cell_text(cell) <= SMALL_TEXT {
@@ -148,6 +148,8 @@ fn small_cell(cell: CellSize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::board::{BoardName, Definition, Generation};
 
@@ -167,7 +169,8 @@ mod tests {
         ] {
             let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
             let board = Board::new(BoardName::parse("hot-posts").unwrap(), Generation(1), definition).unwrap();
-            let estimate = bytes_per_subject(&StoreKeys::new("rolltop"), &board);
+            let track = Arc::new(board).main();
+            let estimate = bytes_per_subject(&StoreKeys::new("rolltop"), &track);
             for (estimated, measured) in [(estimate.one_slot, one_slot), (estimate.all_slots, all_slots)] {
                 let deviation = (estimated as f64 - f64::from(measured)).abs() / f64::from(measured);
                 assert!(deviation < 0.1, "{metric}, ranked {ranked}: {estimated} estimated, {measured} measured");

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles `shims/<name>.c` into this folder. Returns `None` and prints the reason if there is no C compiler.
+use crate::skipping::skipped;
+
+/// Compiles `shims/<name>.c` into this folder. Skips the test and returns `None` if there is no C compiler.
 pub fn compile(name: &str, folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/process/shims/{name}.c"));
     let library = folder.join(format!("{name}.so"));
@@ -12,7 +14,7 @@ pub fn compile(name: &str, folder: &Path) -> Option<PathBuf> {
         Ok(output) if output.status.success() => Some(library),
         Ok(output) => panic!("{} does not compile: {}", source.display(), String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            eprintln!("skipped: there is no C compiler for {}: {error}", source.display());
+            skipped(format_args!("there is no C compiler for {}: {error}", source.display()));
             None
         }
     }

@@ -33,7 +33,7 @@ pub async fn outcomes_are_in_the_order_of_the_items(site: Site) {
 pub async fn items_of_one_subject_are_summed_by_slot(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 5), plus("b", 1), plus("a", -2), plus("a", 1).at("2026-01-01T08:10:00Z")]).await;
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     let slots: Vec<(String, i64)> =
         sums(&standing.slots).into_iter().map(|(slot, sum)| (slot.to_string(), sum)).collect();
     assert_eq!(slots, [("2026-01-01T08:00:00Z".to_owned(), 1), ("2026-01-01T09:00:00Z".to_owned(), 3)]);
@@ -95,7 +95,7 @@ pub async fn items_up_to_five_seconds_early_count_in_the_current_slot(site: Site
         .await;
     assert_eq!(outcomes, [COUNTED, COUNTED, COUNTED, EARLY, EARLY]);
     // There are no future slots: everything is in the slot of nine o'clock and expires with it.
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 7)]);
     site.clock("2026-01-01T12:00:00Z").await;
     assert_eq!(site.ranking(&board).await, []);
@@ -113,7 +113,7 @@ pub async fn items_are_placed_in_slots_to_the_millisecond(site: Site) {
         ],
     )
     .await;
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!(standing.slots.iter().map(|(_, aggregate)| aggregate.units()).collect::<Vec<_>>(), [1, 6, 8]);
 }
 
@@ -158,7 +158,7 @@ pub async fn amounts_of_zero_change_nothing(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 0), plus("b", 0).id("x"), plus("c", 3), plus("c", -3), plus("d", 1)]).await;
     assert_eq!(site.ranking(&board).await, [(1, "d".to_owned(), 1)]);
-    assert_eq!(site.store.standing(&board, &subject("c")).await.unwrap().slots, []);
-    assert_eq!(site.store.status(&board).await.unwrap().slots, [(t("2026-01-01T09:00:00Z"), 1)]);
+    assert_eq!(site.store.standing(&board.main(), &subject("c")).await.unwrap().slots, []);
+    assert_eq!(site.store.status(&board.main()).await.unwrap().slots, [(t("2026-01-01T09:00:00Z"), 1)]);
     assert_eq!(site.add(&board, vec![plus("b", 5).id("x")]).await, [DUPLICATE]);
 }

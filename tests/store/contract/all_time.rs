@@ -63,8 +63,11 @@ pub async fn every_metric_has_a_total_of_all_time(site: Site) {
     ] {
         let board = site.define("board", &Definition { ranked, ..all_time(metric) }).await;
         for (nth, amount) in [6, 3, 1].into_iter().enumerate() {
-            let item =
-                if board.takes(&plus("a", 1).change) { plus("a", amount) } else { seen("a", &format!("u{nth}")) };
+            let item = if board.edition().takes(&plus("a", 1).change) {
+                plus("a", amount)
+            } else {
+                seen("a", &format!("u{nth}"))
+            };
             site.clock_at(site.store.now().await.unwrap().plus_millis(40 * 86_400_000)).await;
             site.count(&board, vec![item.at("2025-01-01T00:00:00Z")]).await;
         }
@@ -107,7 +110,7 @@ pub async fn samples_set_the_total(site: Site) {
 
 pub async fn totals_reach_the_largest_exact_number(site: Site) {
     for board in both(&site, SALES).await {
-        assert_eq!(board.slot_bound(), Amount(EXACT_MAX));
+        assert_eq!(board.edition().main().slot_bound(), Amount(EXACT_MAX));
         let refused = Outcome::Rejected(Rejection::OutOfRange);
         site.count(&board, vec![plus("a", EXACT_MAX)]).await;
         assert_eq!(site.add(&board, vec![plus("a", 1), plus("a", 2).id("x")]).await, [refused, refused]);
@@ -190,7 +193,7 @@ pub async fn a_capped_subject_stays_capped(site: Site) {
         site.count(&board, vec![seen("page", "a").at(EPOCH), seen("page", "b"), seen("page", "c")]).await;
         let standing = |site: &Site| {
             let (store, board) = (site.store.clone(), board.clone());
-            async move { store.standing(&board, &crate::given::subject("page")).await.unwrap() }
+            async move { store.standing(&board.main(), &crate::given::subject("page")).await.unwrap() }
         };
         assert!(standing(&site).await.capped);
         for days in [1, 2, 40] {
@@ -208,7 +211,7 @@ pub async fn a_capped_subject_stays_capped(site: Site) {
 pub async fn a_board_over_all_time_reads_its_one_slot(site: Site) {
     let board = site.define("board", &all_time(LIKES)).await;
     site.count(&board, vec![plus("a", 2), plus("b", 1)]).await;
-    let status = site.store.status(&board).await.unwrap();
+    let status = site.store.status(&board.main()).await.unwrap();
     assert_eq!((status.total, status.slots.len(), status.retiring.len()), (2, 1, 0));
     assert_eq!((status.frame.window.floor, status.frame.window.end), (Timestamp::EPOCH, Timestamp::MAX));
     assert_eq!(site.newest(&board, "a", 1).await, exact(2));

@@ -14,7 +14,7 @@ const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
 pub async fn amounts_that_exceed_the_slot_bound_are_rejected(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     assert_eq!(site.score(&board, vec![plus("a", bound), plus("b", 1)]).await, [counted(bound), counted(1)]);
     let more = vec![plus("a", 1), plus("b", 1), plus("a", 1).at("2026-01-01T08:00:00Z")];
     assert_eq!(site.add(&board, more).await, [REFUSED, COUNTED, COUNTED]);
@@ -26,7 +26,7 @@ pub async fn amounts_that_exceed_the_slot_bound_are_rejected(site: Site) {
 
 pub async fn amounts_below_the_negative_slot_bound_are_rejected(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     site.count(&board, vec![plus("a", -bound), plus("b", 2)]).await;
     assert_eq!(site.add(&board, vec![plus("a", -1), plus("b", -bound)]).await, [REFUSED, COUNTED]);
     assert_eq!(
@@ -39,7 +39,7 @@ pub async fn amounts_below_the_negative_slot_bound_are_rejected(site: Site) {
 
 pub async fn items_of_a_refused_sum_are_tried_one_by_one(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     // Together they exceed the bound. Tried one by one, those that fit are counted.
     let items = vec![plus("a", bound - 1), plus("b", 7), plus("a", 5), plus("a", 1), plus("a", 1), plus("a", -4)];
     let outcomes = site.score(&board, items).await;
@@ -64,7 +64,7 @@ pub async fn items_of_a_batch_have_the_outcomes_of_items_one_by_one(site: Site) 
         kept,
     ] {
         let [batch, single] = [site.define("batch", &shape).await, site.define("single", &shape).await];
-        let bound = batch.tracks().map(|track| track.slot_bound().0).min().unwrap();
+        let bound = batch.tracks().iter().map(|track| track.slot_bound().0).min().unwrap();
         let a = |amount| plus("a", amount);
         let sequences = [
             vec![a(bound), a(bound), a(-bound)],
@@ -105,7 +105,7 @@ pub async fn items_of_a_batch_have_the_outcomes_of_items_one_by_one(site: Site) 
 
 pub async fn every_item_of_a_subject_has_the_score_after_the_last_of_them(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     site.count(&board, vec![plus("a", 3).id("x")]).await;
     // The items of the newest slot are tried one by one, after those of the other slots were counted.
     let items = vec![
@@ -123,7 +123,7 @@ pub async fn every_item_of_a_subject_has_the_score_after_the_last_of_them(site: 
 
 pub async fn ids_of_out_of_range_items_are_not_remembered(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     let items = vec![plus("a", bound + 1).id("x"), plus("b", 1).id("x"), plus("a", 2).id("x"), plus("a", 3).id("x")];
     assert_eq!(site.add(&board, items).await, [REFUSED, COUNTED, COUNTED, DUPLICATE]);
     // The id is known, so the amount is not checked.
@@ -143,7 +143,7 @@ pub async fn extreme_amounts_are_rejected_without_overflow(site: Site) {
 
 pub async fn sums_of_large_batches_are_exact(site: Site) {
     let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     let times = |times: usize, who: &'static str, amount: i64| (0..times).map(move |_| plus(who, amount));
     // The sum fits, and none of the large items does.
     let items = times(1_025, "a", EXACT_MAX).chain(times(1_025, "a", -EXACT_MAX)).chain([plus("a", 5)]);
@@ -173,12 +173,12 @@ pub async fn sums_of_large_batches_are_exact(site: Site) {
 
 pub async fn scores_of_full_slots_are_exact(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     let hours = ["2026-01-01T07:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z"];
     for (hour, amount) in hours.into_iter().zip([-bound, bound, bound]) {
         site.count(&board, vec![plus("a", amount).at(hour), plus("b", -amount).at(hour), plus("c", 1).at(hour)]).await;
     }
-    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().score.units(), bound);
+    assert_eq!(site.store.standing(&board.main(), &subject("a")).await.unwrap().score.units(), bound);
     // The negative slot expires while the newest one fills up: the score is at its highest.
     site.clock("2026-01-01T10:00:00Z").await;
     site.count(&board, vec![plus("a", bound), plus("b", -bound), plus("c", 1)]).await;

@@ -24,10 +24,10 @@ async fn left(site: &Site, board: &Arc<Board>) -> Vec<String> {
 
 async fn is_capped(site: &Site, board: &Arc<Board>, slots: u32) -> bool {
     let (who, range) = (subject("d"), SlotRange::Slots(slots));
-    let reading = site.store.count(board, &who, range).await.unwrap();
-    if slots == board.slots() {
-        let standing = site.store.standing(board, &who).await.unwrap();
-        let values = site.store.values(board, &who, 0, 1).await.unwrap();
+    let reading = site.store.count(&board.main(), &who, range).await.unwrap();
+    if slots == board.edition().main().slots() {
+        let standing = site.store.standing(&board.main(), &who).await.unwrap();
+        let values = site.store.values(&board.main(), &who, 0, 1).await.unwrap();
         assert_eq!((standing.capped, values.capped), (reading.capped, reading.capped));
     }
     reading.capped
@@ -45,7 +45,7 @@ pub async fn the_least_recently_seen_value_is_dropped_at_the_cap(site: Site) {
         assert!(is_capped(&site, board, 3).await);
         // Another subject has the same number of its own values.
         site.count(board, vec![seen("e", "u1"), seen("e", "u2"), seen("e", "u3")]).await;
-        assert!(!site.store.standing(board, &subject("e")).await.unwrap().capped);
+        assert!(!site.store.standing(&board.main(), &subject("e")).await.unwrap().capped);
     }
     site.audit(&boards[0]).await;
 }

@@ -17,7 +17,7 @@ pub async fn set_clock_refuses_earlier_times(site: Site) {
         assert!(matches!(error, StoreError::ClockBackward { now } if now == later), "{error:?}");
         assert_eq!(site.store.now().await.unwrap(), later);
     }
-    assert_eq!(site.store.page(&board, 0, 1).await.unwrap().frame.as_of, later);
+    assert_eq!(site.store.page(&board.main(), 0, 1).await.unwrap().frame.as_of, later);
 }
 
 pub async fn the_clock_is_shared_by_all_instances(site: Site) {
@@ -26,7 +26,7 @@ pub async fn the_clock_is_shared_by_all_instances(site: Site) {
     let later = t("2026-01-01T12:00:00Z");
     site.other.set_clock(later).await.unwrap();
     assert_eq!(site.store.now().await.unwrap(), later);
-    let page = site.store.page(&board, 0, 10).await.unwrap();
+    let page = site.store.page(&board.main(), 0, 10).await.unwrap();
     assert_eq!((page.frame.as_of, page.total), (later, 0));
     assert!(matches!(site.store.set_clock(t(START)).await, Err(StoreError::ClockBackward { .. })));
 }
@@ -41,7 +41,7 @@ pub async fn set_clock_is_refused_on_the_system_clock(site: Site) {
     let mut last = before;
     for _ in 0..20 {
         site.add(&board, vec![plus("a", 1), plus("b", 1)]).await;
-        let frame = site.other.page(&board, 0, 10).await.unwrap().frame;
+        let frame = site.other.page(&board.main(), 0, 10).await.unwrap().frame;
         assert!(frame.as_of >= last && frame.as_of >= frame.window.head && frame.as_of < frame.window.end);
         last = frame.as_of;
     }
@@ -52,7 +52,7 @@ pub async fn a_window_at_the_epoch_starts_at_the_epoch(site: Site) {
     let site = Site::on(site.kind, ClockMode::Simulated(Timestamp::EPOCH)).await;
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
-    let frame = site.store.page(&board, 0, 10).await.unwrap().frame;
+    let frame = site.store.page(&board.main(), 0, 10).await.unwrap().frame;
     assert_eq!((frame.window.floor, frame.window.head), (Timestamp::EPOCH, Timestamp::EPOCH));
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 2), (2, "a".to_owned(), 1)]);
     site.clock("1970-01-01T02:59:59.999Z").await;

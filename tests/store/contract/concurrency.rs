@@ -6,7 +6,7 @@ use rolltop::board::Board;
 use rolltop::store::{Added, Batch, Defined, Increment, Outcome, Store, StoreError};
 use tokio::task::JoinSet;
 
-use crate::given::{Units, With, definition, name, plus, subject, t};
+use crate::given::{Units, With, definition, name, new_board, plus, subject, t};
 use crate::site::{COUNTED, Site, retire_through};
 
 fn either(site: &Site, nth: usize) -> Arc<dyn Store> {
@@ -66,7 +66,7 @@ pub async fn of_concurrent_definitions_exactly_one_is_created(site: Site) {
         for nth in 0..8usize {
             let (store, each) = (either(&site, nth), each.clone());
             let wanted = definition(["COUNT(3h, like, post)", "COUNT(2h, like, post)"][nth % 4 / 2], "1h");
-            tasks.spawn(async move { (store.define(&each, &wanted).await.unwrap(), wanted) });
+            tasks.spawn(async move { (store.define(new_board(&each, &wanted)).await.unwrap(), wanted) });
         }
         let answers = tasks.join_all().await;
         let held = site.store.board(&each).await.unwrap().unwrap();
@@ -115,7 +115,7 @@ pub async fn concurrent_rollovers_and_writes_leave_exact_scores(site: Site) {
         for second in 1..=12 {
             store.set_clock(start.plus_millis(1_000 * second)).await.unwrap();
             for _ in 0..5 {
-                let page = store.page(&clocked, 0, 50).await.unwrap();
+                let page = store.page(&clocked.main(), 0, 50).await.unwrap();
                 assert!(page.items.windows(2).all(|pair| pair[0].score >= pair[1].score));
                 assert!(page.frame.as_of >= page.frame.window.head);
             }
@@ -125,7 +125,7 @@ pub async fn concurrent_rollovers_and_writes_leave_exact_scores(site: Site) {
     site.audit(&board).await;
     let ranking = site.ranking(&board).await;
     for (_, who, score) in &ranking {
-        let standing = site.store.standing(&board, &subject(who)).await.unwrap();
+        let standing = site.store.standing(&board.main(), &subject(who)).await.unwrap();
         assert_eq!(standing.slots.iter().map(|(_, aggregate)| aggregate.units()).sum::<i64>(), *score, "{who}");
     }
     // One window later everything has expired, and nothing remains.
@@ -159,9 +159,9 @@ pub async fn concurrent_removals_and_writes_lose_nothing(site: Site) {
     let taken: i64 = tasks.join_all().await.into_iter().sum();
     site.audit(&board).await;
     // The removed and the remaining amounts add up to what was added.
-    let left = site.store.standing(&board, &subject("a")).await.unwrap().score.units();
+    let left = site.store.standing(&board.main(), &subject("a")).await.unwrap().score.units();
     assert_eq!(taken + left, 4 * 40 * 3);
-    assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().score.units(), 4 * 40);
+    assert_eq!(site.store.standing(&board.main(), &subject("b")).await.unwrap().score.units(), 4 * 40);
 }
 
 pub async fn concurrent_redefinitions_keep_the_writes_to_the_current_board(site: Site) {

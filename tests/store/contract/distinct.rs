@@ -130,7 +130,7 @@ pub async fn distinct_counts_do_not_depend_on_the_order_of_arrival(site: Site) {
                 }
             }
             let slots: Vec<i64> = {
-                let standing = site.store.standing(board, &subject(&who)).await.unwrap();
+                let standing = site.store.standing(&board.main(), &subject(&who)).await.unwrap();
                 sums(&standing.slots).into_iter().map(|(_, count)| count).collect()
             };
             assert_eq!(slots, [1, 1, 1], "{turned:?}");
@@ -171,8 +171,8 @@ pub async fn distinct_counts_of_shorter_windows_are_exact(site: Site) {
         for (slots, count) in [(1, 2), (2, 4), (3, 4)] {
             assert_eq!(site.newest(&board, "d", slots).await, exact(count), "{slots}");
         }
-        let from = site.store.count(&board, &subject("d"), SlotRange::From(t(EIGHT))).await.unwrap();
-        assert_eq!((from.value(&board), from.slots), (exact(4), 2));
+        let from = site.store.count(&board.main(), &subject("d"), SlotRange::From(t(EIGHT))).await.unwrap();
+        assert_eq!((from.value(board.edition().main()), from.slots), (exact(4), 2));
     }
 }
 
@@ -182,7 +182,7 @@ pub async fn values_are_paged_newest_first_with_ties_by_bytes(site: Site) {
         site.count(&board, sightings.map(|(what, at)| seen("d", what).at(at)).to_vec()).await;
         let expected = ["é", "b", "a b", "B", "u", "old"];
         for (offset, limit) in [(0, 10), (0, 2), (1, 3), (4, 2), (5, 5), (6, 1), (100, 3), (0, 0)] {
-            let page = site.store.values(&board, &subject("d"), offset, limit).await.unwrap();
+            let page = site.store.values(&board.main(), &subject("d"), offset, limit).await.unwrap();
             assert_eq!((page.total, page.capped), (6, false));
             let names: Vec<&str> = page.items.iter().map(|(value, _)| value.as_str()).collect();
             let right: Vec<&str> = expected.into_iter().skip(offset as usize).take(limit as usize).collect();
@@ -192,7 +192,7 @@ pub async fn values_are_paged_newest_first_with_ties_by_bytes(site: Site) {
         for at in ["2026-01-01T09:30:00Z", NINE, EIGHT, SEVEN, "2026-01-01T06:00:00Z"].map(t) {
             for place in places {
                 let start = ValuesStart::After(ValuePlace { last_seen: at, value: value(place) });
-                let page = site.store.values_from(&board, &subject("d"), &start, 2).await.unwrap();
+                let page = site.store.values_from(&board.main(), &subject("d"), &start, 2).await.unwrap();
                 let names: Vec<&str> = page.items.iter().map(|(value, _)| value.as_str()).collect();
                 let is_after =
                     |what: &str| sightings.iter().any(|(name, seen)| *name == what && (t(seen), *name) < (at, place));
@@ -201,7 +201,7 @@ pub async fn values_are_paged_newest_first_with_ties_by_bytes(site: Site) {
                 assert_eq!(names, right[..right.len().min(2)], "{at} {place}");
             }
         }
-        let whole = site.store.values(&board, &subject("d"), 0, 10).await.unwrap();
+        let whole = site.store.values(&board.main(), &subject("d"), 0, 10).await.unwrap();
         assert_eq!(whole.items[4], (value("u"), t(EIGHT)));
         assert_eq!((whole.frame.as_of, whole.frame.window.floor), (t(crate::site::START), t("2026-01-01T07:00:00Z")));
         assert_eq!(site.values(&board, "nobody").await, []);
@@ -299,14 +299,14 @@ pub async fn a_subject_with_900_values_is_counted_and_paged(site: Site) {
         let item = |nth: usize| seen("d", &format!("u{:04}", nth % 900)).at([SEVEN, EIGHT, NINE][nth % 7 % 3]);
         site.count(&board, (0..1_500).map(item).collect()).await;
         assert_eq!(site.value(&board, "d").await, exact(900));
-        let page = site.store.values(&board, &subject("d"), 850, 100).await.unwrap();
+        let page = site.store.values(&board.main(), &subject("d"), 850, 100).await.unwrap();
         assert_eq!((page.total, page.first, page.items.len()), (900, 850, 50));
-        let whole = site.store.values(&board, &subject("d"), 0, 1_000).await.unwrap().items;
-        let mut read = site.store.values(&board, &subject("d"), 0, 70).await.unwrap().items;
+        let whole = site.store.values(&board.main(), &subject("d"), 0, 1_000).await.unwrap().items;
+        let mut read = site.store.values(&board.main(), &subject("d"), 0, 70).await.unwrap().items;
         while read.len() < 900 {
             let (value, last_seen) = read[read.len() - 1].clone();
             let start = ValuesStart::After(ValuePlace { last_seen, value });
-            let page = site.store.values_from(&board, &subject("d"), &start, 70).await.unwrap();
+            let page = site.store.values_from(&board.main(), &subject("d"), &start, 70).await.unwrap();
             assert_eq!((page.total, page.first), (900, read.len() as u64));
             read.extend(page.items);
         }

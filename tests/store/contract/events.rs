@@ -12,7 +12,7 @@ const EIGHT: &str = "2026-01-01T08:00:00Z";
 const NINE: &str = "2026-01-01T09:00:00Z";
 
 async fn events(site: &Site, board: &Arc<Board>) -> Vec<(Timestamp, u64)> {
-    site.store.status(board).await.unwrap().events
+    site.store.status(&board.main()).await.unwrap().events
 }
 
 pub async fn each_counted_item_is_an_event_of_its_slot(site: Site) {
@@ -32,7 +32,7 @@ pub async fn each_counted_item_is_an_event_of_its_slot(site: Site) {
             plus("a", 5).at("2026-01-01T09:10:00Z").undone(),
             sample("d", 100, "2026-01-01T07:30:00Z"),
             // Refused as a sum, and then one of the two items.
-            plus("e", board.slot_bound().0),
+            plus("e", board.edition().main().slot_bound().0),
             plus("e", 1),
             plus("f", i64::MAX).id("y"),
         ];
@@ -80,7 +80,7 @@ pub async fn events_stay_when_subjects_go_and_go_with_their_slot(site: Site) {
         site.count(board, vec![plus("b", 1), plus("b", -1)]).await;
         assert_eq!(events(&site, board).await, [(t(SEVEN), 1), (t(NINE), 3)]);
     }
-    assert_eq!(site.store.status(&board).await.unwrap().slots, []);
+    assert_eq!(site.store.status(&board.main()).await.unwrap().slots, []);
     site.clock("2026-01-01T10:00:00Z").await;
     for board in [&board, &kept] {
         assert_eq!(events(&site, board).await, [(t(NINE), 3)]);

@@ -38,25 +38,25 @@ async fn define(site: &Site, definitions: &[Definition]) -> Vec<Arc<Board>> {
 
 fn item(board: &Board, who: &str, units: i64) -> Increment {
     let amount = plus(who, units);
-    if board.takes(&amount.change) { amount } else { seen(who, &format!("card {units}")) }
+    if board.edition().takes(&amount.change) { amount } else { seen(who, &format!("card {units}")) }
 }
 
 /// Returns everything that can be read about these subjects.
 async fn all_of(site: &Site, board: &Arc<Board>, subjects: usize) -> String {
     site.retire(board).await;
-    let status = site.store.status(board).await.unwrap();
+    let status = site.store.status(&board.main()).await.unwrap();
     let mut text = format!("{:?} {:?}", status.slots, status.events);
-    if board.is_ranked() {
-        text += &format!("{:?}", site.store.page(board, 0, 1_000).await.unwrap().items);
+    if board.edition().main().is_ranked() {
+        text += &format!("{:?}", site.store.page(&board.main(), 0, 1_000).await.unwrap().items);
     }
     for nth in 0..subjects {
         let who = subject(&format!("s{nth}"));
-        let standing = site.store.standing(board, &who).await.unwrap();
+        let standing = site.store.standing(&board.main(), &who).await.unwrap();
         text += &format!("\n{who}: {:?} {:?} {:?}", standing.score, standing.rank, standing.slots);
-        let ask = SlotQuery { board: board.clone(), subject: who.clone(), range: SlotRange::Slots(1), as_of: None };
+        let ask = SlotQuery { track: board.main(), subject: who.clone(), range: SlotRange::Slots(1), as_of: None };
         text += &format!("{:?}", site.store.read(vec![ask]).await.pop().unwrap().unwrap().aggregates);
         if board.kind() == rolltop::board::Kind::Distinct {
-            text += &format!("{:?}", site.store.values(board, &who, 0, 1_000).await.unwrap().items);
+            text += &format!("{:?}", site.store.values(&board.main(), &who, 0, 1_000).await.unwrap().items);
         }
     }
     text
@@ -153,7 +153,7 @@ pub async fn every_metric_is_exact_under_concurrent_rollover(site: Site) {
             tasks.spawn(async move {
                 for _ in 0..15 {
                     for board in &boards {
-                        store.retire_step(board).await.unwrap();
+                        store.retire_step(&board.main()).await.unwrap();
                         tokio::task::yield_now().await;
                     }
                 }
@@ -173,7 +173,7 @@ pub async fn every_metric_is_exact_under_concurrent_rollover(site: Site) {
             for (board, right) in boards.iter().zip(&right) {
                 let metric = &board.definition().metric;
                 assert_eq!(all_of(&site, board, 18).await, all_of(&oracle, right, 18).await, "{metric} after {later}");
-                if board.is_ranked() {
+                if board.edition().main().is_ranked() {
                     site.audit(board).await;
                 }
             }
@@ -187,7 +187,7 @@ pub async fn every_metric_starts_empty_on_a_redefined_board(site: Site) {
         let boards = define(&site, &definitions).await;
         for board in &boards {
             let context = board.definition().metric.to_string();
-            assert_eq!(site.store.standing(board, &subject("a")).await.unwrap().slots, [], "{context}");
+            assert_eq!(site.store.standing(&board.main(), &subject("a")).await.unwrap().slots, [], "{context}");
             let items = [1, 2, 3].map(|units| item(board, "a", units).id(&format!("e{units}")));
             site.count(board, items.to_vec()).await;
         }
@@ -202,7 +202,7 @@ pub async fn every_metric_reads_the_same_through_another_instance(site: Site) {
         for units in [5, 2, 9] {
             let item = item(&board, "a", units);
             let added = site.other.add(&board, Batch { increments: vec![item], return_scores: true }).await.unwrap();
-            let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+            let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
             assert_eq!(added.outcomes, [Outcome::Counted { score: standing.score }]);
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Definition, WindowLength};
-use rolltop::store::{Batch, Defined, Outcome, Rejection, SlotRange, StoreError};
+use rolltop::store::{Defined, Outcome, Rejection, SlotRange, StoreError};
 
-use crate::given::{Units, With, exact, name, plus, seen, subject, t};
+use crate::given::{Units, With, exact, name, new_board, plus, seen, subject, t};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
 
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
@@ -20,22 +20,11 @@ fn family(metric: &str, slot: Option<&str>, windows: &[&str]) -> Definition {
     }
 }
 
-pub async fn only_the_board_itself_is_added_to_and_removed(site: Site) {
-    let board = site.define("board", &family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
-    site.count(&board, vec![plus("a", 1)]).await;
-    for window in board.further() {
-        let batch = Batch { increments: vec![plus("a", 2)], return_scores: false };
-        assert!(matches!(site.store.add(window, batch).await, Err(StoreError::BoardChanged)));
-        assert!(!site.store.undefine(window).await.unwrap());
-    }
-    assert_eq!(values(&site, &board, "a").await, each(&[1, 1, 1]));
-}
-
 /// Returns a subject's value in each window.
 async fn values(site: &Site, board: &Arc<Board>, who: &str) -> Vec<Option<i64>> {
     let mut values = Vec::new();
-    for window in board.windows() {
-        values.push(site.value(window, who).await.map(|value| value.units()));
+    for window in board.each_window() {
+        values.push(site.value(&window, who).await.map(|value| value.units()));
     }
     values
 }
@@ -57,16 +46,16 @@ pub async fn an_item_counts_in_every_window_that_reaches_back_to_it(site: Site) 
     assert_eq!(outcomes, [counted(7), counted(7), counted(7), counted(7), counted(0)], "scores of the main window");
     assert_eq!(values(&site, &board, "a").await, each(&[7, 1, 15]));
     assert_eq!(values(&site, &board, "b").await, each(&[0, 0, 16]));
-    let [short, all] = board.further() else { panic!("{board:?}") };
-    assert_eq!(site.ranking(all).await, [(1, "b".to_owned(), 16), (2, "a".to_owned(), 15)]);
-    assert_eq!(site.ranking(short).await, [(1, "a".to_owned(), 1)]);
+    let [short, all] = [1, 2].map(|number| board.each_track().nth(number).unwrap());
+    assert_eq!(site.ranking(&all).await, [(1, "b".to_owned(), 16), (2, "a".to_owned(), 15)]);
+    assert_eq!(site.ranking(&short).await, [(1, "a".to_owned(), 1)]);
     let early = Outcome::Rejected(Rejection::TooEarly);
     assert_eq!(site.add(&board, vec![plus("a", 1).at("2026-01-01T09:30:06Z")]).await, [early]);
-    for (window, expired) in board.windows().zip([(8, 11), (8, 11), (9, 99)]) {
-        let status = site.store.status(window).await.unwrap();
+    for (window, expired) in board.each_window().zip([(8, 11), (8, 11), (9, 99)]) {
+        let status = site.store.status(&window).await.unwrap();
         let events: u64 = status.events.iter().map(|(_, items)| items).sum();
-        assert_eq!(status.total, site.ranking_size(window).await, "{expired:?}");
-        assert_eq!(events, [3, 1, 5][board.track_number(window.generation()).unwrap()]);
+        assert_eq!(status.total, site.ranking_size(&window).await, "{expired:?}");
+        assert_eq!(events, [3, 1, 5][window.number()]);
     }
 }
 
@@ -98,8 +87,8 @@ pub async fn windows_retire_each_at_its_own_time(site: Site) {
         site.clock(now).await;
         assert_eq!(values(&site, &board, "a").await, each(&a), "{now}");
         assert_eq!(values(&site, &board, "b").await, each(&b), "{now}");
-        for window in board.windows() {
-            site.audit(window).await;
+        for window in board.each_window() {
+            site.audit(&window).await;
         }
     }
 }
@@ -107,19 +96,19 @@ pub async fn windows_retire_each_at_its_own_time(site: Site) {
 pub async fn a_bound_passed_in_one_window_refuses_the_item_in_all(site: Site) {
     for metric in ["SUM(3h, sale, amount, shop)", "AVG(3h, sale, amount, shop)"] {
         let board = site.define("board", &family(metric, Some("1h"), &["all", "2000s/1s"])).await;
-        let bound = board.further()[1].slot_bound().0;
-        assert!(bound < board.slot_bound().0);
+        let bound = board.tracks()[2].slot_bound().0;
+        assert!(bound < board.edition().main().slot_bound().0);
         site.count(&board, vec![plus("a", bound)]).await;
         assert_eq!(site.add(&board, vec![plus("a", 1).id("x")]).await, [REFUSED], "{metric}");
-        for window in board.windows() {
-            assert_eq!(site.value(window, "a").await.map(|value| value.as_f64()), Some(bound as f64), "{metric}");
+        for window in board.each_window() {
+            assert_eq!(site.value(&window, "a").await.map(|value| value.as_f64()), Some(bound as f64), "{metric}");
         }
         // The id is not remembered, and where the short window does not reach there is room.
         let earlier = plus("a", 3).at("2026-01-01T08:00:00Z").id("x");
         assert_eq!(site.add(&board, vec![earlier]).await, [COUNTED]);
         assert_eq!(site.add(&board, vec![plus("a", -1).id("x")]).await, [DUPLICATE]);
-        for window in board.windows() {
-            site.audit(window).await;
+        for window in board.each_window() {
+            site.audit(&window).await;
         }
         assert!(site.store.undefine(&board).await.unwrap());
     }
@@ -127,7 +116,7 @@ pub async fn a_bound_passed_in_one_window_refuses_the_item_in_all(site: Site) {
 
 pub async fn items_of_a_sum_refused_in_one_window_are_tried_one_by_one(site: Site) {
     let board = site.define("board", &family("SUM(all, sale, amount, shop)", None, &["2000s/1s"])).await;
-    let bound = board.further()[0].slot_bound().0;
+    let bound = board.tracks()[1].slot_bound().0;
     let items = vec![plus("a", bound - 1), plus("b", 2), plus("a", 5), plus("a", 1), plus("a", 1), plus("a", -4)];
     assert_eq!(site.add(&board, items).await, [COUNTED, COUNTED, REFUSED, COUNTED, REFUSED, COUNTED]);
     assert_eq!(values(&site, &board, "a").await, each(&[bound - 4, bound - 4]));
@@ -185,13 +174,13 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
             let now = site.store.now().await.unwrap();
             for (who, back) in [("a", 0), ("b", 40_000), ("a", 4_000_000), ("c", 50_000_000), ("b", 0), ("c", 80_000)] {
                 let amount = (nth as i64 * 7 + back / 1_000) % 11 - 3;
-                let mut item = if board.takes(&plus(who, 1).change) {
+                let mut item = if board.edition().takes(&plus(who, 1).change) {
                     plus(who, if metric.starts_with("COUNT") { 1 } else { amount })
                 } else {
                     seen(who, &format!("v{}", amount % 4))
                 };
                 item = item.at_time(now.plus_millis(-back).max(start.plus_millis(-70_000_000)));
-                if board.takes_retractions() && (nth as i64 + back) % 3 == 1 {
+                if board.edition().takes_retractions() && (nth as i64 + back) % 3 == 1 {
                     item = item.undone();
                 }
                 site.count(&board, vec![item.clone()]).await;
@@ -200,21 +189,26 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
                     assert!(outcome == [COUNTED] || outcome == [LATE], "{outcome:?}");
                 }
             }
-            for (window, single) in board.windows().zip(&singles) {
-                let about = format!("{} at {now}", window.definition().metric);
-                site.retire(window).await;
+            for (window, single) in board.each_window().zip(&singles) {
+                let about = format!("{} at {now}", window.metric());
+                site.retire(&window).await;
                 site.retire(single).await;
-                let (one, other) = (site.store.page(window, 0, 100).await, site.other.page(single, 0, 100).await);
+                let (one, other) =
+                    (site.store.page(&window, 0, 100).await, site.other.page(&single.main(), 0, 100).await);
                 assert_eq!(one.unwrap(), other.unwrap(), "{about}");
                 for who in ["a", "b", "c", "d"] {
-                    assert_eq!(site.value(window, who).await, site.value(single, who).await, "{who}: {about}");
+                    assert_eq!(site.value(&window, who).await, site.value(single, who).await, "{who}: {about}");
                     let slots = SlotRange::Slots(window.slots().div_ceil(2));
-                    let half = site.store.count(window, &subject(who), slots).await.unwrap();
-                    assert_eq!(half, site.store.count(single, &subject(who), slots).await.unwrap(), "{who}: {about}");
+                    let half = site.store.count(&window, &subject(who), slots).await.unwrap();
+                    assert_eq!(
+                        half,
+                        site.store.count(&single.main(), &subject(who), slots).await.unwrap(),
+                        "{who}: {about}"
+                    );
                 }
-                let (one, other) = (site.store.status(window).await, site.store.status(single).await);
+                let (one, other) = (site.store.status(&window).await, site.store.status(&single.main()).await);
                 assert_eq!(one.unwrap().events, other.unwrap().events, "{about}");
-                assert_eq!(site.audit(window).await, site.audit(single).await, "{about}");
+                assert_eq!(site.audit(&window).await, site.audit(single).await, "{about}");
             }
         }
         for board in singles.iter().chain([&board]) {
@@ -223,15 +217,13 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
     }
 }
 
-pub async fn a_subject_is_removed_from_one_window_at_a_time(site: Site) {
+pub async fn a_subject_is_removed_from_every_window(site: Site) {
     let board = site.define("board", &family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
-    site.count(&board, vec![plus("a", 2), plus("b", 3)]).await;
-    let removal = site.store.remove(&board.further()[1], &subject("a")).await.unwrap();
-    assert_eq!((removal.score, removal.live_slots), (exact(2), 1));
-    assert_eq!(values(&site, &board, "a").await, each(&[2, 2, 0]));
-    for window in board.windows() {
-        site.store.remove(window, &subject("a")).await.unwrap();
-        site.audit(window).await;
+    site.count(&board, vec![plus("a", 2), plus("a", 4).at("2026-01-01T08:00:00Z"), plus("b", 3)]).await;
+    let removal = site.store.remove(&board, &subject("a")).await.unwrap();
+    assert_eq!((removal.score, removal.live_slots), (exact(6), 2), "of the main window");
+    for window in board.each_window() {
+        site.audit(&window).await;
     }
     assert_eq!(values(&site, &board, "a").await, each(&[0, 0, 0]));
     assert_eq!(values(&site, &board, "b").await, each(&[3, 3, 3]));
@@ -243,17 +235,17 @@ pub async fn the_list_of_windows_is_part_of_the_definition(site: Site) {
     site.count(&board, vec![plus("a", 1)]).await;
     for windows in [&["10m/1m"][..], &["all", "10m/1m"], &[]] {
         let other = family("COUNT(3h, like, post)", Some("1h"), windows);
-        let defined = site.store.define(&name("board"), &other).await.unwrap();
+        let defined = site.store.define(new_board(&name("board"), &other)).await.unwrap();
         assert!(matches!(&defined, Defined::Conflict(_)), "{defined:?}");
         assert_eq!(board.definition().differences(&other), ["windows"]);
     }
     let found = site.other.board(&name("board")).await.unwrap().unwrap();
     assert_eq!((found.generation(), found.definition()), (board.generation(), &definition));
     let all = found.window_of(WindowLength::All).unwrap();
-    assert_eq!(site.ranking(all).await, [(1, "a".to_owned(), 1)]);
+    assert_eq!(site.ranking(&all).await, [(1, "a".to_owned(), 1)]);
     assert!(site.store.undefine(&board).await.unwrap());
-    for window in board.windows() {
-        let page = site.store.page(window, 0, 1).await;
+    for window in board.each_window() {
+        let page = site.store.page(&window, 0, 1).await;
         assert!(matches!(page, Err(StoreError::BoardChanged)), "{page:?}");
     }
     let again = site.define("board", &definition).await;
@@ -277,15 +269,15 @@ pub async fn a_batch_of_many_subjects_counts_in_every_window(site: Site) {
                 _ => unreachable!("only amounts are sent"),
             }),
         );
-        for (window, total) in board.windows().zip(&mut totals) {
+        for (window, total) in board.each_window().zip(&mut totals) {
             *total += if at >= window.window_at(now).floor { units.0 } else { 0 };
         }
     }
     site.count(&board, items.clone()).await;
-    for (window, total) in board.windows().zip(totals) {
-        let sum: i64 = site.ranking(window).await.into_iter().map(|(_, _, score)| score).sum();
-        assert_eq!(sum, total, "{}", window.definition().metric);
-        site.audit(window).await;
+    for (window, total) in board.each_window().zip(totals) {
+        let sum: i64 = site.ranking(&window).await.into_iter().map(|(_, _, score)| score).sum();
+        assert_eq!(sum, total, "{}", window.metric());
+        site.audit(&window).await;
     }
     let again: Vec<_> = items.into_iter().filter(|item| item.id.is_some()).collect();
     let sent = again.len();

@@ -15,16 +15,16 @@ async fn counters(site: &Site, metric: &str) -> Arc<Board> {
 
 /// Returns when the current counter began and will end, and its value.
 async fn life(site: &Site, board: &Arc<Board>, who: &str) -> Option<(String, String, i64)> {
-    let reading = site.store.count(board, &subject(who), SlotRange::Slots(1)).await.unwrap();
+    let reading = site.store.count(&board.main(), &subject(who), SlotRange::Slots(1)).await.unwrap();
     let window = reading.frame.window;
     assert_eq!((reading.slots, window.floor, reading.capped), (1, window.head, false));
     assert_eq!(reading.frame.retiring, 0);
-    let standing = site.store.standing(board, &subject(who)).await.unwrap();
-    assert_eq!((standing.score, standing.rank), (reading.value(board), None));
+    let standing = site.store.standing(&board.main(), &subject(who)).await.unwrap();
+    assert_eq!((standing.score, standing.rank), (reading.value(board.edition().main()), None));
     match reading.aggregates[..] {
         [] => {
             assert_eq!(window.floor, reading.frame.as_of);
-            assert_eq!(reading.value(board), exact(0));
+            assert_eq!(reading.value(board.edition().main()), exact(0));
             None
         }
         [(start, Aggregate::Sum(Amount(units)))] => {
@@ -102,7 +102,7 @@ pub async fn a_retraction_does_not_start_a_from_first_window(site: Site) {
 
 pub async fn from_first_counters_respect_bounds_ids_and_removal(site: Site) {
     let board = counters(&site, "SUM(1h, sale, amount, seller)").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     let refused = Outcome::Rejected(Rejection::OutOfRange);
     let items =
         vec![plus("a", bound + 1).id("x"), plus("a", bound).id("x"), plus("a", 1), plus("a", -1), plus("a", 5).id("x")];
@@ -116,7 +116,7 @@ pub async fn from_first_counters_respect_bounds_ids_and_removal(site: Site) {
     assert_eq!(life(&site, &board, "a").await, lives("09:40:00", "10:40:00", 1));
     site.clock("2026-01-01T10:30:00Z").await;
     assert_eq!(site.add(&board, vec![plus("a", 5).id("x")]).await, [COUNTED]);
-    assert!(site.store.retire_step(&board).await.unwrap().done);
+    assert!(site.store.retire_step(&board.main()).await.unwrap().done);
     assert_eq!(site.store.now().await.unwrap(), t("2026-01-01T10:30:00Z"));
 }
 

@@ -118,7 +118,7 @@ pub async fn subjects_are_returned_unchanged(site: Site) {
     let lines: Vec<String> = site.ranking(&board).await.into_iter().map(|(_, who, _)| who).collect();
     assert_eq!(lines, texts.iter().rev().cloned().collect::<Vec<_>>());
     let asked: Vec<Subject> = texts.iter().map(|who| subject(who)).collect();
-    let lookup = site.store.lookup(&board, &asked, true).await.unwrap();
+    let lookup = site.store.lookup(&board.main(), &asked, true).await.unwrap();
     assert!(lookup.scores.iter().all(|score| *score == exact(1)));
     assert_eq!(site.audit(&board).await, texts.len() as u64);
 }
@@ -129,16 +129,16 @@ pub async fn changes_to_a_subject_do_not_affect_other_subjects(site: Site) {
     let amount = |i: usize| 1 + (i as i64 * 31) % 1_009;
     site.count(&board, texts.iter().enumerate().map(|(i, who)| plus(who, amount(i))).collect()).await;
     for (i, who) in texts.iter().enumerate() {
-        let standing = site.store.standing(&board, &subject(who)).await.unwrap();
+        let standing = site.store.standing(&board.main(), &subject(who)).await.unwrap();
         assert_eq!((standing.score.units(), standing.slots.len()), (amount(i), 1), "{who:?}");
-        let around = site.store.neighbors(&board, &subject(who), 0).await.unwrap();
+        let around = site.store.neighbors(&board.main(), &subject(who), 0).await.unwrap();
         assert_eq!(around.items[0].subject.as_str(), who);
     }
     for (i, who) in texts.iter().enumerate().step_by(3) {
         assert_eq!(site.store.remove(&board, &subject(who)).await.unwrap().score.units(), amount(i), "{who:?}");
     }
     let left = texts.len() - texts.len().div_ceil(3);
-    assert_eq!(site.store.status(&board).await.unwrap().total, left as u64);
+    assert_eq!(site.store.status(&board.main()).await.unwrap().total, left as u64);
     site.clock("2026-01-01T12:00:00Z").await;
     assert_eq!(site.ranking(&board).await, []);
 }

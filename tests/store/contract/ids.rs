@@ -138,7 +138,7 @@ pub async fn an_id_is_remembered_until_its_item_leaves_a_window_with_an_addition
     is_remembered_for(&site, &site.define("b", &several).await, "4h").await;
     // The oldest item that still counts is a duplicate.
     let board = site.define("oldest", &full("COUNT(2h, e, s)", "15m")).await;
-    let begun = board.calendar().next(site.store.now().await.unwrap());
+    let begun = board.edition().main().calendar().next(site.store.now().await.unwrap());
     site.clock_at(begun).await;
     site.count(&board, vec![plus("a", 1).id("x")]).await;
     site.clock_at(begun.plus_millis(135 * 60_000 - 1)).await;

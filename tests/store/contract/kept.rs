@@ -25,8 +25,8 @@ async fn both(site: &Site, metric: &str) -> [Arc<Board>; 2] {
 
 /// Returns a subject's total, and what it has in the kept slots: the hour of each and its number.
 async fn parts(site: &Site, board: &Arc<Board>, who: &str) -> (i64, Vec<(String, i64)>) {
-    let record = board.kept_slots().unwrap();
-    let slots = site.store.standing(record, &subject(who)).await.unwrap().slots;
+    let record = board.kept_track().unwrap();
+    let slots = site.store.standing(&record, &subject(who)).await.unwrap().slots;
     let part = |(start, aggregate)| (start, record.value([&aggregate]).map_or(0, |value| value.units()));
     let hour = |(start, units): (rolltop::board::Timestamp, i64)| (start.to_string()[11..13].to_owned(), units);
     let total = site.value(board, who).await.map_or(0, |value| value.units());
@@ -57,7 +57,7 @@ pub async fn the_newest_slots_are_kept_beside_the_total(site: Site) {
         assert_eq!(site.add(&board, vec![again(), again()]).await, [COUNTED, DUPLICATE]);
         assert_eq!(parts(&site, &board, "a").await, (21, slots(&[("07", 16), ("09", 1)])));
         site.audit(&board).await;
-        site.audit(board.kept_slots().unwrap()).await;
+        site.audit(&board.kept_track().unwrap()).await;
     }
 }
 
@@ -75,7 +75,7 @@ pub async fn kept_slots_are_deleted_and_never_subtracted(site: Site) {
         site.clock(now).await;
         for board in &boards {
             assert_eq!(parts(&site, board, "a").await, (12, slots(kept)), "{now}");
-            assert_eq!(site.store.remove(board.kept_slots().unwrap(), &subject("b")).await.unwrap().live_slots, 0);
+            assert_eq!(site.store.remove(board, &subject("b")).await.unwrap().live_slots, 0);
         }
     }
     site.count(&boards[0], vec![plus("a", 1)]).await;
@@ -88,14 +88,14 @@ pub async fn kept_slots_answer_for_shorter_windows_and_earlier_times(site: Site)
     for (amount, time) in [(1, "2026-01-01T07:30:00Z"), (2, "2026-01-01T08:30:00Z"), (4, "2026-01-01T09:10:00Z")] {
         site.count(board, vec![plus("a", amount).at(time)]).await;
     }
-    let record = board.kept_slots().unwrap();
+    let record = board.kept_track().unwrap();
     let read = async |range: SlotRange, as_of: Option<&str>| -> SlotContents {
-        let query = SlotQuery { board: record.clone(), subject: subject("a"), range, as_of: as_of.map(t) };
+        let query = SlotQuery { track: record.clone(), subject: subject("a"), range, as_of: as_of.map(t) };
         site.store.read(vec![query]).await.pop().unwrap().unwrap()
     };
-    assert_eq!(read(SlotRange::Slots(1), None).await.value(record), exact(4));
-    assert_eq!(read(SlotRange::Slots(3), None).await.value(record), exact(7));
-    assert_eq!(read(SlotRange::Slots(1), Some("2026-01-01T08:45:00Z")).await.value(record), exact(2));
+    assert_eq!(read(SlotRange::Slots(1), None).await.value(&record), exact(4));
+    assert_eq!(read(SlotRange::Slots(3), None).await.value(&record), exact(7));
+    assert_eq!(read(SlotRange::Slots(1), Some("2026-01-01T08:45:00Z")).await.value(&record), exact(2));
 }
 
 pub async fn a_sample_moves_the_total_as_much_as_its_slot(site: Site) {
@@ -116,7 +116,7 @@ pub async fn a_sample_moves_the_total_as_much_as_its_slot(site: Site) {
         let items = vec![sample("a", 1, "2026-01-01T06:59:59.999Z"), sample("a", 1, "2026-01-01T10:00:00Z")];
         assert_eq!(site.add(&board, items).await, [LATE, early]);
         // A slot of the record has a smaller bound than the total.
-        let most = board.kept_slots().unwrap().slot_bound().0;
+        let most = board.edition().kept_slots().unwrap().slot_bound().0;
         assert_eq!(site.add(&board, vec![sample("a", most + 1, "2026-01-01T09:00:00Z")]).await, [REFUSED]);
         assert_eq!(site.add(&board, vec![sample("a", most, "2026-01-01T09:00:00Z")]).await, [COUNTED]);
         assert_eq!(parts(&site, &board, "a").await, (102 + most, slots(&[("08", 2), ("09", most)])));
@@ -132,7 +132,7 @@ pub async fn a_sample_moves_a_mean_of_all_time(site: Site) {
         assert_eq!(site.value(&board, "a").await, mean(140, 5));
         site.count(&board, vec![sample_of("a", 0, 0, "2026-01-01T09:00:00Z")]).await;
         assert_eq!(site.value(&board, "a").await, mean(40, 1));
-        assert_eq!(site.value(board.kept_slots().unwrap(), "a").await, None);
+        assert_eq!(site.value(&board.kept_track().unwrap(), "a").await, None);
         site.audit(&board).await;
     }
 }
@@ -140,12 +140,12 @@ pub async fn a_sample_moves_a_mean_of_all_time(site: Site) {
 pub async fn the_fewest_samples_are_about_the_total(site: Site) {
     let definition = Definition { min_samples: 2, ..keeping("AVG(all, sale, amount, shop)", "1h", "3h") };
     let board = site.define("board", &definition).await;
-    let kept = board.kept_slots().unwrap();
+    let kept = board.kept_track().unwrap();
     site.count(&board, vec![plus("a", 5).at("2020-01-01T00:00:00Z"), plus("b", 6)]).await;
-    assert_eq!((site.value(&board, "b").await, site.value(kept, "b").await), (None, Some(Value::Real(6.0))));
+    assert_eq!((site.value(&board, "b").await, site.value(&kept, "b").await), (None, Some(Value::Real(6.0))));
     site.count(&board, vec![plus("a", 7)]).await;
     assert_eq!(
-        (site.value(&board, "a").await, site.value(kept, "a").await),
+        (site.value(&board, "a").await, site.value(&kept, "a").await),
         (Some(Value::Real(6.0)), Some(Value::Real(7.0)))
     );
     site.audit(&board).await;
@@ -208,9 +208,13 @@ pub async fn extremes_and_sketches_of_all_time_keep_slots_and_take_no_samples(si
         ("APPROX_COUNT_DISTINCT(all, visit, page, user)", 2, 1),
     ] {
         for board in both(&site, metric).await {
-            assert!(!board.takes(&Change::Set { sum: rolltop::board::Amount(1), count: 1 }), "{metric}");
+            assert!(!board.edition().takes(&Change::Set { sum: rolltop::board::Amount(1), count: 1 }), "{metric}");
             let item = |number| {
-                if board.takes(&plus("a", 1).change) { plus("a", number) } else { seen("a", &number.to_string()) }
+                if board.edition().takes(&plus("a", 1).change) {
+                    plus("a", number)
+                } else {
+                    seen("a", &number.to_string())
+                }
             };
             site.count(&board, vec![item(4), item(9).at("2026-01-01T05:00:00Z")]).await;
             assert_eq!(parts(&site, &board, "a").await, (total, slots(&[("09", newest)])), "{metric}");

@@ -138,7 +138,7 @@ pub async fn newest_values_return_scores_and_count_ids_once(site: Site) {
         assert_eq!(site.score(&board, items).await, [counted(2), duplicate(2), counted(1), counted(2)]);
         assert_eq!(site.add(&board, vec![plus("a", 9).id("x"), plus("a", 9).id("y")]).await, [DUPLICATE, COUNTED]);
         assert_eq!(site.value(&board, "a").await, exact(9));
-        assert!(!board.takes_retractions());
+        assert!(!board.edition().takes_retractions());
     }
 }
 

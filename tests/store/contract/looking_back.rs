@@ -9,14 +9,14 @@ use crate::given::{With, exact, mean, plus, seen, subject, t, unranked};
 use crate::site::Site;
 
 async fn read(site: &Site, board: &Arc<Board>, range: SlotRange, as_of: &str) -> Result<SlotContents> {
-    let ask = SlotQuery { board: board.clone(), subject: subject("a"), range, as_of: Some(t(as_of)) };
+    let ask = SlotQuery { track: board.main(), subject: subject("a"), range, as_of: Some(t(as_of)) };
     site.store.read(vec![ask]).await.pop().unwrap()
 }
 
 async fn value_at(site: &Site, board: &Arc<Board>, slots: u32, as_of: &str) -> Option<Value> {
     let reading = read(site, board, SlotRange::Slots(slots), as_of).await.unwrap();
     assert_eq!(reading.slots, slots);
-    reading.value(board)
+    reading.value(board.edition().main())
 }
 
 async fn beyond(site: &Site, board: &Arc<Board>, range: SlotRange, as_of: &str, floor: &str) {
@@ -105,7 +105,7 @@ pub async fn a_past_window_can_start_at_a_given_time(site: Site) {
         ("2026-01-01T15:00:00Z", "2026-01-01T13:00:00Z", 16, 1),
     ] {
         let reading = read(&site, &board, SlotRange::From(t(from)), as_of).await.unwrap();
-        assert_eq!((reading.value(&board), reading.slots), (exact(sum), slots), "{from}");
+        assert_eq!((reading.value(board.edition().main()), reading.slots), (exact(sum), slots), "{from}");
     }
 }
 

@@ -99,7 +99,7 @@ pub async fn means_of_fewer_than_min_samples_are_not_ranked(site: Site) {
 
 pub async fn means_equal_the_f64_quotient_bit_for_bit(site: Site) {
     for board in site.both(METRIC, "1h").await {
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         let cases: [&[i64]; 7] = [
             &[10, 0, 0],
             &[1, 1, 0],
@@ -121,7 +121,7 @@ pub async fn means_equal_the_f64_quotient_bit_for_bit(site: Site) {
 
 pub async fn sums_of_means_beyond_the_slot_bound_are_rejected(site: Site) {
     for board in site.both(METRIC, "1h").await {
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         let refused = Outcome::Rejected(Rejection::OutOfRange);
         let items =
             vec![plus("a", bound), plus("a", 1), plus("a", -1), plus("b", bound + 1).id("x"), plus("b", 3).id("x")];

@@ -16,7 +16,7 @@ fn place(line: &Ranked) -> Place {
 }
 
 async fn read(store: &Arc<dyn Store>, board: &Arc<Board>, next_to: NextTo, limit: u32) -> Page {
-    store.page_from(board, &PageStart::Place(next_to), limit).await.unwrap()
+    store.page_from(&board.main(), &PageStart::Place(next_to), limit).await.unwrap()
 }
 
 /// Defines the same sums in both orders.
@@ -28,12 +28,12 @@ async fn in_both_orders(site: &Site) -> [Arc<Board>; 2] {
 
 /// Reads the whole ranking page by page, to its end and back to its start, and compares every page with the ranking.
 async fn walk(site: &Site, board: &Arc<Board>, limit: usize) {
-    let all = site.store.page(board, 0, 1_000).await.unwrap().items;
+    let all = site.store.page(&board.main(), 0, 1_000).await.unwrap().items;
     let check = |page: &Page, first: usize, last: usize| {
         assert_eq!(&page.items[..], &all[first..last], "limit {limit}, lines {first} to {last}");
         assert_eq!((page.first, page.total), (first as u64, all.len() as u64));
     };
-    let mut page = site.store.page(board, 0, limit as u32).await.unwrap();
+    let mut page = site.store.page(&board.main(), 0, limit as u32).await.unwrap();
     let mut first = 0;
     loop {
         let last = (first + limit).min(all.len());
@@ -72,8 +72,8 @@ pub async fn a_place_need_not_have_a_line(site: Site) {
         let names = ["b", "d", "f"];
         let items = [10, 20, 30].iter().flat_map(|score| names.map(|name| plus(&format!("{name}{score}"), *score)));
         site.count(&board, items.collect()).await;
-        let all = site.store.page(&board, 0, 100).await.unwrap().items;
-        let is_before = |line: &Ranked, place: &Place| match board.order() {
+        let all = site.store.page(&board.main(), 0, 100).await.unwrap().items;
+        let is_before = |line: &Ranked, place: &Place| match board.edition().order() {
             Order::Asc => (line.score, &line.subject) < (place.score, &place.subject),
             Order::Desc => (line.score, &line.subject) > (place.score, &place.subject),
         };
@@ -122,7 +122,7 @@ pub async fn a_ranking_without_lines_has_places(site: Site) {
 pub async fn places_stay_when_their_subjects_leave(site: Site) {
     for board in in_both_orders(&site).await {
         site.count(&board, (1..=9).map(|i| plus(&format!("s{i}"), 10 * i)).collect()).await;
-        let all = site.store.page(&board, 0, 100).await.unwrap().items;
+        let all = site.store.page(&board.main(), 0, 100).await.unwrap().items;
         let (middle, names) =
             (place(&all[4]), |page: Page| -> Vec<_> { page.items.into_iter().map(|line| line.subject).collect() });
         let expected = |lines: &[Ranked]| -> Vec<_> { lines.iter().map(|line| line.subject.clone()).collect() };
@@ -133,7 +133,7 @@ pub async fn places_stay_when_their_subjects_leave(site: Site) {
         site.count(&board, vec![plus(middle.subject.as_str(), 1_000)]).await;
         let after = names(read(&site.store, &board, NextTo::after(middle.clone()), 100).await);
         let before = names(read(&site.other, &board, NextTo::before(middle.clone()), 100).await);
-        let (up, down) = if board.order() == Order::Asc { (&after, &before) } else { (&before, &after) };
+        let (up, down) = if board.edition().order() == Order::Asc { (&after, &before) } else { (&before, &after) };
         assert!(up.contains(&middle.subject) && !down.contains(&middle.subject));
         assert_eq!(before.len() + after.len(), 9);
     }
@@ -146,7 +146,7 @@ pub async fn places_of_means_are_exact(site: Site) {
     for board in boards {
         let means = [(10, 3), (10, 3), (1, 3), (2, 6), (-1, 7), (0, 5), (40_000_001, 11), (22, 7), (22, 7)];
         let now = site.store.now().await.unwrap();
-        let head = board.window_at(now).head.to_string();
+        let head = board.edition().main().window_at(now).head.to_string();
         let items = means.iter().enumerate();
         site.count(&board, items.map(|(i, (sum, count))| sample_of(&format!("s{i}"), *sum, *count, &head)).collect())
             .await;
@@ -170,16 +170,14 @@ pub async fn places_of_means_are_exact(site: Site) {
 
 /// Subjects that stay are on exactly one page each, in their order, however others come, go and move between the pages.
 pub async fn nothing_unchanged_is_skipped_or_repeated(site: Site) {
-    let seed = std::env::var("ROLLTOP_PLACES_SEED").ok().and_then(|text| text.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(rand::random);
-    println!("ROLLTOP_PLACES_SEED={seed} runs it again");
+    let seed = crate::drawn::seed();
     let mut rng = StdRng::seed_from_u64(seed);
     for board in in_both_orders(&site).await {
         let name = |i: usize| format!("s{i:02}");
         let mut scores: Vec<i64> = (0..60).map(|_| rng.random_range(-4..=12)).collect();
         site.count(&board, (0..60).map(|i| plus(&name(i), scores[i])).collect()).await;
         let stays: BTreeSet<String> = (0..60).filter(|i| i % 2 == 0 && scores[*i] != 0).map(name).collect();
-        let expected: Vec<String> = (site.store.page(&board, 0, 1_000).await.unwrap().items.into_iter())
+        let expected: Vec<String> = (site.store.page(&board.main(), 0, 1_000).await.unwrap().items.into_iter())
             .map(|line| line.subject.to_string())
             .filter(|subject| stays.contains(subject))
             .collect();
@@ -191,14 +189,14 @@ pub async fn nothing_unchanged_is_skipped_or_repeated(site: Site) {
                 Direction::Forward => PageStart::Offset(0),
                 // All subjects are before this place.
                 Direction::Backward => PageStart::Place(NextTo::before(Place {
-                    score: exact(if board.order() == Order::Asc { 1_000 } else { -1_000 }).unwrap(),
+                    score: exact(if board.edition().order() == Order::Asc { 1_000 } else { -1_000 }).unwrap(),
                     subject: subject("z"),
                 })),
             };
             for nth in 0.. {
                 assert!(nth < 10_000, "seed {seed}: the pages do not end");
                 let store = if nth % 2 == 0 { &site.store } else { &site.other };
-                let page = store.page_from(&board, &start, limit).await.unwrap();
+                let page = store.page_from(&board.main(), &start, limit).await.unwrap();
                 let next = match direction {
                     Direction::Forward => page.items.last().map(|line| NextTo::after(place(line))),
                     Direction::Backward => page.items.first().map(|line| NextTo::before(place(line))),
@@ -229,9 +227,9 @@ pub async fn nothing_unchanged_is_skipped_or_repeated(site: Site) {
             if direction == Direction::Backward {
                 seen.reverse();
             }
-            assert_eq!(seen, expected, "seed {seed}, limit {limit}, {direction:?}, {:?}", board.order());
+            assert_eq!(seen, expected, "seed {seed}, limit {limit}, {direction:?}, {:?}", board.edition().order());
         }
-        let ranking = site.store.page(&board, 0, 1_000).await.unwrap();
+        let ranking = site.store.page(&board.main(), 0, 1_000).await.unwrap();
         for line in ranking.items {
             let i: usize = line.subject.as_str()[1..].parse().unwrap();
             assert_eq!(line.score.units(), scores[i], "seed {seed}");

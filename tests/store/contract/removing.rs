@@ -13,10 +13,10 @@ pub async fn removing_a_subject_clears_it_from_every_slot(site: Site) {
     assert_eq!((score, live_slots, retiring_slots), (exact(5), 2, 0));
     assert_eq!((frame.window.head, frame.as_of), (t(nine), t("2026-01-01T09:30:00Z")));
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 3), (2, "b".to_owned(), 2)]);
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!((standing.score, standing.rank, standing.slots), (exact(0), None, Vec::new()));
-    assert_eq!(site.store.count(&board, &subject("a"), SlotRange::Slots(3)).await.unwrap().units(), 0);
-    let status = site.store.status(&board).await.unwrap();
+    assert_eq!(site.store.count(&board.main(), &subject("a"), SlotRange::Slots(3)).await.unwrap().units(), 0);
+    let status = site.store.status(&board.main()).await.unwrap();
     assert_eq!((status.total, status.slots), (2, vec![(t(seven), 1), (t(nine), 1)]));
 }
 
@@ -36,7 +36,7 @@ pub async fn removing_an_unknown_subject_has_no_effect(site: Site) {
 
 pub async fn a_removed_subject_that_returns_starts_at_zero(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
-    let bound = board.slot_bound().0;
+    let bound = board.edition().main().slot_bound().0;
     site.count(&board, vec![plus("a", bound), plus("b", 2), plus("a", 1).at("2026-01-01T08:00:00Z")]).await;
     site.store.remove(&board, &subject("a")).await.unwrap();
     site.count(&board, vec![plus("a", bound), plus("b", 1)]).await;

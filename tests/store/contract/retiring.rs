@@ -23,7 +23,7 @@ const MIDDLE: &str = "2026-01-01T08:10:00Z";
 /// Returns an increment of the kind that the board takes.
 fn item(board: &Board, who: usize, units: i64, at: &str) -> Increment {
     let who = format!("s{who:05}");
-    match board.takes(&plus(&who, units).change) {
+    match board.edition().takes(&plus(&who, units).change) {
         true => plus(&who, units).at(at),
         false => seen(&who, &format!("v{units}")).at(at),
     }
@@ -44,10 +44,10 @@ async fn meanwhile(site: &Site, board: &Arc<Board>, round: usize) {
     let now = "2026-01-01T10:00:00Z";
     let mut items: Vec<Increment> =
         [3, 1_500, 2_999].map(|who| item(board, who + round, 60 - round as i64, now)).to_vec();
-    if board.takes_retractions() {
+    if board.edition().takes_retractions() {
         items.push(item(board, 7 * (round + 1), ((7 * (round + 1) + 7) * 31 % 101) as i64 - 50, MIDDLE).undone());
     }
-    if board.takes(&sample_of("s", 1, 1, MIDDLE).change) {
+    if board.edition().takes(&sample_of("s", 1, 1, MIDDLE).change) {
         items.push(sample_of(&format!("s{:05}", 14 * (round + 1)), -70, 2, MIDDLE));
     }
     site.count(board, items).await;
@@ -72,7 +72,7 @@ pub async fn retiring_in_steps_matches_the_oracle_for_every_metric(site: Site) {
             oracle.clock("2026-01-01T10:00:00Z").await;
             let mut round = 0;
             loop {
-                let step = [&site.store, &site.other][round % 2].retire_step(&board).await.unwrap();
+                let step = [&site.store, &site.other][round % 2].retire_step(&board.main()).await.unwrap();
                 if step.skipped {
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                     continue;
@@ -92,14 +92,14 @@ pub async fn retiring_in_steps_matches_the_oracle_for_every_metric(site: Site) {
                 meanwhile(&site, &board, late).await;
                 meanwhile(&oracle, &right, late).await;
             }
-            let found = site.store.page(&board, 0, 4_000).await.unwrap();
-            let expected = oracle.store.page(&right, 0, 4_000).await.unwrap();
+            let found = site.store.page(&board.main(), 0, 4_000).await.unwrap();
+            let expected = oracle.store.page(&right.main(), 0, 4_000).await.unwrap();
             for (found, expected) in found.items.iter().zip(&expected.items) {
                 assert_eq!(found, expected, "{metric}");
             }
             assert_eq!((found.total, found.frame), (expected.total, expected.frame), "{metric}");
             let (found, expected) =
-                (site.store.status(&board).await.unwrap(), oracle.store.status(&right).await.unwrap());
+                (site.store.status(&board.main()).await.unwrap(), oracle.store.status(&right.main()).await.unwrap());
             assert_eq!(found, expected, "{metric}");
             assert!(site.audit(&board).await >= found.total);
         }
@@ -111,18 +111,22 @@ pub async fn retiring_slots_are_ranked_but_excluded_from_slot_reads(site: Site) 
         let site = Site::new(site.kind.clone()).await;
         let board = site.board(metric, "1h").await;
         crowd(&site, &board).await;
-        let before = site.store.page(&board, 0, 1).await.unwrap().total;
+        let before = site.store.page(&board.main(), 0, 1).await.unwrap().total;
         site.clock("2026-01-01T10:00:00Z").await;
-        let page = site.store.page(&board, 0, 1).await.unwrap();
+        let page = site.store.page(&board.main(), 0, 1).await.unwrap();
         assert_eq!((page.total, page.frame.retiring), (before, 1), "{metric}");
         // The ranking still includes what is retiring. The slots never do.
         let only_old = subject("s00001");
-        let standing = site.store.standing(&board, &only_old).await.unwrap();
+        let standing = site.store.standing(&board.main(), &only_old).await.unwrap();
         assert_eq!((standing.rank.is_some(), standing.slots.len()), (true, 0), "{metric}");
-        let reading = site.store.count(&board, &only_old, rolltop::store::SlotRange::Slots(3)).await.unwrap();
-        assert_eq!((reading.aggregates.len(), reading.value(&board)), (0, board.kind().absent()), "{metric}");
+        let reading = site.store.count(&board.main(), &only_old, rolltop::store::SlotRange::Slots(3)).await.unwrap();
+        assert_eq!(
+            (reading.aggregates.len(), reading.value(board.edition().main())),
+            (0, board.kind().absent()),
+            "{metric}"
+        );
         let removal = site.store.remove(&board, &only_old).await.unwrap();
         assert_eq!((removal.live_slots, removal.retiring_slots, removal.score), (0, 1, standing.score), "{metric}");
-        assert_eq!(site.store.page(&board, 0, 1).await.unwrap().total, before - 1, "{metric}");
+        assert_eq!(site.store.page(&board.main(), 0, 1).await.unwrap().total, before - 1, "{metric}");
     }
 }

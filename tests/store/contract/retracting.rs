@@ -33,7 +33,7 @@ pub async fn a_retraction_subtracts_from_the_slot_of_its_time(site: Site) {
 
 pub async fn retractions_are_summed_with_the_other_items(site: Site) {
     for board in site.both("COUNT(3h, like, post)", "1h").await {
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         let items =
             vec![plus("a", 1), plus("a", 1).at(NINE).undone(), plus("a", 7).at(NINE), plus("b", 2).at(EIGHT).undone()];
         assert_eq!(site.score(&board, items).await, [counted(7), counted(7), counted(7), counted(-2)]);

@@ -12,8 +12,8 @@ pub async fn a_slot_expires_at_its_boundary(site: Site) {
     assert_eq!(site.ranking(&board).await.len(), 3);
     site.clock("2026-01-01T11:00:00Z").await;
     // A read just after the boundary returns the new window, before anything has retired.
-    assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().slots, []);
-    assert_eq!(site.store.count(&board, &subject("b"), SlotRange::Slots(3)).await.unwrap().units(), 0);
+    assert_eq!(site.store.standing(&board.main(), &subject("b")).await.unwrap().slots, []);
+    assert_eq!(site.store.count(&board.main(), &subject("b"), SlotRange::Slots(3)).await.unwrap().units(), 0);
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 4), (2, "a".to_owned(), 1)]);
     site.clock("2026-01-01T11:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 2);
@@ -74,13 +74,13 @@ pub async fn a_board_whose_slots_all_expired_reads_empty_at_once(site: Site) {
     site.count(&board, vec![plus("s1", 1).at("2026-01-01T07:00:00Z"), plus("s2", 1).at("2026-01-01T08:00:00Z")]).await;
     // One slot expires and stays partly retired. Then everything else expires at once.
     site.clock("2026-01-01T10:00:00Z").await;
-    assert_eq!(site.store.page(&board, 0, 1).await.unwrap().total, 300);
+    assert_eq!(site.store.page(&board.main(), 0, 1).await.unwrap().total, 300);
     site.clock("2026-01-01T13:00:00Z").await;
-    let page = site.store.page(&board, 0, 10).await.unwrap();
+    let page = site.store.page(&board.main(), 0, 10).await.unwrap();
     assert_eq!((page.total, page.items.len(), page.frame.retiring), (0, 0, 0));
-    let status = site.store.status(&board).await.unwrap();
+    let status = site.store.status(&board.main()).await.unwrap();
     assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
-    assert_eq!(site.store.standing(&board, &subject("s1")).await.unwrap().score, exact(0));
+    assert_eq!(site.store.standing(&board.main(), &subject("s1")).await.unwrap().score, exact(0));
     assert_eq!(site.retire(&board).await.touched, 0);
 }
 
@@ -110,7 +110,7 @@ pub async fn slots_of_an_idle_board_expire(site: Site) {
     for (now, total) in [("2026-01-01T10:30:00Z", 2), ("2026-01-01T11:30:00Z", 1), ("2026-01-01T12:30:00Z", 0)] {
         site.clock(now).await;
         site.retire(&board).await;
-        let status = site.store.status(&board).await.unwrap();
+        let status = site.store.status(&board.main()).await.unwrap();
         assert_eq!((status.total, status.frame.as_of), (total, t(now)));
     }
 }
@@ -134,7 +134,7 @@ pub async fn a_tumbling_board_restarts_at_the_boundary(site: Site) {
     site.count(&board, vec![plus("a", 4), plus("c", 1)]).await;
     assert_eq!(site.ranking(&board).await[0], (1, "a".to_owned(), 5));
     site.clock("2026-01-02T00:00:00Z").await;
-    let page = site.store.page(&board, 0, 10).await.unwrap();
+    let page = site.store.page(&board.main(), 0, 10).await.unwrap();
     assert_eq!((page.total, page.frame.retiring), (0, 0));
     site.count(&board, vec![plus("b", 3), plus("c", 1)]).await;
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 3), (2, "c".to_owned(), 1)]);
@@ -146,9 +146,9 @@ pub async fn a_window_of_2000_slots_is_counted_and_rolled_over(site: Site) {
     let items: Vec<_> = (0..2_000i64).map(|i| plus("a", 1 + i).at_time(start.plus_millis(-1_000 * i))).collect();
     site.count(&board, items).await;
     site.count(&board, vec![plus("b", 5).at_time(start.plus_millis(-1_999_000)), plus("c", 1)]).await;
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!((standing.score.units(), standing.slots.len()), (2_000 * 2_001 / 2, 2_000));
-    let count = site.store.count(&board, &subject("a"), SlotRange::Slots(1_000)).await.unwrap();
+    let count = site.store.count(&board.main(), &subject("a"), SlotRange::Slots(1_000)).await.unwrap();
     assert_eq!(count.units(), 1_000 * 1_001 / 2);
     // A thousand and one seconds later, the older half and one more slot have expired.
     site.clock_at(start.plus_millis(1_001_000)).await;

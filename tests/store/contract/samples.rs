@@ -126,7 +126,7 @@ pub async fn samples_of_means_have_a_sum_and_a_count(site: Site) {
 pub async fn samples_beyond_the_slot_bound_are_rejected(site: Site) {
     for metric in [SUM, "AVG(3h, load, value, host)"] {
         for board in site.both(metric, "1h").await {
-            let bound = board.slot_bound().0;
+            let bound = board.edition().main().slot_bound().0;
             let refused = Outcome::Rejected(Rejection::OutOfRange);
             site.count(&board, vec![sample("a", bound, NINE), sample("b", -bound, NINE)]).await;
             let items = vec![sample("a", bound + 1, NINE).id("x"), sample("b", -bound - 1, NINE), sample("c", 1, NINE)];

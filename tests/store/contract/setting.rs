@@ -21,12 +21,12 @@ pub async fn setting_a_subject_replaces_it_in_every_window(site: Site) {
         site.count(&board, vec![plus("a", 40).at("2026-01-01T08:00:00Z"), plus("a", 50), plus("b", 3)]).await;
         for _ in 0..2 {
             service.set_subject(&board, &subject("a"), Amount(7), Some(t("2026-01-01T09:00:00Z"))).await.unwrap();
-            for (track, value) in board.tracks().zip([Some(expected), None, Some(expected)]) {
-                let standing = site.other.standing(track, &subject("a")).await.unwrap();
+            for (track, value) in board.each_track().zip([Some(expected), None, Some(expected)]) {
+                let standing = site.other.standing(&track, &subject("a")).await.unwrap();
                 let found = standing.rank.and(standing.score);
                 assert_eq!(found, value.and_then(exact), "{metric} {}", track.length());
-                assert_eq!(site.value(track, "b").await, exact(3), "{metric} {}", track.length());
-                site.audit(track).await;
+                assert_eq!(site.value(&track, "b").await, exact(3), "{metric} {}", track.length());
+                site.audit(&track).await;
             }
         }
         let late = service.set_subject(&board, &subject("a"), Amount(7), Some(t("2026-01-01T09:30:01Z"))).await;

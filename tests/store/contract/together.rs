@@ -115,7 +115,7 @@ pub async fn read_answers_each_query_separately(site: Site) {
     site.count(&distinct, vec![seen("ann", "d1"), seen("ann", "d2").at(eight)]).await;
     assert!(site.store.undefine(&gone).await.unwrap());
     let ask = |board: &std::sync::Arc<rolltop::board::Board>, who: &str, range, as_of: Option<&str>| SlotQuery {
-        board: board.clone(),
+        track: board.main(),
         subject: subject(who),
         range,
         as_of: as_of.map(t),
@@ -137,7 +137,7 @@ pub async fn read_answers_each_query_separately(site: Site) {
     let values: Vec<Option<Option<Value>>> = answers
         .iter()
         .zip([&count, &count, &mean_of, &gone, &mean_of, &distinct, &count, &count, &mean_of])
-        .map(|(answer, board)| answer.as_ref().ok().map(|reading| reading.value(board)))
+        .map(|(answer, board)| answer.as_ref().ok().map(|reading| reading.value(board.edition().main())))
         .collect();
     let expected = [
         Some(exact(3)),
@@ -164,12 +164,13 @@ pub async fn read_answers_500_queries_in_order(site: Site) {
     let board = site.define("plain", &unranked("COUNT(3h, pay, user)", "1h")).await;
     site.count(&board, (0..500).map(|nth| plus(&format!("s{nth}"), nth + 1)).collect()).await;
     let queries = (0..500).rev().map(|nth| SlotQuery {
-        board: board.clone(),
+        track: board.main(),
         subject: subject(&format!("s{nth}")),
         range: SlotRange::Slots(3),
         as_of: None,
     });
     let answers = site.store.read(queries.collect()).await;
-    let values: Vec<Option<Value>> = answers.iter().map(|answer| answer.as_ref().unwrap().value(&board)).collect();
+    let values: Vec<Option<Value>> =
+        answers.iter().map(|answer| answer.as_ref().unwrap().value(board.edition().main())).collect();
     assert_eq!(values, (0..500).rev().map(|nth| exact(nth + 1)).collect::<Vec<_>>());
 }

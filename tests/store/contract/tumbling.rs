@@ -25,7 +25,7 @@ async fn boards(site: &Site, window: &str, zone: &str) -> Vec<Arc<Board>> {
 async fn lasts_until(site: &Site, window: &str, zone: &str, counted: &str, last: &str) {
     let site = Site::new(site.kind.clone()).await;
     let boards = boards(&site, window, zone).await;
-    let item = |board: &Board, who: &str| match board.takes(&plus(who, 5).change) {
+    let item = |board: &Board, who: &str| match board.edition().takes(&plus(who, 5).change) {
         true => plus(who, 5),
         false => seen(who, "u"),
     };

@@ -18,7 +18,7 @@ pub async fn an_unranked_board_returns_the_value_of_the_window(site: Site) {
     assert_eq!(site.value(&board, "a").await, exact(7));
     site.clock("2026-01-01T10:00:00Z").await;
     // This takes effect at once, because there is nothing to subtract.
-    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!((standing.score, standing.frame.retiring), (exact(5), 0));
     assert_eq!((standing.total, standing.rank, standing.better), (0, None, 0));
     assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), Aggregate::Sum(Amount(5)))]);
@@ -31,14 +31,14 @@ pub async fn an_unranked_board_has_nothing_to_retire(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, (0..400).map(|nth| plus(&format!("s{nth}"), 1).id("x")).collect()).await;
     site.clock("2026-01-01T12:30:00Z").await;
-    let step = site.store.retire_step(&board).await.unwrap();
+    let step = site.store.retire_step(&board.main()).await.unwrap();
     assert!(step.done || step.skipped);
     assert_eq!((step.slots_retired, step.subjects_touched, step.subjects_removed), (0, 0, 0));
-    let status = site.store.status(&board).await.unwrap();
+    let status = site.store.status(&board.main()).await.unwrap();
     assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
     let mut cursor = Some(AuditCursor::default());
     while let Some(from) = cursor {
-        let audit = site.store.audit_step(&board, from, true).await.unwrap();
+        let audit = site.store.audit_step(&board.main(), from, true).await.unwrap();
         assert_eq!((audit.checked, audit.differences, audit.repaired), (0, Vec::new(), 0));
         cursor = audit.next;
     }
@@ -134,10 +134,10 @@ pub async fn an_unranked_subject_with_2000_slots_is_counted(site: Site) {
         // Slots expire one by one, and new ones begin.
         site.clock_at(start.plus_millis(1_000_000)).await;
         site.count(&board, vec![plus("a", 7)]).await;
-        let reading = site.store.count(&board, &subject("a"), SlotRange::Slots(2_000)).await.unwrap();
+        let reading = site.store.count(&board.main(), &subject("a"), SlotRange::Slots(2_000)).await.unwrap();
         assert_eq!((reading.slots, reading.aggregates.len()), (2_000, 1_001));
         let left = [exact(1_000 * 1_001 / 2 + 7), mean(1_000 * 1_001 / 2 + 7, 1_001), exact(1_000)][nth];
-        assert_eq!(reading.value(&board), left, "{metric}");
+        assert_eq!(reading.value(board.edition().main()), left, "{metric}");
     }
 }
 
@@ -145,7 +145,7 @@ pub async fn an_unranked_board_with_full_cover_has_an_extra_slot(site: Site) {
     let full = Definition { cover: Cover::Full, ..unranked(COUNT, "1h") };
     let board = site.define("full", &full).await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("a", 2)]).await;
-    let reading = site.store.count(&board, &subject("a"), SlotRange::Slots(4)).await.unwrap();
+    let reading = site.store.count(&board.main(), &subject("a"), SlotRange::Slots(4)).await.unwrap();
     assert_eq!((reading.units(), reading.frame.window.floor), (3, t("2026-01-01T06:00:00Z")));
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(site.value(&board, "a").await, exact(2));
@@ -160,10 +160,10 @@ pub async fn idle_unranked_subjects_read_empty_and_can_start_over(site: Site) {
         let later = t("2026-02-01T00:00:00Z").plus_millis(nth as i64 * 86_400_000);
         site.clock_at(later).await;
         for _ in 0..20 {
-            site.store.retire_step(&board).await.unwrap();
+            site.store.retire_step(&board.main()).await.unwrap();
         }
         for nth in 0..300 {
-            let standing = site.store.standing(&board, &subject(&format!("s{nth}"))).await.unwrap();
+            let standing = site.store.standing(&board.main(), &subject(&format!("s{nth}"))).await.unwrap();
             assert_eq!((standing.score, standing.slots), (board.kind().absent(), Vec::new()));
         }
         site.count(&board, vec![item("s7")]).await;

@@ -24,7 +24,7 @@ async fn post(site: &Site, board: &Arc<Board>, times: &[&str]) -> Vec<(Timestamp
     }
     site.retire(board).await;
     site.audit(board).await;
-    let standing = site.store.standing(board, &subject("a")).await.unwrap();
+    let standing = site.store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!(standing.score.units(), standing.slots.iter().map(|(_, aggregate)| aggregate.units()).sum::<i64>());
     sums(&standing.slots)
 }
@@ -68,7 +68,7 @@ pub async fn daily_and_monthly_slots_follow_the_time_zone(site: Site) {
         ["2025-12-31T22:59:59.999Z", "2025-12-31T23:00:00Z", "2026-01-31T22:59:59.999Z", "2026-02-28T23:00:00Z"];
     let slots = post(&site, &months, &times).await;
     assert_eq!(slots, [("2025-12-31T23:00:00Z", 2), ("2026-02-28T23:00:00Z", 1)].map(|(s, n)| (t(s), n)));
-    let count = site.store.count(&months, &subject("a"), SlotRange::Slots(2)).await.unwrap();
+    let count = site.store.count(&months.main(), &subject("a"), SlotRange::Slots(2)).await.unwrap();
     assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-31T23:00:00Z")));
 }
 

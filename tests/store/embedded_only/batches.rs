@@ -69,7 +69,7 @@ async fn large_batches_let_concurrent_reads_and_writes_through() {
         tokio::spawn(async move {
             let (mut before, mut reads) = (0, 0);
             while !done.load(Ordering::SeqCst) {
-                let page = store.page(&board, 0, 2_000).await.unwrap();
+                let page = store.page(&board.main(), 0, 2_000).await.unwrap();
                 let sum = page.items.iter().map(|item| item.score.units()).sum::<i64>();
                 assert!(sum >= before && page.total == page.items.len() as u64);
                 assert!(page.items.is_sorted_by(|a, b| a.score.units() >= b.score.units()));
@@ -99,7 +99,7 @@ async fn large_batches_let_concurrent_reads_and_writes_through() {
     done.store(true, Ordering::SeqCst);
     let (reads, written) = (reading.await.unwrap(), writing.await.unwrap());
     assert!(reads > 0);
-    let sum: i64 = store.page(&board, 0, 2_000).await.unwrap().items.iter().map(|item| item.score.units()).sum();
+    let sum: i64 = store.page(&board.main(), 0, 2_000).await.unwrap().items.iter().map(|item| item.score.units()).sum();
     let each: i64 = (0..ITEMS).map(|nth| 1 + (nth % 3) as i64).sum();
     assert_eq!(sum, 3 * each + written);
     let copy = crash_copy(folder.path());
@@ -149,8 +149,8 @@ async fn items_of_slots_that_end_during_a_batch_are_rejected() {
     assert!(counted > 0);
     println!("{counted} counted, {late} too late, {moves} slots");
     let sum = async |store: &Embedded| {
-        while !store.retire_step(&board).await.unwrap().done {}
-        let page = store.page(&board, 0, 2 * ITEMS as u32).await.unwrap();
+        while !store.retire_step(&board.main()).await.unwrap().done {}
+        let page = store.page(&board.main(), 0, 2 * ITEMS as u32).await.unwrap();
         page.items.iter().map(|item| item.score.units()).sum::<i64>()
     };
     let live = sum(&store).await;
@@ -161,5 +161,5 @@ async fn items_of_slots_that_end_during_a_batch_are_rejected() {
     let store = open(folder.path()).await.unwrap();
     assert_eq!(sum(&store).await, live);
     assert_eq!(readable(&store, &board).await, expected);
-    assert_eq!(store.audit_step(&board, Default::default(), false).await.unwrap().differences.len(), 0);
+    assert_eq!(store.audit_step(&board.main(), Default::default(), false).await.unwrap().differences.len(), 0);
 }

@@ -171,7 +171,7 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         38..56 => Step::Clock(any_leap(rng, board)),
         56..63 => Step::Retire { board, window, steps: rng.random_range(1..=3), through },
         63..67 => Step::RetireTogether { board, window, items: any_items(rng) },
-        67..71 => Step::Remove { board, window, who: any_subject(rng), through },
+        67..71 => Step::Remove { board, who: any_subject(rng), through },
         71..73 => {
             let same = rng.random_bool(0.5);
             let definition = if same { boards[board].clone() } else { any_definition(rng) };

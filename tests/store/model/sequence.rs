@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Window,
+    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::Increment;
 
@@ -83,7 +83,6 @@ pub enum Step {
     },
     Remove {
         board: usize,
-        window: usize,
         who: usize,
         through: usize,
     },
@@ -269,12 +268,9 @@ pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
 }
 
 /// Returns the window with this number, counted around.
-pub fn window_of(board: &Arc<Board>, window: usize) -> Arc<Board> {
-    let further = board.further();
-    match (window % (1 + further.len())).checked_sub(1) {
-        Some(number) => further[number].clone(),
-        None => board.clone(),
-    }
+pub fn window_of(board: &Arc<Board>, window: usize) -> BoardTrack {
+    let number = window % board.tracks().len();
+    board.each_track().nth(number).unwrap()
 }
 
 pub fn everyone() -> impl Iterator<Item = Subject> {
@@ -282,15 +278,15 @@ pub fn everyone() -> impl Iterator<Item = Subject> {
 }
 
 impl When {
-    pub fn resolve(self, board: &Board, window: &Window, now: Timestamp) -> Timestamp {
+    pub fn resolve(self, track: &Track, window: &Window, now: Timestamp) -> Timestamp {
         match self {
             When::Now(off) => now.plus_millis(off),
             // Over all time only tombstones expire.
-            When::Floor(off) if board.is_all_time() => now.plus_millis(off - DAY),
+            When::Floor(off) if track.is_all_time() => now.plus_millis(off - DAY),
             When::Floor(off) => window.floor.plus_millis(off),
             When::Head(off) => window.head.plus_millis(off),
             When::Back { slots, off } => {
-                (0..slots).fold(window.head, |slot, _| board.calendar().previous(slot)).plus_millis(off)
+                (0..slots).fold(window.head, |slot, _| track.calendar().previous(slot)).plus_millis(off)
             }
         }
     }
@@ -310,8 +306,7 @@ impl Leap {
             }
             Leap::Windows { board, window, windows, off } => {
                 let board = window_of(&boards[board], window);
-                let length =
-                    board.definition().metric.window.span().map_or(SIX_HOURS, |span| span.approximate_millis());
+                let length = board.length().span().map_or(SIX_HOURS, |span| span.approximate_millis());
                 now.plus_millis(length * windows + off)
             }
         };
@@ -330,15 +325,15 @@ impl Item {
             Size::Bound { sign, off } => sign * related.slot_bound().0 + off,
         };
         let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
-        let retract = self.act == Act::Retract && board.takes_retractions();
+        let retract = self.act == Act::Retract && board.edition().takes_retractions();
         let sample = match self.act {
             Act::Sample { count } => {
                 let sum = if count == 0 && board.kind() == Kind::Mean { Amount(0) } else { within };
-                Some(Change::Set { sum, count }).filter(|set| board.takes(set))
+                Some(Change::Set { sum, count }).filter(|set| board.edition().takes(set))
             }
             _ => None,
         };
-        let has_time = (retract || sample.is_some()) && board.has_slots();
+        let has_time = (retract || sample.is_some()) && board.edition().has_slots();
         let change = match board.kind() {
             Kind::Distinct | Kind::Sketch => Change::Seen(what(self.value)),
             Kind::Sum if !retract => Change::Amount(Amount(units)),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, Definition, Kind, Mode, Timestamp, Value};
+use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, Timestamp, Value};
 use rolltop::store::{Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store};
 
 use super::seen::{Seen, seen};
 use super::sequence::{
     Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who, window_of,
 };
-use crate::given::name;
+use crate::given::{name, new_board};
 use crate::site::{Home, audit_through, retire_through};
 
 pub struct Side {
@@ -57,9 +57,9 @@ impl Side {
                 self.retire(&self.window(*board, *window), *steps, *through).await
             }
             Step::RetireTogether { board, window, items } => self.retire_together(*board, *window, items).await,
-            Step::Remove { board, window, who: nth, through } => {
-                let (store, window) = (self.instance(*through), self.window(*board, *window));
-                Ok(vec![seen(&*store, store.remove(&window, &who(*nth)).await)?])
+            Step::Remove { board, who: nth, through } => {
+                let store = self.instance(*through);
+                Ok(vec![seen(&*store, store.remove(&self.boards[*board], &who(*nth)).await)?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
@@ -77,7 +77,7 @@ impl Side {
         self.instances[nth % self.instances.len()].clone()
     }
 
-    fn window(&self, board: usize, window: usize) -> Arc<Board> {
+    fn window(&self, board: usize, window: usize) -> BoardTrack {
         window_of(&self.boards[board], window)
     }
 
@@ -114,10 +114,10 @@ impl Side {
         seen(&*self.instances[0], self.instances[0].set_clock(to).await)
     }
 
-    async fn retire(&self, board: &Arc<Board>, steps: usize, through: usize) -> Outcome<Vec<Seen>> {
+    async fn retire(&self, track: &BoardTrack, steps: usize, through: usize) -> Outcome<Vec<Seen>> {
         for nth in 0..steps {
             let store = self.instance(through + nth);
-            let step = store.retire_step(board).await.map_err(|error| format!("{error:?}"))?;
+            let step = store.retire_step(track).await.map_err(|error| format!("{error:?}"))?;
             if step.done && step.frame.retiring > 0 {
                 return Err(format!("done, and {} slots are retiring", step.frame.retiring));
             }
@@ -155,16 +155,16 @@ impl Side {
         let batch = self.batch(stale, &[item], true).await?;
         Ok(vec![
             seen(&*store, store.add(stale, batch).await)?,
-            seen(&*store, store.page(stale, 0, 5).await)?,
+            seen(&*store, store.page(&stale.main(), 0, 5).await)?,
             seen(&*store, store.remove(stale, &who(0)).await)?,
         ])
     }
 
     async fn audit(&self, board: usize) -> Outcome<Vec<Seen>> {
-        for window in self.boards[board].tracks() {
-            let (_, differences) = audit_through(&self.instances, window).await;
+        for window in self.boards[board].each_track() {
+            let (_, differences) = audit_through(&self.instances, &window).await;
             if !differences.is_empty() {
-                return Err(format!("{differences:?} in {}", window.definition().metric));
+                return Err(format!("{differences:?} in {}", window.metric()));
             }
         }
         Ok(vec![Seen::Done])
@@ -196,7 +196,7 @@ impl Side {
         Ok(vec![Seen::Done])
     }
 
-    async fn look(&self, board: &Arc<Board>, at: Look, through: usize) -> Outcome<Seen> {
+    async fn look(&self, board: &BoardTrack, at: Look, through: usize) -> Outcome<Seen> {
         let store = self.instance(through);
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
@@ -231,7 +231,7 @@ impl Side {
         }
     }
 
-    async fn resolve(&self, board: &Arc<Board>, question: &Question) -> Outcome<SlotQuery> {
+    async fn resolve(&self, board: &BoardTrack, question: &Question) -> Outcome<SlotQuery> {
         let now = self.now().await?;
         let time = |when: When| when.resolve(board, &board.window_at(now), now);
         let range = match question.range {
@@ -239,10 +239,9 @@ impl Side {
             Span::AllBut(fewer) => SlotRange::Slots(board.slots().saturating_sub(fewer).max(1)),
             Span::From(when) => SlotRange::From(time(when)),
         };
-        let looks_back =
-            !board.is_ranked() && board.kind() != Kind::Distinct && board.definition().mode == Mode::Sliding;
+        let looks_back = !board.is_ranked() && board.kind() != Kind::Distinct && !board.is_from_first();
         let as_of = question.as_of.filter(|_| looks_back).map(time);
-        Ok(SlotQuery { board: board.clone(), subject: who(question.who), range, as_of })
+        Ok(SlotQuery { track: board.clone(), subject: who(question.who), range, as_of })
     }
 
     async fn ask(&self, questions: &[(usize, usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
@@ -261,12 +260,12 @@ impl Side {
     /// Returns everything that can be read, as soon as nothing is retiring.
     async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
         let mut all = Vec::new();
-        for window in self.boards[board].tracks() {
-            retire_through(&self.instance(0), window).await;
+        for window in self.boards[board].each_track() {
+            retire_through(&self.instance(0), &window).await;
         }
         all.append(&mut self.audit(board).await?);
-        for window in self.boards[board].tracks() {
-            self.check_window(window, &mut all).await?;
+        for window in self.boards[board].each_track() {
+            self.check_window(&window, &mut all).await?;
         }
         match all.iter().find(|seen| seen.retiring() > 0) {
             Some(seen) => Err(format!("retired until done, yet {seen:?}")),
@@ -274,7 +273,7 @@ impl Side {
         }
     }
 
-    async fn check_window(&self, board: &Arc<Board>, all: &mut Vec<Seen>) -> Outcome<()> {
+    async fn check_window(&self, board: &BoardTrack, all: &mut Vec<Seen>) -> Outcome<()> {
         let through = self.instances.len() - 1;
         let whole = Look::Page { offset: 0, limit: 1_000 };
         for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
@@ -301,7 +300,7 @@ fn board_name(nth: usize) -> BoardName {
 }
 
 async fn define(store: &Arc<dyn Store>, name: &BoardName, definition: &Definition) -> Outcome<Arc<Board>> {
-    match store.define(name, definition).await {
+    match store.define(new_board(name, definition)).await {
         Ok(Defined::Created(board)) => Ok(board),
         other => Err(format!("{other:?} instead of a new board")),
     }

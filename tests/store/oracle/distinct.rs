@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Aggregate, Amount, Board, Change, Counted, Timestamp};
+use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Counted, Timestamp};
 
 use super::history::Taken;
 
@@ -22,7 +22,7 @@ enum State {
 
 impl LastSeen {
     /// Returns the state after all past events, for a window with this floor.
-    pub fn after(board: &Board, past: &[Taken], floor: Timestamp) -> LastSeen {
+    pub fn after(board: &BoardTrack, past: &[Taken], floor: Timestamp) -> LastSeen {
         let mut all = LastSeen::default();
         for taken in past {
             let Change::Seen(value) = &taken.change else { panic!("{taken:?} is not a value that was seen") };
@@ -68,8 +68,8 @@ impl LastSeen {
     }
 
     /// Drops the values that were seen or retracted longest ago, while there are more than the board remembers.
-    fn cap(&mut self, board: &Board, gone: bool) {
-        let Some(most) = board.definition().max_values else { return };
+    fn cap(&mut self, board: &BoardTrack, gone: bool) {
+        let Some(most) = board.max_values() else { return };
         loop {
             let mut alike: Vec<(Timestamp, Counted)> = Vec::new();
             for (value, state) in &self.values {
@@ -90,7 +90,7 @@ impl LastSeen {
     }
 
     /// Returns the number of values last seen in each slot.
-    pub fn aggregates(&self, board: &Board) -> BTreeMap<Timestamp, Aggregate> {
+    pub fn aggregates(&self, board: &BoardTrack) -> BTreeMap<Timestamp, Aggregate> {
         let mut counts: BTreeMap<Timestamp, i64> = BTreeMap::new();
         for (_, at) in self.newest_first() {
             *counts.entry(board.calendar().slot_of(at)).or_default() += 1;

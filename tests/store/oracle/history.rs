@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Aggregate, Amount, Board, Change, Kind, Mark, Sketch, Timestamp};
+use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Kind, Mark, Sketch, Timestamp};
 
 use super::distinct::LastSeen;
 
@@ -71,7 +71,7 @@ impl Cell {
         }
     }
 
-    fn fits(&self, board: &Board) -> bool {
+    fn fits(&self, board: &BoardTrack) -> bool {
         let within = |units: i128| units.abs() <= i128::from(board.slot_bound().0);
         match board.kind() {
             Kind::Sum => within(self.sum),
@@ -101,7 +101,7 @@ pub fn whole(units: i128) -> Amount {
 }
 
 /// Returns the content of each slot from `floor` on that has data.
-pub fn aggregates(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Aggregate> {
+pub fn aggregates(board: &BoardTrack, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Aggregate> {
     if board.kind() == Kind::Distinct {
         return LastSeen::after(board, past, floor).aggregates(board);
     }
@@ -121,7 +121,7 @@ pub fn newest(past: &[Taken]) -> Option<&Taken> {
 }
 
 /// Returns whether the content of a slot is within its bounds.
-pub fn fits(board: &Board, past: &[Taken], slot: Timestamp) -> bool {
+pub fn fits(board: &BoardTrack, past: &[Taken], slot: Timestamp) -> bool {
     let mut cell = Cell::default();
     for taken in past.iter().filter(|taken| taken.slot == slot) {
         cell.take(board.kind(), taken);
@@ -138,8 +138,8 @@ pub struct Counter {
 
 impl Counter {
     /// Returns the last counter that was begun.
-    pub fn after(board: &Board, past: &[Taken]) -> Option<Counter> {
-        let life = board.definition().metric.window.approximate_millis();
+    pub fn after(board: &BoardTrack, past: &[Taken]) -> Option<Counter> {
+        let life = board.length().approximate_millis();
         let mut counter: Option<Counter> = None;
         for taken in past {
             match &mut counter {
@@ -155,12 +155,12 @@ impl Counter {
     }
 
     /// Returns the counter that is active at `now`.
-    pub fn at(board: &Board, past: &[Taken], now: Timestamp) -> Option<Counter> {
+    pub fn at(board: &BoardTrack, past: &[Taken], now: Timestamp) -> Option<Counter> {
         Counter::after(board, past).filter(|counter| counter.start <= now && now < counter.end)
     }
 
     /// Returns whether the content of the last counter is within its bounds.
-    pub fn fits(board: &Board, past: &[Taken]) -> bool {
+    pub fn fits(board: &BoardTrack, past: &[Taken]) -> bool {
         let bound = i128::from(board.slot_bound().0);
         Counter::after(board, past).is_none_or(|counter| counter.units.abs() <= bound)
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, Calendar, Counted, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
+    Board, BoardName, BoardTrack, Calendar, Counted, EventId, Frame, Order, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, IdCost, Limits,
@@ -34,13 +34,12 @@ pub struct Oracle {
 struct State {
     now: Timestamp,
     boards: BTreeMap<BoardName, Held>,
-    generations: u64,
     /// The number of boards created and removed.
     changes: u64,
 }
 
 struct Held {
-    board: Arc<Board>,
+    track: BoardTrack,
     head: Timestamp,
     /// All items ever counted for each subject, in order, including those of expired slots.
     past: BTreeMap<Subject, Vec<Taken>>,
@@ -58,34 +57,41 @@ impl Oracle {
             ClockMode::System => Timestamp::EPOCH,
             ClockMode::Simulated(start) => start,
         };
-        let state = State { now, boards: BTreeMap::new(), generations: 0, changes: 0 };
+        let state = State { now, boards: BTreeMap::new(), changes: 0 };
         Self { mode, limits: Limits::default(), state: Mutex::new(state) }
     }
 
-    /// Runs `answer` on the board after advancing it to now. Also passes the number of slots of the advance.
-    fn with<T>(&self, board: &Board, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
+    /// Runs `answer` on the track after advancing it to now. Also passes the number of slots of the advance.
+    fn with<T>(&self, track: &BoardTrack, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
+        let board = track.board();
         let mut state = self.state.lock();
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
-        let number = held.board.track_number(board.generation()).ok_or(StoreError::BoardChanged)?;
-        let held = held.window(number);
-        let window = window_at(&held.board, now);
-        let advanced = held.board.calendar().slots_between(held.head, window.head);
+        if held.track.board().generation() != board.generation() {
+            return Err(StoreError::BoardChanged);
+        }
+        let held = held.window(track.number());
+        let window = window_at(&held.track, now);
+        let advanced = held.track.calendar().slots_between(held.head, window.head);
         held.head = window.head;
         Ok(answer(held, Frame { window, as_of: now, retiring: 0 }, advanced))
     }
 }
 
 impl Held {
-    fn new(board: &Arc<Board>, now: Timestamp) -> Held {
+    fn new(track: BoardTrack, now: Timestamp) -> Held {
         Held {
-            board: board.clone(),
-            head: window_at(board, now).head,
+            head: window_at(&track, now).head,
             past: BTreeMap::new(),
             events: BTreeMap::new(),
             ids: BTreeMap::new(),
-            further: board.further().iter().map(|window| Held::new(window, now)).collect(),
+            further: if track.is_main() {
+                track.board().each_track().skip(1).map(|other| Held::new(other, now)).collect()
+            } else {
+                Vec::new()
+            },
+            track,
         }
     }
 
@@ -105,10 +111,10 @@ impl State {
 }
 
 /// Returns the window by its definition, slot by slot.
-fn window_at(board: &Board, now: Timestamp) -> Window {
-    let calendar = board.calendar();
+fn window_at(track: &Track, now: Timestamp) -> Window {
+    let calendar = track.calendar();
     let head = calendar.slot_of(now);
-    Window { floor: walk_back(calendar, head, board.slots()), head, end: calendar.next(head) }
+    Window { floor: walk_back(calendar, head, track.slots()), head, end: calendar.next(head) }
 }
 
 /// Returns the oldest of this many adjacent slots that end with `newest`.
@@ -122,7 +128,7 @@ impl Store for Oracle {
         "oracle"
     }
 
-    fn bytes_per_subject(&self, _: &Board) -> BytesPerSubject {
+    fn bytes_per_subject(&self, _: &BoardTrack) -> BytesPerSubject {
         unimplemented!("the oracle is not a store to compare sizes with")
     }
 
@@ -148,31 +154,27 @@ impl Store for Oracle {
         Ok(to)
     }
 
-    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
+    async fn define(&self, board: Board) -> Result<Defined> {
         let mut state = self.state.lock();
         state.tick(self.mode);
-        if let Some(held) = state.boards.get(name) {
-            let same = held.board.definition() == definition;
-            let board = held.board.clone();
-            return Ok(if same { Defined::Unchanged(board) } else { Defined::Conflict(board) });
+        if let Some(held) = state.boards.get(board.name()) {
+            let found = held.track.board().clone();
+            let same = found.definition() == board.definition();
+            return Ok(if same { Defined::Unchanged(found) } else { Defined::Conflict(found) });
         }
-        // The generations in between belong to the further windows.
-        state.generations += 100;
         state.changes += 1;
-        let board = Board::new(name.clone(), Generation(state.generations), definition.clone())
-            .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
         let board = Arc::new(board.with_defined_at(Some(state.now)));
-        let held = Held::new(&board, state.now);
-        state.boards.insert(name.clone(), held);
+        let held = Held::new(board.main(), state.now);
+        state.boards.insert(board.name().clone(), held);
         Ok(Defined::Created(board))
     }
 
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
-        Ok(self.state.lock().boards.get(name).map(|held| held.board.clone()))
+        Ok(self.state.lock().boards.get(name).map(|held| held.track.board().clone()))
     }
 
     async fn boards(&self) -> Result<Listing> {
-        let boards = self.state.lock().boards.values().map(|held| held.board.clone()).collect();
+        let boards = self.state.lock().boards.values().map(|held| held.track.board().clone()).collect();
         Ok(Listing { boards, unreadable: Vec::new() })
     }
 
@@ -181,12 +183,9 @@ impl Store for Oracle {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
-        if board.is_further() {
-            return Ok(false);
-        }
         let mut state = self.state.lock();
         match state.boards.get(board.name()) {
-            Some(held) if held.board.generation() == board.generation() => {
+            Some(held) if held.track.board().generation() == board.generation() => {
                 state.boards.remove(board.name());
                 state.changes += 1;
                 Ok(true)
@@ -197,20 +196,17 @@ impl Store for Oracle {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        if board.is_further() {
-            return Err(StoreError::BoardChanged);
-        }
         let max_skew = self.limits.max_skew;
-        self.with(board, |held, frame, _| {
+        self.with(&board.main(), |held, frame, _| {
             let further =
-                held.further.iter().map(|held| Frame { window: window_at(&held.board, frame.as_of), ..frame });
+                held.further.iter().map(|held| Frame { window: window_at(&held.track, frame.as_of), ..frame });
             let frames: Vec<Frame> = std::iter::once(frame).chain(further).collect();
             Added { frame, outcomes: held.add(&frames, max_skew, &batch) }
         })
     }
 
-    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
-        self.with(board, |held, frame, _| {
+    async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
+        self.with(track, |held, frame, _| {
             let ranking = held.ranking(&frame);
             let total = ranking.len();
             let limit = limit as usize;
@@ -225,7 +221,7 @@ impl Store for Oracle {
                     let belongs = |line: &&Ranked| match (line.score, &line.subject).cmp(&place) {
                         Ordering::Equal => *inclusive,
                         side => {
-                            let is_after = (side == Ordering::Greater) == (board.order() == Order::Asc);
+                            let is_after = (side == Ordering::Greater) == (track.order() == Order::Asc);
                             is_after == (*direction == Direction::Forward)
                         }
                     };
@@ -241,8 +237,8 @@ impl Store for Oracle {
         })
     }
 
-    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        self.with(board, |held, frame, _| {
+    async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
+        self.with(track, |held, frame, _| {
             let ranking = held.ranking(&frame);
             let total = ranking.len() as u64;
             let radius = radius as usize;
@@ -258,8 +254,8 @@ impl Store for Oracle {
         })
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.with(board, |held, frame, _| {
+    async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        self.with(track, |held, frame, _| {
             let ranking = held.ranking(&frame);
             let line = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject);
             let score = |subject: &Subject| line(subject).map(|line| line.score);
@@ -269,11 +265,11 @@ impl Store for Oracle {
         })
     }
 
-    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        self.with(board, |held, frame, _| {
+    async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
+        self.with(track, |held, frame, _| {
             let ranking = held.ranking(&frame);
             let score = held.score(&frame, subject);
-            let is_better = |line: &&Ranked| match held.board.order() {
+            let is_better = |line: &&Ranked| match held.track.order() {
                 Order::Desc => Some(line.score) > score,
                 Order::Asc => Some(line.score) < score,
             };
@@ -283,7 +279,7 @@ impl Store for Oracle {
                 total: ranking.len() as u64,
                 score,
                 rank: ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
-                better: if held.board.is_ranked() { better } else { 0 },
+                better: if held.track.is_ranked() { better } else { 0 },
                 slots: held.live(&frame, subject).into_iter().collect(),
                 capped: held.is_capped(&frame, subject, frame.window.floor),
             }
@@ -299,19 +295,19 @@ impl Store for Oracle {
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        queries.iter().map(|query| self.with(&query.board, |held, frame, _| held.read(frame, query))?).collect()
+        queries.iter().map(|query| self.with(&query.track, |held, frame, _| held.read(frame, query))?).collect()
     }
 
     async fn values_from(
         &self,
-        board: &Arc<Board>,
+        track: &BoardTrack,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        self.with(board, |held, frame, _| {
+        self.with(track, |held, frame, _| {
             let floor = frame.window.floor;
-            let all = LastSeen::after(&held.board, held.past(subject), floor).newest_first();
+            let all = LastSeen::after(&held.track, held.past(subject), floor).newest_first();
             let total = all.len() as u64;
             let is_before = |(value, seen): &&(Counted, Timestamp), place: &ValuePlace| {
                 (*seen, value.as_str()) >= (place.last_seen, place.value.as_str())
@@ -326,18 +322,30 @@ impl Store for Oracle {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        self.with(board, |held, frame, _| {
+        let removal = self.with(&board.main(), |held, frame, _| {
             let score = held.score(&frame, subject);
             let live_slots = held.live(&frame, subject).len() as u64;
             held.past.remove(subject);
             Removal { frame, score, live_slots, retiring_slots: 0 }
-        })
+        });
+        let mut removal = removal?;
+        for track in board.each_track().skip(1) {
+            let live = self.with(&track, |held, frame, _| {
+                let live = held.live(&frame, subject).len() as u64;
+                held.past.remove(subject);
+                live
+            })?;
+            if board.edition().kept_slots().is_some() {
+                removal.live_slots = live;
+            }
+        }
+        Ok(removal)
     }
 
-    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        self.with(board, |held, frame, _| {
+    async fn status(&self, track: &BoardTrack) -> Result<Status> {
+        self.with(track, |held, frame, _| {
             let mut slots: BTreeMap<Timestamp, u64> = BTreeMap::new();
-            for subject in held.past.keys().filter(|_| held.board.is_ranked()) {
+            for subject in held.past.keys().filter(|_| held.track.is_ranked()) {
                 for slot in held.live(&frame, subject).into_keys() {
                     *slots.entry(slot).or_default() += 1;
                 }
@@ -348,8 +356,8 @@ impl Store for Oracle {
         })
     }
 
-    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        self.with(board, |_, frame, slots_advanced| RetireStep {
+    async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
+        self.with(track, |_, frame, slots_advanced| RetireStep {
             frame,
             slots_advanced,
             slots_retired: 0,
@@ -361,8 +369,8 @@ impl Store for Oracle {
         })
     }
 
-    async fn audit_step(&self, board: &Arc<Board>, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
-        self.with(board, |held, frame, _| {
+    async fn audit_step(&self, track: &BoardTrack, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
+        self.with(track, |held, frame, _| {
             let checked = held.ranking(&frame).len() as u64;
             AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })

@@ -18,34 +18,34 @@ impl Held {
     /// Returns what a subject has in each slot of the window that has data.
     pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Aggregate> {
         let past = self.past(subject);
-        match self.board.definition().mode {
-            Mode::Sliding => aggregates(&self.board, past, frame.window.floor),
+        match self.track.board().definition().mode {
+            Mode::Sliding => aggregates(&self.track, past, frame.window.floor),
             Mode::FromFirst => {
-                let counter = Counter::at(&self.board, past, frame.as_of);
+                let counter = Counter::at(&self.track, past, frame.as_of);
                 counter.map(|counter| (counter.start, Aggregate::Sum(whole(counter.units)))).into_iter().collect()
             }
         }
     }
 
     pub fn score(&self, frame: &Frame, subject: &Subject) -> Option<Value> {
-        self.board.value(self.live(frame, subject).values())
+        self.track.value(self.live(frame, subject).values())
     }
 
     /// Returns whether values of this window were dropped because there were more than the board remembers.
     pub fn is_capped(&self, frame: &Frame, subject: &Subject, from: Timestamp) -> bool {
-        self.board.definition().max_values.is_some()
-            && LastSeen::after(&self.board, self.past(subject), frame.window.floor).is_capped_from(from)
+        self.track.max_values().is_some()
+            && LastSeen::after(&self.track, self.past(subject), frame.window.floor).is_capped_from(from)
     }
 
     pub fn ranking(&self, frame: &Frame) -> Vec<Ranked> {
         let mut lines: Vec<(Value, &Subject)> = Vec::new();
-        if self.board.is_ranked() {
+        if self.track.is_ranked() {
             for subject in self.past.keys() {
                 let score = self.score(frame, subject);
-                lines.extend(score.filter(|_| self.board.kind().ranks(score)).map(|score| (score, subject)));
+                lines.extend(score.filter(|_| self.track.kind().ranks(score)).map(|score| (score, subject)));
             }
         }
-        match self.board.order() {
+        match self.track.order() {
             Order::Desc => lines.sort_by_key(|line| Reverse(*line)),
             Order::Asc => lines.sort(),
         }
@@ -61,14 +61,14 @@ impl Held {
     }
 
     pub fn read(&self, frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
-        match self.board.definition().mode {
+        match self.track.board().definition().mode {
             Mode::Sliding => self.read_slots(frame, query),
             Mode::FromFirst => Ok(self.read_counter(frame, &query.subject)),
         }
     }
 
     fn read_slots(&self, mut frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
-        let board = &self.board;
+        let board = &self.track;
         let calendar = board.calendar();
         let kept = walk_back(calendar, frame.window.head, board.kept());
         let lowest = match query.as_of {
@@ -106,7 +106,7 @@ impl Held {
     }
 
     fn read_counter(&self, mut frame: Frame, subject: &Subject) -> SlotContents {
-        let life = self.board.definition().metric.window.approximate_millis();
+        let life = self.track.length().approximate_millis();
         let aggregates: Vec<(Timestamp, Aggregate)> = self.live(&frame, subject).into_iter().collect();
         let start = aggregates.first().map_or(frame.as_of, |(start, _)| *start);
         frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };

@@ -66,7 +66,7 @@ impl Held {
     ) -> Vec<usize> {
         let adds_up = |item: &Increment| matches!(item.change, Change::Amount(_));
         let mut together = vec![index];
-        if self.further.is_empty() || self.board.kind() != Kind::Sum || !adds_up(&items[index]) {
+        if self.further.is_empty() || self.track.kind() != Kind::Sum || !adds_up(&items[index]) {
             return together;
         }
         for (later, item) in items.iter().enumerate().skip(index + 1) {
@@ -101,8 +101,8 @@ impl Held {
     fn slot_for(&self, frame: &Frame, max_skew: i64, item: &Increment) -> Result<Timestamp, Rejection> {
         let now = frame.as_of;
         let at = item.at.unwrap_or(now);
-        let calendar = self.board.calendar();
-        let definition = self.board.definition();
+        let calendar = self.track.calendar();
+        let definition = self.track.board().definition();
         if matches!(item.change, Change::Set { .. }) {
             let at = if definition.stamp == Stamp::End { at.plus_millis(-1) } else { at };
             return if at < frame.window.floor {
@@ -132,7 +132,7 @@ impl Held {
     /// Applies an item in its slots, or in none of them if one cannot hold the result.
     fn take(&mut self, frames: &[Frame], slots: &Slots, item: &Increment) -> bool {
         let beyond = |amount: Amount| amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs();
-        if self.board.kind() == Kind::Sum && matches!(item.change, Change::Amount(amount) if beyond(amount)) {
+        if self.track.kind() == Kind::Sum && matches!(item.change, Change::Amount(amount) if beyond(amount)) {
             return false;
         }
         let total = self.total_after(slots, item);
@@ -156,15 +156,15 @@ impl Held {
                 retract: item.retract,
                 beside: slots.get(1).copied().flatten(),
             }));
-            fit &= match held.board.definition().mode {
-                Mode::Sliding => fits(&held.board, past, slot),
-                Mode::FromFirst => Counter::fits(&held.board, past),
+            fit &= match held.track.board().definition().mode {
+                Mode::Sliding => fits(&held.track, past, slot),
+                Mode::FromFirst => Counter::fits(&held.track, past),
             };
         }
         for (number, (slot, _)) in (0..frames.len()).filter_map(|number| Some((number, taken(number)?))) {
             let held = self.window(number);
             if fit {
-                if held.board.definition().mode == Mode::Sliding {
+                if held.track.board().definition().mode == Mode::Sliding {
                     *held.events.entry(slot).or_default() += 1;
                 }
             } else if let Some(past) = held.past.get_mut(&item.subject) {
@@ -178,16 +178,16 @@ impl Held {
     /// slot, and the newest value of all time is the sample, unless it belongs to a later slot: then the total has no change.
     fn total_after(&self, slots: &Slots, item: &Increment) -> Option<Option<Change>> {
         let Increment { subject, change: Change::Set { sum, count }, .. } = item else { return None };
-        self.board.kept_slots()?;
+        self.track.board().edition().kept_slots()?;
         let (record, slot) = (&self.further[0], slots[1]?);
-        let total = aggregates(&self.board, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
-        let before = aggregates(&record.board, record.past(subject), slot).remove(&slot);
+        let total = aggregates(&self.track, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
+        let before = aggregates(&record.track, record.past(subject), slot).remove(&slot);
         let numbers = |aggregate: Option<Aggregate>| match aggregate {
             Some(Aggregate::Sum(sum)) => (i128::from(sum.0), 0),
             Some(Aggregate::Mean { sum, count }) => (i128::from(sum.0), i128::from(count)),
             _ => (0, 0),
         };
-        if self.board.kind() == Kind::Last {
+        if self.track.kind() == Kind::Last {
             let is_later = newest(self.past(subject)).and_then(|taken| taken.beside).is_some_and(|of| of > slot);
             return Some((!is_later).then_some(Change::Set { sum: *sum, count: *count }));
         }
@@ -211,6 +211,6 @@ impl Held {
     /// Returns whether the id arrived less than a horizon ago.
     fn is_known(&self, frames: &[Frame], item: &Increment, id: &EventId) -> bool {
         let arrived = self.ids.get(&(item.subject.clone(), id.clone()));
-        arrived.is_some_and(|arrived| frames[0].as_of.millis() < arrived.millis() + self.board.dedupe_horizon())
+        arrived.is_some_and(|arrived| frames[0].as_of.millis() < arrived.millis() + self.track.board().dedupe_horizon())
     }
 }

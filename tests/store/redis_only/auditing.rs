@@ -21,7 +21,7 @@ fn full(seed: u64) -> Sketch {
 /// Gives subjects a full sketch in each of this many of the newest slots, and no standing.
 async fn fill(server: &RedisServer, store: &RedisStore, board: &Arc<Board>, subjects: &[&str], slots: i64) -> i64 {
     let (name, generation) = (board.name(), board.generation());
-    let head = store.status(board).await.unwrap().frame.window.head;
+    let head = store.status(&board.main()).await.unwrap().frame.window.head;
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let mut merged = Sketch::default();
     for back in 0..slots {
@@ -51,7 +51,7 @@ async fn audit_scripts_read_at_most_400_sketches() {
             let (mut differences, mut repaired) = (Vec::new(), 0);
             loop {
                 reset(&server);
-                let step = store.audit_step(&board, cursor, repair).await.unwrap();
+                let step = store.audit_step(&board.main(), cursor, repair).await.unwrap();
                 let (scripts, read) = (calls_of(&server, "evalsha"), calls_of(&server, "hmget"));
                 // Besides the cells, each script reads the meta hash once.
                 assert!(read <= scripts * 401, "{read} cells by {scripts} scripts");
@@ -95,7 +95,7 @@ async fn audits_compare_many_subjects_and_slots_by_each_script() {
             let mut cursor = AuditCursor::default();
             let (mut checked, mut differences) = (0, Vec::new());
             loop {
-                let step = fresh.audit_step(&board, cursor, false).await.unwrap();
+                let step = fresh.audit_step(&board.main(), cursor, false).await.unwrap();
                 checked += step.checked;
                 differences.extend(step.differences);
                 let Some(next) = step.next else { break };
@@ -145,7 +145,7 @@ async fn whole_audit(server: &RedisServer, store: &RedisStore, board: &Arc<Board
     let mut took = Took { checked: 0, differences: 0, repaired: 0, scripts: 0, looks: 0, most_looks: 0, bytes: 0 };
     loop {
         reset(server);
-        let step = store.audit_step(board, cursor, repair).await.unwrap();
+        let step = store.audit_step(&board.main(), cursor, repair).await.unwrap();
         took.bytes += fact(server, "total_net_output_bytes");
         let looks = calls_of(server, "hexists");
         took.scripts += calls_of(server, "evalsha");
@@ -216,7 +216,7 @@ async fn subjects_found_only_in_slots_are_compared_once() {
                 store.add(&board, all).await.unwrap();
             }
             let lines = async || -> Vec<_> {
-                let page = store.page(&board, 0, 10_000).await.unwrap();
+                let page = store.page(&board.main(), 0, 10_000).await.unwrap();
                 page.items.iter().map(|line| (line.subject.clone(), line.score)).collect()
             };
             let before = lines().await;
@@ -262,7 +262,7 @@ async fn one_script_repairs_many_subjects() {
             let mut cursor = AuditCursor::default();
             let mut repaired = 0;
             loop {
-                let step = store.audit_step(&board, cursor, true).await.unwrap();
+                let step = store.audit_step(&board.main(), cursor, true).await.unwrap();
                 repaired += step.repaired;
                 let Some(next) = step.next else { break };
                 cursor = next;
@@ -317,7 +317,7 @@ async fn audits_are_exact_under_concurrent_writes() {
             let mut cursor = AuditCursor::default();
             let (mut found, mut repaired) = (Vec::new(), 0);
             loop {
-                let step = store.audit_step(&sums, cursor, true).await.unwrap();
+                let step = store.audit_step(&sums.main(), cursor, true).await.unwrap();
                 found.extend(step.differences.iter().map(|d| d.subject.to_string()));
                 repaired += step.repaired;
                 let Some(next) = step.next else { break };
@@ -355,7 +355,7 @@ async fn a_missing_slot_is_reported_until_a_repair_removes_it() {
             let mut cursor = AuditCursor::default();
             let mut found = (0, 0);
             loop {
-                let step = store.audit_step(&board, cursor, repair).await.unwrap();
+                let step = store.audit_step(&board.main(), cursor, repair).await.unwrap();
                 found = (found.0 + step.missing_slots, found.1 + step.differences.len());
                 let Some(next) = step.next else { break };
                 cursor = next;

@@ -3,12 +3,12 @@
 use rolltop::board::{Mark, Sketch};
 
 use super::*;
-use crate::given::{With, definition, seen, unranked};
+use crate::given::{With, definition, new_board, seen, unranked};
 
 const SKETCHES: &str = include_str!("../../../src/store/redis/lua/kind/sketch.lua");
 
 async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), definition)).await.unwrap() {
         Defined::Created(board) => board,
         other => panic!("{other:?} instead of a new board"),
     }
@@ -116,7 +116,7 @@ async fn a_retire_step_handles_at_most_16_full_sketches() {
         store.set_clock(t(START).plus_millis(2 * 3_600_000)).await.unwrap();
         let (mut touched, mut done) = (0, false);
         while !done {
-            let step = store.retire_step(&board).await.unwrap();
+            let step = store.retire_step(&board.main()).await.unwrap();
             assert!(step.subjects_touched <= 16, "{step:?}");
             assert!(step.done || step.subjects_touched > 0, "{step:?}");
             (touched, done) = (touched + step.subjects_touched, step.done);
@@ -149,7 +149,7 @@ async fn a_value_in_a_damaged_slot_is_refused_without_partial_changes() {
             let mut standing = scores(&store, &board).await;
             standing.sort_unstable();
             assert_eq!(standing, [("a".to_owned(), found), ("b".to_owned(), 1)]);
-            let values = async |who: &str| store.values(&board, &subject(who), 0, 9).await.unwrap().total as i64;
+            let values = async |who: &str| store.values(&board.main(), &subject(who), 0, 9).await.unwrap().total as i64;
             assert_eq!((values("a").await, values("b").await), (found, 1));
             assert_eq!(audit(&store, &board, false).await.1, []);
         }
@@ -171,7 +171,7 @@ async fn one_batch_can_move_values_from_many_slots() {
         let again = (0..8_000).map(|i| seen("d", &if i % 200 == 0 { format!("v{}", i / 200) } else { "same".into() }));
         let outcomes = add(&store, &board, again).await.outcomes;
         assert_eq!(outcomes.last(), Some(&counted(41)));
-        let standing = store.standing(&board, &subject("d")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("d")).await.unwrap();
         assert_eq!(sums(&standing.slots), [(standing.frame.window.head, 41)]);
         assert_eq!(audit(&store, &board, false).await.1, []);
     }
@@ -205,7 +205,7 @@ async fn cleanup_of_subjects_is_spread_over_calls() {
         for key in keys(&server, "*:u:*") {
             assert_eq!(behind::<u64>(&server, &["HLEN", &key]), 463, "{key}");
         }
-        assert_eq!(store.standing(&board, &subject("s7")).await.unwrap().score, exact(465));
+        assert_eq!(store.standing(&board.main(), &subject("s7")).await.unwrap().score, exact(465));
     }
 }
 

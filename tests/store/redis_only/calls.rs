@@ -22,33 +22,33 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     let again = add(store, &board, [with_id(item("b", 1), "x"), item("c", 0)]).await;
     assert_eq!(again.outcomes, [Outcome::Duplicate { score: exact(4) }, counted(0)]);
     flush();
-    let page = store.page(&board, 0, 10).await.unwrap();
+    let page = store.page(&board.main(), 0, 10).await.unwrap();
     let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.units())).collect();
     assert_eq!((page.total, lines), (2, vec![(1, "b", 4), (1, "a", 4)]));
     assert_eq!(page.frame.as_of, t(START));
     let place = Place { score: exact(4).unwrap(), subject: subject("b") };
     flush();
-    let page = store.page_from(&board, &PageStart::Place(NextTo::after(place)), 10).await.unwrap();
+    let page = store.page_from(&board.main(), &PageStart::Place(NextTo::after(place)), 10).await.unwrap();
     let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.units())).collect();
     assert_eq!((page.total, page.first, lines), (2, 1, vec![(1, "a", 4)]));
     flush();
-    assert_eq!(store.neighbors(&board, &subject("a"), 1).await.unwrap().items.len(), 2);
+    assert_eq!(store.neighbors(&board.main(), &subject("a"), 1).await.unwrap().items.len(), 2);
     flush();
-    let lookup = store.lookup(&board, &[subject("x"), subject("a")], true).await.unwrap();
+    let lookup = store.lookup(&board.main(), &[subject("x"), subject("a")], true).await.unwrap();
     assert_eq!((lookup.scores, lookup.ranks), (vec![None, exact(4)], vec![None, Some(1)]));
     flush();
-    let standing = store.standing(&board, &subject("a")).await.unwrap();
+    let standing = store.standing(&board.main(), &subject("a")).await.unwrap();
     assert_eq!((standing.rank, standing.score.units(), standing.better), (Some(1), 4, 0));
     assert_eq!(sums(&standing.slots), [(t("2026-01-01T00:00:00Z"), 4)]);
     flush();
     assert_eq!(store.set_clock(t("2026-01-01T01:30:00Z")).await.unwrap(), t("2026-01-01T01:30:00Z"));
     flush();
-    let count = store.count(&board, &subject("a"), SlotRange::Slots(2)).await.unwrap();
+    let count = store.count(&board.main(), &subject("a"), SlotRange::Slots(2)).await.unwrap();
     assert_eq!((count.slots, count.units()), (2, 4));
-    assert_eq!(store.count(&board, &subject("a"), SlotRange::Slots(1)).await.unwrap().units(), 0);
+    assert_eq!(store.count(&board.main(), &subject("a"), SlotRange::Slots(1)).await.unwrap().units(), 0);
     add(store, &board, [item("a", 10)]).await;
     flush();
-    let status = store.status(&board).await.unwrap();
+    let status = store.status(&board.main()).await.unwrap();
     let slots = [(t("2026-01-01T00:00:00Z"), 2), (t("2026-01-01T01:00:00Z"), 1)];
     assert_eq!((status.total, status.slots.as_slice(), status.retiring.len()), (2, slots.as_slice(), 0));
     flush();
@@ -68,7 +68,7 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     flush();
     assert!(store.undefine(&board).await.unwrap());
     assert!(!store.undefine(&board).await.unwrap());
-    assert!(matches!(store.page(&board, 0, 1).await, Err(StoreError::BoardChanged)));
+    assert!(matches!(store.page(&board.main(), 0, 1).await, Err(StoreError::BoardChanged)));
     assert!(matches!(store.add(&board, batch([item("a", 1)])).await, Err(StoreError::BoardChanged)));
     assert!(store.board(board.name()).await.unwrap().is_none());
     let left = keys();
@@ -87,7 +87,7 @@ async fn adding_and_paging_work_on_the_system_clock() {
             add(&store, &board, [at(0), at(60_000), at(-14_400_000), with_id(item("a", 1), "x")]).await.outcomes;
         let (early, late) = (Outcome::Rejected(Rejection::TooEarly), Outcome::Rejected(Rejection::TooLate));
         assert_eq!(outcomes, [counted(2), early, late, counted(2)]);
-        let page = store.page(&board, 0, 10).await.unwrap();
+        let page = store.page(&board.main(), 0, 10).await.unwrap();
         assert!(page.frame.as_of >= now && page.frame.window.holds_at(page.frame.as_of));
         assert!(matches!(store.set_clock(now).await, Err(StoreError::ClockNotSimulated)));
         let other = RedisStore::connect(options(server.url(), ClockMode::Simulated(now))).await;
@@ -128,7 +128,8 @@ async fn buckets_of_ids_are_those_of_the_window_without_its_additional_slot() {
         let store = simulated(&server).await;
         let text = r#"{"metric":"COUNT(2h, like, post)","slot":"15m","cover":"full"}"#;
         let definition = serde_json::from_str(text).unwrap();
-        let Defined::Created(full) = store.define(&BoardName::parse("full").unwrap(), &definition).await.unwrap()
+        let Defined::Created(full) =
+            store.define(new_board(&BoardName::parse("full").unwrap(), &definition)).await.unwrap()
         else {
             panic!("there was no such board");
         };
@@ -155,7 +156,7 @@ async fn refused_sums_are_retried_by_item_and_early_items_judged_exactly() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = hourly(&store, "hot").await;
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         let added = add(&store, &board, [item("a", bound), item("a", 10), item("b", 1), item("a", -5)]).await;
         let refused = Outcome::Rejected(Rejection::OutOfRange);
         assert_eq!(added.outcomes, [counted(bound - 5), refused, counted(1), counted(bound - 5)]);
@@ -222,7 +223,7 @@ async fn subjects_of_special_characters_are_kept_apart() {
         let expected: Vec<(String, i64)> = names.iter().cloned().zip(amounts).collect();
         assert_eq!(seen, expected);
         for name in names.iter().step_by(97) {
-            let around = store.neighbors(&board, &subject(name), 0).await.unwrap();
+            let around = store.neighbors(&board.main(), &subject(name), 0).await.unwrap();
             assert_eq!(around.items[0].subject.as_str(), name);
             assert_eq!(store.remove(&board, &subject(name)).await.unwrap().live_slots, 1);
         }
@@ -243,10 +244,10 @@ async fn a_redefined_board_does_not_use_the_old_keys() {
         assert_ne!(old.generation(), new.generation());
         for refused in [
             store.add(&old, batch([item("a", 1)])).await.err(),
-            store.retire_step(&old).await.err(),
+            store.retire_step(&old.main()).await.err(),
             store.remove(&old, &subject("a")).await.err(),
-            store.status(&old).await.err(),
-            store.audit_step(&old, AuditCursor::default(), true).await.err(),
+            store.status(&old.main()).await.err(),
+            store.audit_step(&old.main(), AuditCursor::default(), true).await.err(),
         ] {
             assert!(matches!(refused, Some(StoreError::BoardChanged)), "{refused:?}");
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::*;
-use crate::given::{seen, unranked};
+use crate::given::{new_board, seen, unranked};
 
 /// 400 days.
 const LEAP: Duration = Duration::from_secs(400 * 86_400);
 
 async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         other => panic!("{other:?} instead of a board"),
     }
@@ -33,8 +33,8 @@ async fn fill(store: &RedisStore, [hot, values, slices]: &[Arc<Board>; 3]) {
 async fn assert_filled(store: &RedisStore, [hot, values, slices]: &[Arc<Board>; 3]) {
     assert_eq!(scores(store, hot).await, [("a".to_owned(), 5)]);
     assert_eq!(scores(store, values).await, [("a".to_owned(), 10)]);
-    assert_eq!(store.values(values, &subject("a"), 0, 100).await.unwrap().total, 10);
-    assert_eq!(store.standing(slices, &subject("a")).await.unwrap().score, exact(7));
+    assert_eq!(store.values(&values.main(), &subject("a"), 0, 100).await.unwrap().total, 10);
+    assert_eq!(store.standing(&slices.main(), &subject("a")).await.unwrap().score, exact(7));
 }
 
 fn doubted<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
@@ -90,7 +90,7 @@ async fn an_instance_started_during_a_clock_jump_does_not_trust_it() {
             let started = system(&server).await;
             assert_filled(&started, &boards).await;
             for board in &boards {
-                let frame = started.standing(board, &subject("a")).await.unwrap().frame;
+                let frame = started.standing(&board.main(), &subject("a")).await.unwrap().frame;
                 assert!(frame.as_of.millis() <= before.millis() + 60_000, "{frame:?}");
                 doubted(started.add(board, batch([item("b", 1)])).await);
                 doubted(started.remove(board, &subject("a")).await);
@@ -101,7 +101,7 @@ async fn an_instance_started_during_a_clock_jump_does_not_trust_it() {
                 doubted(answer);
             }
             let one = Definition::new("COUNT(3h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-            doubted(started.define(&BoardName::parse("new").unwrap(), &one).await);
+            doubted(started.define(new_board(&BoardName::parse("new").unwrap(), &one)).await);
             hourly(&started, "hot").await;
             doubted(started.check().await);
             started.tidy_step().await.unwrap();

@@ -72,10 +72,10 @@ async fn writes_during_a_slot_migration_by_key_count_once() {
             blocking(|| cluster.begin_move(slot, from, to));
             loop {
                 // Reads of a board that moves return a result or an error to try again, and nothing else.
-                if let Err(error) = other.page(&board, 0, 10).await {
+                if let Err(error) = other.page(&board.main(), 0, 10).await {
                     assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
                 }
-                assert_eq!(other.page(&still, 0, 10).await.unwrap().total, 0);
+                assert_eq!(other.page(&still.main(), 0, 10).await.unwrap().total, 0);
                 if blocking(|| cluster.move_keys(slot, from, to, 2)) == 0 {
                     break;
                 }
@@ -182,11 +182,11 @@ async fn an_unresponsive_node_delays_only_its_own_boards() {
         blocking(|| cluster.nodes[0].ask::<()>(&["CLIENT", "PAUSE", "8000", "ALL"])).unwrap();
         let waiting = {
             let (store, silent) = (store.clone(), silent.clone());
-            tokio::spawn(async move { store.page(&silent, 0, 1).await })
+            tokio::spawn(async move { store.page(&silent.main(), 0, 1).await })
         };
         let mut answered = 0;
         while !waiting.is_finished() {
-            assert_eq!(store.page(&lively, 0, 1).await.unwrap().total, 1);
+            assert_eq!(store.page(&lively.main(), 0, 1).await.unwrap().total, 1);
             answered += 1;
         }
         let answer = waiting.await.unwrap();
@@ -194,7 +194,7 @@ async fn an_unresponsive_node_delays_only_its_own_boards() {
         // Several seconds. If pages were held up, each would take as long as the waiting one, or as one of its two
         // attempts.
         assert!(answered >= 10, "{answered} pages were answered meanwhile");
-        while store.page(&silent, 0, 1).await.is_err() {
+        while store.page(&silent.main(), 0, 1).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -32,7 +32,7 @@ async fn a_full_expiry_drops_the_ranking_at_once_and_the_slots_later() {
         // A write made in the same step that drops the ranking stays.
         assert_eq!(add(&store, &board, [item("s1", 7)]).await.outcomes, [counted(7)]);
         assert_eq!(scores(&store, &board).await, [("s1".to_owned(), 7)]);
-        let status = store.status(&board).await.unwrap();
+        let status = store.status(&board.main()).await.unwrap();
         assert_eq!((status.frame.retiring, status.retiring.len(), status.slots.len()), (0, 0, 1));
         assert_eq!(audit(&store, &board, false).await.1, []);
         assert_eq!(keys(&server, "*:s:*").len(), 3);
@@ -64,7 +64,7 @@ async fn an_audit_finds_and_repairs_external_changes() {
         found.sort_unstable();
         assert_eq!((found, repaired), (expected, 3));
         assert_eq!(audit(&store, &board, false).await, (1_500, vec![], 0));
-        let standing = store.standing(&board, &subject("s9")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("s9")).await.unwrap();
         assert_eq!(standing.score, exact(5));
     }
 }
@@ -129,7 +129,7 @@ async fn retire_steps_of_a_large_slot_are_bounded() {
         store.set_clock(t("2026-01-01T03:00:00Z")).await.unwrap();
         let (mut steps, mut touched) = (0, 0);
         loop {
-            let step = store.retire_step(&board).await.unwrap();
+            let step = store.retire_step(&board.main()).await.unwrap();
             // The server returns whole buckets of its hash table, so somewhat more than requested.
             assert!(step.subjects_touched <= 3_000, "{step:?}");
             steps += 1;

@@ -2,7 +2,7 @@
 
 use super::proxy::{Fault, Proxy};
 use super::*;
-use crate::given::{With, seen};
+use crate::given::{With, new_board, seen};
 use crate::site::{COUNTED, DUPLICATE};
 
 const OUT_OF_RANGE: Outcome = Outcome::Rejected(Rejection::OutOfRange);
@@ -13,7 +13,7 @@ fn family(metric: &str, slot: &str, windows: &[&str]) -> Definition {
 }
 
 async fn define_family(store: &RedisStore, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse("hot").unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse("hot").unwrap(), definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         Defined::Conflict(board) => panic!("the board is defined otherwise: {:?}", board.definition()),
     }
@@ -26,9 +26,9 @@ fn quiet(increments: impl IntoIterator<Item = Increment>) -> Batch {
 /// Returns the ranking of each window.
 async fn rankings(store: &RedisStore, board: &Arc<Board>) -> Vec<Vec<(String, i64)>> {
     let mut rankings = Vec::new();
-    for window in board.windows() {
-        roll_over(store, window).await;
-        rankings.push(scores(store, window).await);
+    for window in board.each_window() {
+        roll_over(store, &window).await;
+        rankings.push(scores(store, &window).await);
     }
     rankings
 }
@@ -43,8 +43,8 @@ async fn an_item_that_one_window_refuses_counts_in_none() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = define_family(&store, &family("SUM(3h, sale, amount, seller)", "1h", &["10m/1m", "all"])).await;
-        let most = board.further()[0].slot_bound().0;
-        assert!(most < board.slot_bound().0);
+        let most = board.tracks()[1].slot_bound().0;
+        assert!(most < board.edition().main().slot_bound().0);
         let items = [item("a", 5), with_id(item("b", most + 1), "x"), item("a", 7)];
         assert_eq!(store.add(&board, quiet(items)).await.unwrap().outcomes, [COUNTED, OUT_OF_RANGE, COUNTED]);
         assert_eq!(rankings(&store, &board).await, vec![lines(&[("a", 12)]); 3]);
@@ -66,7 +66,7 @@ async fn damaged_data_of_one_window_changes_no_window() {
         let store = simulated(&server).await;
         let board = define_family(&store, &family(metric, "1h", &["10m/1m"])).await;
         store.add(&board, quiet([item("a", 1)])).await.unwrap();
-        let slot = format!("rolltop:1:{{hot}}:{}:s:{}", board.further()[0].generation(), t(START).millis());
+        let slot = format!("rolltop:1:{{hot}}:{}:s:{}", board.tracks()[1].id(), t(START).millis());
         behind::<i64>(&server, &["HSET", &slot, "a", "much"]);
         let failed = store.add(&board, quiet([item("a", 1), item("b", 1)])).await;
         assert!(matches!(failed, Err(StoreError::Corrupt { .. })), "{failed:?}");
@@ -102,8 +102,8 @@ async fn all_windows_share_a_hash_tag_and_are_removed_together() {
         assert_eq!(tags.len(), if shards.is_some() { 4 } else { 1 }, "{tags:?}");
 
         assert!(store.undefine(&board).await.unwrap());
-        for window in board.windows() {
-            assert!(matches!(store.page(window, 0, 1).await, Err(StoreError::BoardChanged)));
+        for window in board.each_window() {
+            assert!(matches!(store.page(&window, 0, 1).await, Err(StoreError::BoardChanged)));
         }
         assert!(matches!(store.add(&board, quiet([seen("a", "v")])).await, Err(StoreError::BoardChanged)));
         while !store.tidy_step().await.unwrap() {}
@@ -134,7 +134,7 @@ async fn a_window_whose_meta_key_is_lost_is_damage() {
     let store = simulated(&server).await;
     let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
     store.add(&board, quiet([item("a", 1)])).await.unwrap();
-    behind::<i64>(&server, &["DEL", &format!("rolltop:1:{{hot}}:{}:meta", board.further()[0].generation())]);
+    behind::<i64>(&server, &["DEL", &format!("rolltop:1:{{hot}}:{}:meta", board.tracks()[1].id())]);
     for items in [vec![item("a", 1)], vec![with_id(item("a", 1), "x")]] {
         let added = store.add(&board, quiet(items)).await;
         assert!(matches!(added, Err(StoreError::Corrupt { .. })), "{added:?}");
@@ -160,7 +160,7 @@ async fn a_damaged_total_refuses_its_own_samples_only() {
         };
         let added = store.add(&board, quiet([sample("a"), sample("b")])).await;
         assert!(matches!(added, Err(StoreError::Corrupt { .. })), "{added:?}");
-        let standing = store.standing(&board, &Subject::parse("b").unwrap()).await.unwrap();
+        let standing = store.standing(&board.main(), &Subject::parse("b").unwrap()).await.unwrap();
         let set = if metric.starts_with("AVG") {
             rolltop::board::Value::Real(5.0)
         } else {
@@ -195,9 +195,9 @@ async fn a_write_whose_reply_is_lost_counts_once_in_every_window() {
         for ranking in rankings(&store, &board).await {
             assert_eq!(ranking, lines(&[("a", total), ("b", 2)]));
         }
-        for window in board.windows() {
-            assert_eq!(audit(&store, window, false).await.1, []);
-            let status = store.status(window).await.unwrap();
+        for window in board.each_window() {
+            assert_eq!(audit(&store, &window, false).await.1, []);
+            let status = store.status(&window).await.unwrap();
             assert!(status.slots.iter().map(|(_, subjects)| subjects).sum::<u64>() >= 2, "{status:?}");
         }
     }
@@ -209,7 +209,7 @@ async fn a_write_is_one_script_for_all_windows() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "2h/5m", "all"])).await;
-        // The first write creates the slots. `add_windows.lua` leaves it to `change.lua`.
+        // The first write creates the slots. `add.lua` leaves it to `write.lua`.
         store.add(&board, quiet([item("a", 1)])).await.unwrap();
         for items in [vec![item("a", 1)], vec![item("a", 1), item("b", 2)], vec![with_id(item("a", 1), "x")]] {
             reset(&server);
@@ -222,6 +222,26 @@ async fn a_write_is_one_script_for_all_windows() {
             .collect();
         assert_eq!(versions.len(), 4);
         assert_eq!(rankings(&store, &board).await, vec![lines(&[("a", 4), ("b", 2)]); 4]);
+    }
+}
+
+/// Only the main window's arguments have the items for which nothing is left to do.
+#[tokio::test]
+async fn a_score_is_returned_for_a_retraction_that_is_late_in_every_window() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        for metric in ["COUNT(3h, like, post)", "COUNT_DISTINCT(3h, visit, page, visitor)"] {
+            let board = define_family(&store, &family(metric, "1h", &["10m/1m", "2h/5m"])).await;
+            let is_count = metric.starts_with("COUNT(");
+            let of = || if is_count { item("a", 1) } else { seen("a", "v") };
+            let late = Increment { retract: true, ..of().at("2025-12-31T00:00:00Z") };
+            let batch = Batch { increments: vec![of(), late.clone(), late], return_scores: true };
+            let added = store.add(&board, batch).await.unwrap();
+            let one = Outcome::Counted { score: Some(rolltop::board::Value::Exact(Amount(1))) };
+            assert_eq!(added.outcomes, [one; 3], "{metric}");
+            assert!(store.undefine(&board).await.unwrap());
+        }
     }
 }
 
@@ -240,8 +260,8 @@ async fn a_write_names_the_slots_that_only_one_window_lacks() {
         assert_eq!(store.add(&board, quiet([seen("a", "v"), seen("b", "v")])).await.unwrap().outcomes, [COUNTED; 2]);
         assert_eq!(calls_of(&server, "evalsha"), 2, "one that lacks a slot, and one that names it");
         assert_eq!(rankings(&store, &board).await, vec![lines(&[("a", 2), ("b", 1)]); 3]);
-        for window in board.windows() {
-            assert_eq!(audit(&store, window, false).await.1, []);
+        for window in board.each_window() {
+            assert_eq!(audit(&store, &window, false).await.1, []);
         }
         store.set_clock(t("2026-01-01T05:31:00Z")).await.unwrap();
         let ages = [lines(&[]), lines(&[("b", 1), ("a", 1)]), lines(&[("a", 2), ("b", 1)])];

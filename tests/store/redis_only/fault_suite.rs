@@ -2,7 +2,7 @@
 //! back.
 //!
 //! Two instances write with ids to boards of several kinds on one server. The server is killed, paused, filled and so
-//! on, in an order drawn from a seed. `ROLLTOP_FAULT_SEED=<n>` draws the same faults again. `ROLLTOP_FAULT_ROUNDS=<n>`
+//! on, in an order drawn from a seed. `ROLLTOP_TEST_SEED=<n>` draws the same faults again. `ROLLTOP_FAULT_ROUNDS=<n>`
 //! sets the number of faults on each engine; by default each fault occurs once. With `--nocapture` the recovery times
 //! are printed.
 
@@ -19,6 +19,7 @@ use self::recovery::Recovery;
 use self::site::Site;
 use super::writers::{Plan, Writers, assert_exact};
 use super::*;
+use crate::drawn::seed;
 
 /// The number of faults on one server. Then a new one is started, so that the data stays small in a long run.
 const FAULTS_EACH: usize = 60;
@@ -29,13 +30,6 @@ fn from_environment(name: &str) -> Option<u64> {
 
 fn rounds(few: usize) -> usize {
     from_environment("ROLLTOP_FAULT_ROUNDS").map_or(few, |rounds| rounds.max(1) as usize)
-}
-
-/// Returns the seed. It is printed at once, so that it is in the output of a test that fails or hangs.
-fn seed() -> u64 {
-    let seed = from_environment("ROLLTOP_FAULT_SEED").unwrap_or_else(|| rand::rng().random_range(0..1 << 32));
-    println!("ROLLTOP_FAULT_SEED={seed} draws the same faults again");
-    seed
 }
 
 fn plan(seed: u64) -> Plan {

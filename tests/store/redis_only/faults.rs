@@ -86,7 +86,7 @@ async fn a_lost_reply_is_repeated_unchanged() {
         let proxy = Proxy::start(server.port).await;
         let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
         let board = hourly(&store, "hot").await;
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         add(&store, &board, [item("b", bound)]).await;
         proxy.arm(Fault::Reset);
         let outcomes =
@@ -114,7 +114,7 @@ async fn acknowledged_writes_survive_a_killed_server() {
             .await
             .unwrap();
             // Reads find the server again as well. While it loads its data they may fail.
-            while store.page(&board, 0, 1).await.is_err() {
+            while store.page(&board.main(), 0, 1).await.is_err() {
                 tokio::task::yield_now().await;
             }
         }
@@ -143,7 +143,10 @@ async fn without_a_server_calls_fail_with_its_address() {
         let failed = store.add(&board, batch([item("a", 1)])).await.unwrap_err();
         assert!(failed.is_transient(), "{failed:?}");
         server.restart();
-        assert!(matches!(store.page(&board, 0, 1).await, Err(StoreError::BoardChanged)), "nothing was persisted");
+        assert!(
+            matches!(store.page(&board.main(), 0, 1).await, Err(StoreError::BoardChanged)),
+            "nothing was persisted"
+        );
     }
 }
 

@@ -106,7 +106,7 @@ async fn configured_boards_are_redefined_in_an_emptied_store() {
         assert_eq!(names, ["a", "b", "c"]);
         for service in &services {
             let board = service.board(&BoardName::parse("b").unwrap()).await.unwrap();
-            let page = service.page(&board, 0, 9).await.unwrap();
+            let page = service.page(&board.main(), 0, 9).await.unwrap();
             assert_eq!(page.answer.items.len(), 1, "what was counted before is gone, what came after counts");
         }
     }
@@ -128,7 +128,7 @@ async fn the_readiness_check_restores_an_emptied_store_with_simulated_clock() {
         for error in [
             store.check().await.unwrap_err(),
             store.now().await.unwrap_err(),
-            store.page(&board, 0, 9).await.unwrap_err(),
+            store.page(&board.main(), 0, 9).await.unwrap_err(),
             store.set_clock(t(START)).await.unwrap_err(),
         ] {
             assert!(matches!(error, StoreError::Emptied { .. }) && error.is_transient(), "{error:?}");

@@ -4,14 +4,14 @@ use rolltop::board::Mode;
 use rolltop::service::{Scheduler, Service};
 
 use super::*;
-use crate::given::{With, seen, unranked};
+use crate::given::{With, new_board, seen, unranked};
 use crate::waiting::Wait;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
 async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), definition)).await.unwrap() {
         Defined::Created(board) => board,
         other => panic!("{other:?} instead of a new board"),
     }
@@ -100,7 +100,7 @@ async fn keys_of_idle_subjects_are_deleted() {
         }
         assert!(keys(&server, "*:e:*").len() <= 5 * 7, "{:?}", keys(&server, "*:e:*"));
         for board in &boards {
-            assert!(store.standing(board, &subject("busy")).await.unwrap().score.is_some());
+            assert!(store.standing(&board.main(), &subject("busy")).await.unwrap().score.is_some());
         }
         pass(&store, 100 * DAY).await;
         for board in &boards {
@@ -159,9 +159,9 @@ async fn tombstones_of_idle_subjects_are_deleted_over_all_time() {
         assert_eq!(companions.len(), 1, "{companions:?}");
         let members: Vec<String> = behind(&server, &["ZRANGE", &companions[0], "0", "-1"]);
         assert_eq!(members, ["c"]);
-        let standing = store.standing(&board, &subject("idle")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("idle")).await.unwrap();
         assert!(standing.capped);
-        assert_eq!(store.values(&board, &subject("idle"), 0, 10).await.unwrap().total, 1);
+        assert_eq!(store.values(&board.main(), &subject("idle"), 0, 10).await.unwrap().total, 1);
         for key in keys(&server, "*:e:*") {
             let members: Vec<String> = behind(&server, &["SMEMBERS", &key]);
             assert_eq!(members, ["idle"], "{key}");
@@ -192,7 +192,7 @@ async fn expiry_of_subjects_is_done_in_bounded_steps() {
         assert_eq!(left, 1_560);
         loop {
             reset(&server);
-            let step = store.retire_step(&slices).await.unwrap();
+            let step = store.retire_step(&slices.main()).await.unwrap();
             let now_left = keys(&server, "*:u:*").len();
             assert!(left - now_left <= 200, "{} subjects in one step", left - now_left);
             (steps, left) = (steps + 1, now_left);

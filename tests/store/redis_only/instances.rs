@@ -38,7 +38,7 @@ async fn concurrent_adds_and_retiring_by_two_instances_are_exact() {
                             *oracle.entry(key).or_default() += amount.0;
                         }
                     } else {
-                        store.retire_step(&board).await.unwrap();
+                        store.retire_step(&board.main()).await.unwrap();
                     }
                 }
             }));
@@ -92,7 +92,7 @@ async fn interrupted_retiring_is_finished_by_another_instance() {
             one.set_clock(now).await.unwrap();
             let mut done = false;
             for _ in 0..cut {
-                done = one.retire_step(&board).await.unwrap().done;
+                done = one.retire_step(&board.main()).await.unwrap().done;
             }
             drop(one);
             assert_eq!(audit(&two, &board, false).await.1, [], "after {cut} steps");
@@ -117,7 +117,7 @@ async fn concurrent_definitions_create_one_board() {
         let (a, b) = tokio::join!(hourly(&one, "hot"), hourly(&two, "hot"));
         assert_eq!(a.generation(), b.generation());
         let other = Definition::new("COUNT(4h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-        let conflict = two.define(a.name(), &other).await.unwrap();
+        let conflict = two.define(new_board(a.name(), &other)).await.unwrap();
         assert!(matches!(conflict, Defined::Conflict(kept) if kept.definition() == a.definition()));
         assert_eq!(two.board(a.name()).await.unwrap().unwrap().generation(), a.generation());
     }

@@ -102,7 +102,7 @@ async fn write(store: Arc<RedisStore>, board: Arc<Board>, name: String, stop: Ar
 /// Returns the sum of all subjects, as soon as the store responds.
 pub async fn total(store: &RedisStore, board: &Arc<Board>) -> u64 {
     loop {
-        match store.page(board, 0, 10_000).await {
+        match store.page(&board.main(), 0, 10_000).await {
             Ok(page) => return page.items.iter().map(|line| line.score.units().unsigned_abs()).sum(),
             Err(error) => assert!(error.is_transient(), "{error:?}"),
         }

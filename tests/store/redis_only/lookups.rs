@@ -7,7 +7,7 @@ use super::*;
 async fn of_parts(store: &RedisStore, name: &str, shards: Option<u32>) -> Arc<Board> {
     let metric = "COUNT(3h, like, post)".parse().unwrap();
     let definition = Definition { shards, ..Definition::new(metric, "1h".parse().unwrap()) };
-    match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await.unwrap() {
         Defined::Created(board) => board,
         other => panic!("{other:?} instead of a new board"),
     }
@@ -23,16 +23,16 @@ async fn a_lookup_with_ranks_is_one_script_and_two_for_each_of_several_parts() {
             add(&store, &board, (0..500).map(|i| item(&format!("s{i}"), 1 + i % 50))).await;
             let who: Vec<Subject> = (0..200).map(|i| subject(&format!("s{i}"))).collect();
             // The first time, the script is loaded into the server.
-            store.lookup(&board, &who, true).await.unwrap();
+            store.lookup(&board.main(), &who, true).await.unwrap();
             reset(&server);
-            let lookup = store.lookup(&board, &who, true).await.unwrap();
+            let lookup = store.lookup(&board.main(), &who, true).await.unwrap();
             let [called, counts] = calls(&server, ["evalsha", "zcount"]);
             // The subjects have 50 different scores.
             assert_eq!((called, counts), (scripts, 50 * u64::from(shards.unwrap_or(1))), "{name}");
             let ranks: Vec<Option<u64>> = (0..200).map(|i| Some(1 + 10 * (49 - i % 50))).collect();
             assert_eq!(lookup.ranks, ranks);
             reset(&server);
-            store.lookup(&board, &who, false).await.unwrap();
+            store.lookup(&board.main(), &who, false).await.unwrap();
             assert_eq!(calls(&server, ["evalsha", "zcount"]), [u64::from(shards.unwrap_or(1)), 0], "{name}");
         }
     }
@@ -70,7 +70,7 @@ async fn ranks_and_scores_are_of_one_state_while_they_change() {
             for round in 0..300 {
                 // All subjects of the board, or some.
                 let who = if round % 2 == 0 { &all[..] } else { &all[..20] };
-                let lookup = match store.lookup(&board, who, true).await {
+                let lookup = match store.lookup(&board.main(), who, true).await {
                     Ok(lookup) => lookup,
                     // The scores changed between all rounds, which they may if subjects are passed that are not asked.
                     Err(StoreError::Overloaded { .. }) if round % 2 == 1 && shards.is_some() => {

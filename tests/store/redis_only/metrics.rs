@@ -5,17 +5,17 @@ use rolltop::store::SlotQuery;
 
 use super::proxy::{Fault, Proxy};
 use super::*;
-use crate::given::{With, definition, mean, sample, seen, unranked, value};
+use crate::given::{With, definition, mean, new_board, sample, seen, unranked, value};
 
 async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), definition)).await.unwrap() {
         Defined::Created(board) => board,
         other => panic!("{other:?} instead of a new board"),
     }
 }
 
 async fn score(store: &RedisStore, board: &Arc<Board>, who: &str) -> Option<Value> {
-    store.standing(board, &subject(who)).await.unwrap().score
+    store.standing(&board.main(), &subject(who)).await.unwrap().score
 }
 
 fn hash(server: &RedisServer, key: &str) -> Vec<Vec<u8>> {
@@ -45,7 +45,7 @@ async fn sketches_on_redis_equal_those_of_the_library() {
                 let so_far = of(&mut (0..=*step.last().unwrap()));
                 assert_eq!(score(&store, &board, "d").await, exact(so_far.estimate()));
             }
-            let slot = format!("*:s:{}", board.window_at(store.now().await.unwrap()).head.millis());
+            let slot = format!("*:s:{}", board.edition().main().window_at(store.now().await.unwrap()).head.millis());
             let slot = keys(&server, &slot).swap_remove(0);
             assert_eq!(hash(&server, &slot), [marked(&parts[hour..=hour]).as_bytes()]);
         }
@@ -111,7 +111,7 @@ async fn add_all_and_read_on_many_boards_take_one_round_trip() {
         at_once(10, &mut Box::pin(async { assert!(all_counted(store.add_all(batches.clone()).await)) })).await;
         // The same holds for ten questions: the ranked boards need a script each, the others none.
         let query = |board: &Arc<Board>| SlotQuery {
-            board: board.clone(),
+            track: board.main(),
             subject: subject("a"),
             range: SlotRange::Slots(3),
             as_of: None,
@@ -164,11 +164,11 @@ async fn reading_an_unranked_board_takes_few_commands() {
         assert_eq!(behind::<u64>(&server, &["ZCARD", &keys(&server, "*:v:a")[0]]), 2_000);
         assert_eq!(keys(&server, "*:x:*").len() + keys(&server, "*:s:*").len() + keys(&server, "*:r").len(), 0);
         // The first time, a script is loaded into the server.
-        store.count(&distinct, &subject("a"), SlotRange::Slots(600)).await.unwrap();
+        store.count(&distinct.main(), &subject("a"), SlotRange::Slots(600)).await.unwrap();
         for (board, looks) in [(&sum, ["hgetall", "hmget"]), (&distinct, ["zcount", "zrangebyscore"])] {
             for slots in [1, 30, 600, 2_000] {
                 reset(&server);
-                let reading = store.count(board, &subject("a"), SlotRange::Slots(slots)).await.unwrap();
+                let reading = store.count(&board.main(), &subject("a"), SlotRange::Slots(slots)).await.unwrap();
                 assert_eq!((reading.slots, reading.units()), (slots, i64::from(slots)));
                 let stats: String = behind(&server, &["INFO", "commandstats"]);
                 // One of them reads the board's meta key, and one the simulated clock. Many values are counted slot by
@@ -198,10 +198,10 @@ async fn writes_delete_slices_that_are_no_longer_kept() {
             add(&store, &distinct, [seen("a", &format!("u{minute}"))]).await;
             let (slices, values) = (keys(&server, "*:u:a").swap_remove(0), keys(&server, "*:v:a").swap_remove(0));
             // The kept slots, one that is due, and the field with the time of the last cleaning.
-            assert!(behind::<u64>(&server, &["HLEN", &slices]) <= u64::from(board.kept()) + 2);
+            assert!(behind::<u64>(&server, &["HLEN", &slices]) <= u64::from(board.edition().main().kept()) + 2);
             assert!(behind::<u64>(&server, &["ZCARD", &values]) <= 3);
         }
-        let standing = store.standing(&board, &subject("a")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("a")).await.unwrap();
         assert_eq!(sums(&standing.slots).len(), 3);
         assert_eq!(store.remove(&board, &subject("a")).await.unwrap().live_slots, 3);
         assert_eq!(store.remove(&distinct, &subject("a")).await.unwrap().score, exact(3));
@@ -227,10 +227,10 @@ async fn old_values_are_moved_dropped_and_retracted_from_their_slots() {
         let outcomes =
             add(&store, &board, [seen("d", "a"), seen("d", "e"), seen("d", "c").at_time(now).undone()]).await;
         assert_eq!(outcomes.outcomes, [counted(2), counted(2), counted(2)]);
-        let standing = store.standing(&board, &subject("d")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("d")).await.unwrap();
         assert_eq!((sums(&standing.slots), standing.capped), (vec![(standing.frame.window.head, 2)], true));
         assert_eq!(keys(&server, "*:s:*").len(), 1, "the slots that were emptied are gone");
-        let values = store.values(&board, &subject("d"), 0, 10).await.unwrap();
+        let values = store.values(&board.main(), &subject("d"), 0, 10).await.unwrap();
         let names: Vec<_> = values.items.iter().map(|(name, _)| name.clone()).collect();
         assert_eq!((values.total, names), (2, vec![value("e"), value("a")]));
         assert_eq!(audit(&store, &board, false).await.1, []);
@@ -257,7 +257,7 @@ async fn a_worse_sample_restores_the_dominated_slots() {
             [counted(5); 2]
         );
         assert_eq!(audit(&store, &board, false).await.1, []);
-        let standing = store.standing(&board, &subject("a")).await.unwrap();
+        let standing = store.standing(&board.main(), &subject("a")).await.unwrap();
         let amounts: Vec<i64> = sums(&standing.slots).iter().map(|(_, amount)| *amount).collect();
         assert_eq!(amounts, [5, 2, -1, 3]);
         // The slot of 5 retires. The staircase has the next one.
@@ -286,7 +286,7 @@ async fn damaged_cells_and_totals_are_reported_and_repaired() {
                 page.items.iter().map(|line| (line.subject.to_string(), line.score.as_f64())).collect::<Vec<_>>()
             };
             let all = [("c".to_owned(), 4.0), ("b".to_owned(), 4.0), ("a".to_owned(), 4.0)];
-            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            assert_eq!(ranked(store.page(&board.main(), 0, 9).await.unwrap()), all);
             for key in [&slot, &totals, &ranking] {
                 behind::<()>(&server, &["RENAME", key, "kept"]);
                 behind::<()>(&server, &["SET", key, "1"]);
@@ -294,7 +294,7 @@ async fn damaged_cells_and_totals_are_reported_and_repaired() {
                 assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
                 behind::<()>(&server, &["RENAME", "kept", key]);
             }
-            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            assert_eq!(ranked(store.page(&board.main(), 0, 9).await.unwrap()), all);
             // A score, a total, and a total of an unknown subject.
             behind::<()>(&server, &["ZADD", &ranking, "50", "a"]);
             let foreign: Vec<u8> = behind(&server, &["HGET", &totals, "c"]);
@@ -307,14 +307,14 @@ async fn damaged_cells_and_totals_are_reported_and_repaired() {
             let mut cursor = AuditCursor::default();
             let mut found = Vec::new();
             loop {
-                let step = store.audit_step(&board, cursor, true).await.unwrap();
+                let step = store.audit_step(&board.main(), cursor, true).await.unwrap();
                 found.extend(step.differences.into_iter().map(|d| d.subject.to_string()));
                 let Some(next) = step.next else { break };
                 cursor = next;
             }
             found.sort();
             assert_eq!(found, ["a", "b", "ghost"]);
-            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            assert_eq!(ranked(store.page(&board.main(), 0, 9).await.unwrap()), all);
             let mut known: Vec<String> = behind(&server, &["HKEYS", &totals]);
             known.sort();
             assert_eq!(known, ["a", "b", "c"]);

@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 async fn parted(store: &RedisStore, name: &str, shards: u32) -> Arc<Board> {
     let definition = Definition::new("COUNT(3h, like, post)".parse().unwrap(), "1h".parse().unwrap());
     let definition = Definition { shards: Some(shards), ..definition };
-    match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         Defined::Conflict(board) => panic!("{name} is defined otherwise: {:?}", board.definition()),
     }
@@ -41,11 +41,11 @@ async fn cached_pages_of_parts_reread_only_changed_parts() {
         add(&store, &board, (0..1_000).map(|i| item(&format!("s{i}"), i + 1))).await;
         // Near the top, and beyond the lines that are read from there.
         let read = async || {
-            let pages = [store.page(&board, 0, 20).await, store.page(&board, 10, 20).await];
-            pages.into_iter().chain([store.page(&board, 700, 20).await]).map(Result::unwrap).collect::<Vec<_>>()
+            let pages = [store.page(&board.main(), 0, 20).await, store.page(&board.main(), 10, 20).await];
+            pages.into_iter().chain([store.page(&board.main(), 700, 20).await]).map(Result::unwrap).collect::<Vec<_>>()
         };
         let changed = async |name: &str, score: i64, offset: u64| {
-            let page = store.page(&board, offset, 20).await.unwrap();
+            let page = store.page(&board.main(), offset, 20).await.unwrap();
             assert_eq!(page.items[0].subject.as_str(), name);
             assert_eq!(page.items[0].score.units(), score);
         };
@@ -71,7 +71,7 @@ async fn cached_pages_of_parts_reread_only_changed_parts() {
             assert_eq!(calls(&server, ["zrevrange", "evalsha", "eval"]), [reads, 0, 0]);
         }
         // Another page of the same board finds the same.
-        assert_eq!(store.page(&board, 700, 1).await.unwrap().items[0].subject.as_str(), "s300");
+        assert_eq!(store.page(&board.main(), 700, 1).await.unwrap().items[0].subject.as_str(), "s300");
 
         // After a new connection nothing that was read before is used, whatever its version.
         let key = ranking_of(&server, "s8");
@@ -95,7 +95,7 @@ async fn cached_pages_of_parts_reread_only_changed_parts() {
         changed("s8", 8_000, 0).await;
         behind::<u64>(&server, &["HSET", &meta, "generation", "other"]);
         for offset in [0, 700] {
-            assert!(matches!(store.page(&board, offset, 20).await, Err(StoreError::BoardChanged)));
+            assert!(matches!(store.page(&board.main(), offset, 20).await, Err(StoreError::BoardChanged)));
         }
     }
 }
@@ -109,10 +109,11 @@ async fn equal_concurrent_pages_of_parts_are_merged_once() {
         add(&store, &board, (0..1_000).map(|i| item(&format!("s{i}"), i + 1))).await;
         // The first time, the script is loaded into the server.
         for _ in 0..2 {
-            store.page(&board, 0, 20).await.unwrap();
+            store.page(&board.main(), 0, 20).await.unwrap();
         }
         reset(&server);
-        let pages = futures_util::future::join_all((0..200).map(|_| store.page(&board, 0, 20))).await;
+        let track = board.main();
+        let pages = futures_util::future::join_all((0..200).map(|_| store.page(&track, 0, 20))).await;
         assert!(pages.iter().all(|page| page.as_ref().unwrap().items[0].score.units() == 1_000));
         let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);
         assert!(scripts == 0 && looks <= 40, "{scripts} scripts, {looks} looks");
@@ -211,10 +212,10 @@ async fn pages_of_parts_are_exact_after_random_operations() {
                     store.set_clock(Timestamp::from_millis(model.now)).await.unwrap();
                     retiring = true;
                 }
-                176..260 => retiring &= !store.retire_step(&board).await.unwrap().done,
+                176..260 => retiring &= !store.retire_step(&board.main()).await.unwrap().done,
                 260..262 => {
                     assert!(store.undefine(&board).await.unwrap());
-                    let stale = stores[rng.random_range(0..2)].page(&board, 0, 10).await;
+                    let stale = stores[rng.random_range(0..2)].page(&board.main(), 0, 10).await;
                     assert!(matches!(stale, Err(StoreError::BoardChanged)), "{stale:?}");
                     board = parted(&stores[rng.random_range(0..2)], "random", 3).await;
                     parts = rankings(&board);
@@ -228,7 +229,7 @@ async fn pages_of_parts_are_exact_after_random_operations() {
                         7 => (30, 40),
                         _ => (rng.random_range(0..420), rng.random_range(1..60)),
                     };
-                    let page = store.page(&board, offset, limit).await.unwrap();
+                    let page = store.page(&board.main(), offset, limit).await.unwrap();
                     let lines = held(&mut connection, &parts);
                     let wanted = page_of(&lines, offset as usize, limit as usize);
                     assert_eq!((plain(&page), page.total), (wanted, lines.len() as u64), "operation {operation}");
@@ -282,7 +283,7 @@ async fn pages_of_parts_are_not_stale() {
             tasks.push(tokio::spawn(async move {
                 loop {
                     let least = all(&done);
-                    let page = store.page(&board, 0, 4 + reader as u32 % 3).await.unwrap();
+                    let page = store.page(&board.main(), 0, 4 + reader as u32 % 3).await.unwrap();
                     let most = all(&sent);
                     for (_, name, score) in plain(&page) {
                         let who: usize = name[1..].parse().unwrap();
@@ -308,7 +309,7 @@ async fn a_cached_page_is_reread_after_a_part_moved() {
         let store = RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap();
         let board = parted(&store, "moving", 6).await;
         add(&store, &board, (0..120).map(|i| item(&format!("s{i}"), i + 1))).await;
-        let first = store.page(&board, 0, 30).await.unwrap();
+        let first = store.page(&board.main(), 0, 30).await.unwrap();
         tokio::task::block_in_place(|| {
             let key = cluster.keys("*{moving/*:r").remove(0);
             let slot = cluster.slot(&key);
@@ -321,7 +322,7 @@ async fn a_cached_page_is_reread_after_a_part_moved() {
             let best: Vec<String> = cluster.nodes[to].ask(&["ZREVRANGE", &key, "0", "0"]).unwrap();
             cluster.nodes[to].ask::<f64>(&["ZINCRBY", &key, "1000", &best[0]]).unwrap();
         });
-        let page = store.page(&board, 0, 30).await.unwrap();
+        let page = store.page(&board.main(), 0, 30).await.unwrap();
         assert!(page.items[0].score.units() > 1_000 && page.total == 120);
         assert_ne!(plain(&page), plain(&first));
     }

@@ -42,11 +42,11 @@ async fn call(store: &RedisStore, name: &str, board: &Arc<Board>, new: Option<&A
     match name {
         "set_clock" => store.set_clock(t(START).plus_millis(1)).await.map(drop),
         "define" => {
-            let defined = store.define(&named("new"), &count()).await?;
+            let defined = store.define(new_board(&named("new"), &count())).await?;
             assert!(matches!(defined, Defined::Created(_)), "{defined:?}");
             Ok(())
         }
-        "define again" => store.define(&named("hot"), &count()).await.map(drop),
+        "define again" => store.define(new_board(&named("hot"), &count())).await.map(drop),
         "undefine" => {
             assert!(store.undefine(new.unwrap()).await?);
             Ok(())
@@ -59,14 +59,14 @@ async fn call(store: &RedisStore, name: &str, board: &Arc<Board>, new: Option<&A
             assert_eq!(store.remove(board, &subject("b")).await?.score, exact(1));
             Ok(())
         }
-        "page" => store.page(board, 0, 10).await.map(drop),
-        "standing" => store.standing(board, &subject("a")).await.map(drop),
-        "status" => store.status(board).await.map(drop),
-        "retire_step" => store.retire_step(board).await.map(drop),
+        "page" => store.page(&board.main(), 0, 10).await.map(drop),
+        "standing" => store.standing(&board.main(), &subject("a")).await.map(drop),
+        "status" => store.status(&board.main()).await.map(drop),
+        "retire_step" => store.retire_step(&board.main()).await.map(drop),
         "tidy_step" => store.tidy_step().await.map(drop),
         "audit" => {
             let mut cursor = AuditCursor::default();
-            while let Some(next) = store.audit_step(board, cursor, true).await?.next {
+            while let Some(next) = store.audit_step(&board.main(), cursor, true).await?.next {
                 cursor = next;
             }
             Ok(())
@@ -88,7 +88,7 @@ async fn the_first_call_after_a_server_restart_succeeds() {
         for name in CALLS {
             // All connections are in use.
             store.check().await.unwrap();
-            store.page(&board, 0, 1).await.unwrap();
+            store.page(&board.main(), 0, 1).await.unwrap();
             let new = store.board(&BoardName::parse("new").unwrap()).await.unwrap();
             server = restarted(server).await;
             if let Err(failed) = call(&store, name, &board, new.as_ref()).await {
@@ -112,7 +112,7 @@ async fn boards_are_defined_and_removed_once_despite_lost_replies() {
                 let name = BoardName::parse(&format!("b{nth}")).unwrap();
                 let before = proxy.happened();
                 proxy.arm_after(nth, Fault::Reset);
-                let defined = store.define(&name, &definition).await;
+                let defined = store.define(new_board(&name, &definition)).await;
                 let Ok(Defined::Created(board)) = defined else { panic!("{}: answer {nth}: {defined:?}", engine.name) };
                 assert_eq!(other.board(&name).await.unwrap().unwrap().generation(), board.generation());
                 add(&store, &board, [item("a", 1)]).await;

@@ -8,7 +8,7 @@ use crate::redis_cluster::RedisCluster;
 
 async fn define_parts(store: &RedisStore, name: &str, definition: Definition, shards: u32) -> Arc<Board> {
     let definition = Definition { shards: Some(shards), ..definition };
-    match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         Defined::Conflict(board) => panic!("{name} is defined otherwise: {:?}", board.definition()),
     }
@@ -58,23 +58,23 @@ async fn a_tie_of_140_000_subjects_pages_exactly() {
     let offsets =
         [0, 1, 25, 31, 1_000, 1_024, 1_025, 5_000, 39_999, 70_000, 111_111, 139_980, 140_029, 140_059, 140_060];
     for offset in offsets {
-        let page = store.page(&board, offset, 50).await.unwrap();
+        let page = store.page(&board.main(), offset, 50).await.unwrap();
         assert_eq!(page.total, 140_060);
         assert_eq!(plain(page), wanted(offset as usize, 50), "from {offset}");
     }
     for at in [0, 5, 29, 30, 31, 777, 70_001, 140_029, 140_030, 140_059] {
         let who = subject(&lines[at].1);
-        let standing = store.standing(&board, &who).await.unwrap();
+        let standing = store.standing(&board.main(), &who).await.unwrap();
         assert_eq!((standing.rank, standing.better, standing.total), (Some(rank(at)), rank(at) - 1, 140_060));
         assert_eq!(standing.slots.len(), 1);
         let from = at.saturating_sub(10);
         assert_eq!(
-            plain(store.neighbors(&board, &who, 10).await.unwrap()),
+            plain(store.neighbors(&board.main(), &who, 10).await.unwrap()),
             wanted(from, at + 11 - from),
             "around {at}"
         );
     }
-    let nobody = store.standing(&board, &subject("nobody")).await.unwrap();
+    let nobody = store.standing(&board.main(), &subject("nobody")).await.unwrap();
     assert_eq!((nobody.rank, nobody.better, nobody.score), (None, 140_030, exact(0)));
 }
 
@@ -108,7 +108,7 @@ async fn commands_are_spread_evenly_over_six_masters() {
     let shares: Vec<u64> = calls().iter().zip(before).map(|(after, before)| after - before).collect();
     let even = shares.iter().sum::<u64>() as f64 / 6.0;
     assert!(shares.iter().all(|share| (*share as f64 / even - 1.0).abs() < 0.1), "{shares:?}");
-    assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 26_000);
+    assert_eq!(store.page(&board.main(), 0, 1).await.unwrap().total, 26_000);
 }
 
 /// Returns what is left of boards of this name: list entries and records of removal.
@@ -130,14 +130,14 @@ async fn an_interrupted_definition_leaves_no_partial_board() {
             attempts += 1;
             let name = BoardName::parse(&format!("half-{attempt}")).unwrap();
             let definition = Definition { shards: Some(8), ..likes() };
-            let define = store.define(&name, &definition);
+            let define = store.define(new_board(&name, &definition));
             drop(tokio::time::timeout(Duration::from_micros(100 * attempt), define).await);
             tokio::time::sleep(Duration::from_millis(20)).await;
             match store.board(&name).await.unwrap() {
                 // The board exists and is complete.
                 Some(board) => {
                     add(&store, &board, (0..20).map(|i| item(&format!("s{i}"), 1))).await;
-                    assert_eq!(store.page(&board, 0, 100).await.unwrap().total, 20);
+                    assert_eq!(store.page(&board.main(), 0, 100).await.unwrap().total, 20);
                     came += 1;
                 }
                 None => went += u64::from(!left(&server, name.as_str()).is_empty()),
@@ -155,7 +155,7 @@ async fn an_interrupted_definition_leaves_no_partial_board() {
         for attempt in 0..attempts {
             let name = BoardName::parse(&format!("half-{attempt}")).unwrap();
             match store.board(&name).await.unwrap() {
-                Some(board) => assert_eq!(store.page(&board, 0, 100).await.unwrap().total, 20),
+                Some(board) => assert_eq!(store.page(&board.main(), 0, 100).await.unwrap().total, 20),
                 None => assert_eq!(left(&server, &format!("{name}/")), [""; 0]),
             }
         }
@@ -189,7 +189,10 @@ async fn removing_a_board_removes_every_key_of_every_part() {
         }
         for board in &boards {
             assert!(store.undefine(board).await.unwrap());
-            assert!(matches!(other.page(board, 0, 1).await, Err(StoreError::BoardChanged)) || !board.is_ranked());
+            assert!(
+                matches!(other.page(&board.main(), 0, 1).await, Err(StoreError::BoardChanged))
+                    || !board.edition().main().is_ranked()
+            );
             let late = other.add(board, quiet((0..20).map(|i| item(&format!("s{i}"), 1)))).await;
             assert!(matches!(late, Err(StoreError::BoardChanged)), "{late:?}");
             while !other.tidy_step().await.unwrap() {}
@@ -238,17 +241,17 @@ async fn results_of_all_parts_have_the_same_head() {
         let millis = [head, floor].map(|time| time.millis().to_string());
         let _: i64 = behind(&server, &["HSET", &meta, "head", &millis[0], "floor", &millis[1]]);
         let frames = [
-            store.page(&board, 0, 10).await.unwrap().frame,
-            store.page(&board, 1_000, 10).await.unwrap().frame,
-            store.neighbors(&board, &who[0], 3).await.unwrap().frame,
-            store.standing(&board, &who[1]).await.unwrap().frame,
-            store.lookup(&board, &who, true).await.unwrap().frame,
-            store.status(&board).await.unwrap().frame,
+            store.page(&board.main(), 0, 10).await.unwrap().frame,
+            store.page(&board.main(), 1_000, 10).await.unwrap().frame,
+            store.neighbors(&board.main(), &who[0], 3).await.unwrap().frame,
+            store.standing(&board.main(), &who[1]).await.unwrap().frame,
+            store.lookup(&board.main(), &who, true).await.unwrap().frame,
+            store.status(&board.main()).await.unwrap().frame,
         ];
         for frame in frames {
             assert_eq!((frame.window.head, frame.as_of), (head, head));
         }
-        assert_eq!(store.page(&board, 0, 10).await.unwrap().total, 40);
+        assert_eq!(store.page(&board.main(), 0, 10).await.unwrap().total, 40);
     }
 }
 
@@ -262,9 +265,9 @@ async fn a_part_far_ahead_does_not_advance_the_others() {
         add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), 1))).await;
         let tags = tags(&server, "ahead");
         let meta = |tag: &str| format!("rolltop:1:{tag}:{}:meta", board.generation());
-        let far = board.window_at(store.now().await.unwrap().plus_millis(48 * 3_600_000)).head;
+        let far = board.edition().main().window_at(store.now().await.unwrap().plus_millis(48 * 3_600_000)).head;
         let _: i64 = behind(&server, &["HSET", &meta(&tags[1]), "head", &far.millis().to_string()]);
-        let error = store.page(&board, 0, 10).await.unwrap_err();
+        let error = store.page(&board.main(), 0, 10).await.unwrap_err();
         assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
         for tag in [&tags[0], &tags[2], &tags[3]] {
             let head: i64 = behind(&server, &["HGET", &meta(tag), "head"]);
@@ -295,7 +298,7 @@ async fn a_part_in_a_migrating_slot_does_not_affect_other_parts() {
         });
         let (mut done, mut put_off) = (0, 0);
         for i in 0..120 {
-            match store.count(&board, &subject(&name(i)), SlotRange::Slots(1)).await {
+            match store.count(&board.main(), &subject(&name(i)), SlotRange::Slots(1)).await {
                 Ok(_) => done += 1,
                 Err(error) => {
                     assert!(error.is_transient(), "{error:?}");
@@ -304,7 +307,7 @@ async fn a_part_in_a_migrating_slot_does_not_affect_other_parts() {
             }
         }
         assert!(owned > 0 && done >= 120 - owned && put_off <= owned, "{done} done, {put_off} put off of {owned}");
-        if let Err(error) = store.page(&board, 0, 10).await {
+        if let Err(error) = store.page(&board.main(), 0, 10).await {
             assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
         }
         tokio::task::block_in_place(|| {

@@ -28,7 +28,7 @@ async fn connect(cluster: &RedisCluster) -> [Arc<RedisStore>; 2] {
 async fn boards(store: &RedisStore) -> [Arc<Board>; 2] {
     let parts = async |name: &str, definition: Definition| {
         let definition = Definition { shards: Some(16), ..definition };
-        match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+        match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await.unwrap() {
             Defined::Created(board) => board,
             other => panic!("{other:?}"),
         }
@@ -170,7 +170,7 @@ async fn a_slot_migration_by_key_delays_only_its_own_parts() {
             let (mut left, mut is_first) = (slots.clone(), from == 0);
             while !left.is_empty() {
                 left.retain(|slot| blocking(|| cluster.move_keys(*slot, from, to, 3)) > 0);
-                if let Err(error) = stores[1].page(&boards[0], 0, 10).await {
+                if let Err(error) = stores[1].page(&boards[0].main(), 0, 10).await {
                     assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
                 }
                 // The hash slot stays half moved for longer than a write waits.

@@ -22,7 +22,7 @@ async fn fill(store: &RedisStore, board: &Arc<Board>, subjects: u64, turn: u64) 
     let amount = Change::Amount(Amount(1));
     let item = |nth: u64| {
         let mixed = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let change = match board.takes(&amount) {
+        let change = match board.edition().takes(&amount) {
             true => Change::Amount(Amount(((mixed >> 20).wrapping_mul(hour as u64) % 99_999) as i64 + 1)),
             false => Change::Seen(Counted::parse(&format!("{:04}{turn:08}", hour % 10_000)).unwrap()),
         };
@@ -39,11 +39,12 @@ fn compare(what: &str, estimate: u64, taken: f64) {
 }
 
 async fn define_as(store: &RedisStore, definition: &Definition) -> (Arc<Board>, BytesPerSubject) {
-    let Defined::Created(board) = store.define(&BoardName::parse("hot-posts").unwrap(), definition).await.unwrap()
+    let Defined::Created(board) =
+        store.define(new_board(&BoardName::parse("hot-posts").unwrap(), definition)).await.unwrap()
     else {
         panic!("the board exists");
     };
-    let estimate = store.bytes_per_subject(&board);
+    let estimate = store.bytes_per_subject(&board.main());
     (board, estimate)
 }
 
@@ -71,14 +72,14 @@ async fn estimates_are_close_to_the_memory_that_a_server_takes() {
             // Loads the scripts.
             fill(&store, &board, 1, 0).await;
             let before = used(&server);
-            for slot in 1..=board.kept() {
+            for slot in 1..=board.edition().main().kept() {
                 fill(&store, &board, SUBJECTS, 0).await;
-                if slot == 1 || slot == board.kept() {
+                if slot == 1 || slot == board.edition().main().kept() {
                     let what = format!("{metric}, ranked {ranked}, {slot} slots");
                     let estimate = if slot == 1 { estimate.one_slot } else { estimate.all_slots };
                     compare(&what, estimate, (used(&server) - before) / SUBJECTS as f64);
                 }
-                if slot < board.kept() {
+                if slot < board.edition().main().kept() {
                     store.set_clock(store.now().await.unwrap().plus_millis(HOUR)).await.unwrap();
                 }
             }

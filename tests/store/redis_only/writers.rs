@@ -274,7 +274,8 @@ pub async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl F
 /// Returns what the store has of a subject, from its slots. Checks that its score is the same.
 pub async fn held(store: &RedisStore, board: &Arc<Board>, name: &str) -> Held {
     let name = subject(name);
-    let standing = patiently(|| store.standing(board, &name)).await;
+    let track = board.main();
+    let standing = patiently(|| store.standing(&track, &name)).await;
     let mut held = Held::default();
     for (_, aggregate) in &standing.slots {
         held += match aggregate {
@@ -305,8 +306,9 @@ pub async fn assert_exact(store: &RedisStore, boards: &[Arc<Board>], account: &A
         }
     }
     assert!(differences.is_empty(), "{lost} lost, {doubled} doubled of {}:\n{}", account.items, differences.join("\n"));
-    for (place, board) in boards.iter().enumerate().filter(|(_, board)| board.is_ranked()) {
-        let page = patiently(|| store.page(board, 0, 1_000)).await;
+    for (place, board) in boards.iter().enumerate().filter(|(_, board)| board.edition().main().is_ranked()) {
+        let track = board.main();
+        let page = patiently(|| store.page(&track, 0, 1_000)).await;
         let mut ranked: Vec<&str> = page.items.iter().map(|line| line.subject.as_str()).collect();
         ranked.sort_unstable();
         let of_board = account.held.keys().filter(|(of, _)| *of == place);

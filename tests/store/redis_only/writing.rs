@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::proxy::Proxy;
 use super::*;
-use crate::given::{With, seen, unranked};
+use crate::given::{With, new_board, seen, unranked};
 
 /// The patience of a write, and some time for a slow machine.
 const PATIENCE: Duration = Duration::from_secs(9);
@@ -128,7 +128,7 @@ async fn a_large_batch_lets_single_increments_pass() {
         );
         let added = batch.await.unwrap().unwrap();
         assert!(added.outcomes.iter().all(|outcome| *outcome == counted(1)));
-        assert_eq!(store.standing(&hot, &subject("single")).await.unwrap().score, exact(8));
+        assert_eq!(store.standing(&hot.main(), &subject("single")).await.unwrap().score, exact(8));
         assert_eq!(audit(&store, &hot, false).await.1, []);
     }
 }
@@ -139,7 +139,7 @@ async fn an_item_with_an_id_waits_for_the_items_of_a_refused_sum() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = hourly(&store, "hot").await;
-        let bound = board.slot_bound().0;
+        let bound = board.edition().main().slot_bound().0;
         // Items without ids of one subject are one entry, which is before all of these.
         let crowd = (0..3_000).map(|i| with_id(item(&format!("s{i}"), 1), "x"));
         let items = [item("a", bound), item("a", 10)].into_iter().chain(crowd);
@@ -152,7 +152,7 @@ async fn an_item_with_an_id_waits_for_the_items_of_a_refused_sum() {
             if one == refused && other == refused),
             "{of_a:?}"
         );
-        assert_eq!(store.standing(&board, &subject("a")).await.unwrap().score, exact(bound - 1));
+        assert_eq!(store.standing(&board.main(), &subject("a")).await.unwrap().score, exact(bound - 1));
     }
 }
 
@@ -173,11 +173,11 @@ async fn scripts_that_are_flushed_repeatedly_are_sent_as_text() {
         });
         for round in 0..400 {
             store.add(&board, quiet([item("a", 1), item(&format!("s{round}"), 1)])).await.unwrap();
-            store.page(&board, 0, 1).await.unwrap();
+            store.page(&board.main(), 0, 1).await.unwrap();
         }
         stop.store(true, std::sync::atomic::Ordering::SeqCst);
         flusher.join().unwrap();
-        assert_eq!(store.standing(&board, &subject("a")).await.unwrap().score, exact(400));
+        assert_eq!(store.standing(&board.main(), &subject("a")).await.unwrap().score, exact(400));
     }
 }
 
@@ -187,7 +187,7 @@ async fn scores_of_many_sketches_are_read_outside_the_write_script() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let definition = unranked("APPROX_COUNT_DISTINCT(2000m, e, s, c)", "1m");
-        let board = match store.define(&BoardName::parse("about").unwrap(), &definition).await.unwrap() {
+        let board = match store.define(new_board(&BoardName::parse("about").unwrap(), &definition)).await.unwrap() {
             Defined::Created(board) => board,
             other => panic!("{other:?}"),
         };
@@ -204,7 +204,7 @@ async fn scores_of_many_sketches_are_read_outside_the_write_script() {
             "one script, which looks at no other cell"
         );
         for (who, outcome) in outcomes.into_iter().enumerate() {
-            let standing = store.standing(&board, &subject(&format!("s{who}"))).await.unwrap();
+            let standing = store.standing(&board.main(), &subject(&format!("s{who}"))).await.unwrap();
             assert_eq!(outcome, Outcome::Counted { score: standing.score });
         }
     }

@@ -14,7 +14,8 @@ use super::super::storage::log::LogStart;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, ClockMode as StoredMode, Manifest};
 use super::super::{Embedded, EmbeddedOptions};
 use super::*;
-use crate::board::{Amount, Board, BoardName, Change, Definition, Generation, Subject};
+use crate::board::{Amount, Board, BoardName, Change, Definition, Subject, TrackId};
+use crate::store::embedded::tests::new_board;
 use crate::store::{Batch, ClockMode, Increment, Outcome, Result, Store, StoreError};
 
 const HOUR: i64 = 3_600_000;
@@ -28,7 +29,7 @@ fn directory(at: &Path, then: Timestamp, boot: u128) {
     for directory in ["log", "checkpoints", "ids"] {
         files.create_dir(directory).unwrap();
     }
-    let mut operations = LogOperations::of(Generation(1));
+    let mut operations = LogOperations::of(TrackId(1));
     operations.advanced(then.millis());
     operations.amount(then.millis() / HOUR * HOUR, 5, "a");
     let (file, store) = ("checkpoints/1-1.ckpt".to_owned(), 9);
@@ -73,7 +74,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, subject: &str) -> Result<Vec<
 
 /// Returns the subjects of a board, in the order of the ranking.
 async fn ranked(store: &Embedded, board: &Arc<Board>) -> Vec<String> {
-    let page = store.page(board, 0, 10).await.unwrap();
+    let page = store.page(&board.main(), 0, 10).await.unwrap();
     page.items.iter().map(|line| line.subject.as_str().to_owned()).collect()
 }
 
@@ -109,7 +110,7 @@ async fn a_far_clock_after_a_reboot_is_doubted() {
         };
         assert_eq!(recorded, then);
         assert!(retry_after <= Duration::from_secs(60), "{retry_after:?}");
-        let step = store.retire_step(&board).await.unwrap();
+        let step = store.retire_step(&board.main()).await.unwrap();
         assert_eq!((step.slots_advanced, step.slots_retired, step.frame.as_of), (0, 0, then));
         assert!(matches!(store.check().await, Err(StoreError::ClockDoubted { .. })));
         assert_eq!(gauge(&store), "rolltop_clock_doubted 1");
@@ -155,7 +156,7 @@ async fn within_one_boot_the_uptime_overrides_the_wall_clock() {
     let (store, board) = open(folder.path(), false).await;
     add(&store, &board, "x").await.unwrap();
     assert_eq!(ranked(&store, &board).await, ["a", "x"], "time goes on from the record");
-    let as_of = store.page(&board, 0, 1).await.unwrap().frame.as_of;
+    let as_of = store.page(&board.main(), 0, 1).await.unwrap().frame.as_of;
     assert!(as_of >= then && as_of < then.plus_millis(HOUR), "{as_of}");
     assert_eq!(gauge(&store), "rolltop_clock_doubted 1");
     assert!(store.check().await.is_ok());
@@ -172,7 +173,7 @@ async fn a_simulated_clock_is_never_doubted() {
         let name = BoardName::parse("b").unwrap();
         let store = open(Timestamp::EPOCH).await.unwrap();
         let definition = Definition::new("COUNT(24h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-        store.define(&name, &definition).await.unwrap();
+        store.define(new_board(&name, &definition)).await.unwrap();
         let board = store.board(&name).await.unwrap().unwrap();
         add(&store, &board, "a").await.unwrap();
         store.close().await.unwrap();

@@ -103,8 +103,8 @@ fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: FileIdent
     loop {
         let (offset, _) = reader.progress();
         let Some(block) = reader.next()? else { return Ok(bytes) };
-        if let Some(damaged) = operations(block).find_map(Result::err) {
-            return Err(StorageError::damaged(name, offset, damaged.to_string()));
+        if let Some(error) = operations(block).find_map(Result::err) {
+            return Err(error.in_file(name, offset));
         }
     }
 }
@@ -127,10 +127,7 @@ fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<
                     boards.remove(&generation.0);
                 }
                 Ok(_) => {}
-                Err(damaged) => {
-                    let file = segment_name(frame.segment);
-                    return Err(StorageError::damaged(file, frame.offset, damaged.to_string()));
-                }
+                Err(error) => return Err(error.in_file(&segment_name(frame.segment), frame.offset)),
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use parking_lot::MutexGuard;
 
+use super::super::board_state::BoardState;
 use super::super::boards::LiveBoard;
 use super::super::log_operations::LogOperations;
 use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdentity, FileKind, IDS};
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
-use super::super::tables::Tables;
 use super::checkpointer::{CheckpointError, Checkpointer, definition};
-use crate::board::Generation;
+use crate::board::{Generation, TrackId};
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
 const SMALL_BUCKET: usize = 4_096;
@@ -32,8 +32,8 @@ impl Checkpointer {
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
         let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
         let mut records = 0;
-        for (number, window) in live.board.tracks().enumerate() {
-            records += self.write_window(live, number, window.generation(), &mut file)?;
+        for (number, track) in live.board.tracks().iter().enumerate() {
+            records += self.write_track(live, number, track.id(), &mut file)?;
         }
         let ids = self.write_ids(live, &before, &mut file, &mut records)?;
         // The log contains, up to this sequence, every change that the walk has seen.
@@ -50,18 +50,18 @@ impl Checkpointer {
         Ok(WrittenCheckpoint { entry, through })
     }
 
-    /// Writes the state of one window. Returns the number of blocks.
-    fn write_window(
+    /// Writes the state of one track. Returns the number of blocks.
+    fn write_track(
         &self,
         live: &LiveBoard,
         number: usize,
-        generation: Generation,
+        track: TrackId,
         file: &mut CheckpointWriter,
     ) -> Result<u64, CheckpointError> {
-        let mut operations = LogOperations::of(generation);
+        let mut operations = LogOperations::of(track);
         let mut walk = {
-            let mut tables = self.lock(live)?;
-            let tables = tables.track(number);
+            let mut state = self.lock(live)?;
+            let tables = &mut state.tracks[number];
             match live.board.defined_at().filter(|_| number == 0) {
                 Some(defined_at) => operations.defined_at(defined_at.millis(), tables.now.millis()),
                 None => operations.advanced(tables.now.millis()),
@@ -74,14 +74,14 @@ impl Checkpointer {
         loop {
             operations.clear();
             let more = {
-                let mut tables = self.lock(live)?;
+                let mut state = self.lock(live)?;
                 // The board's time is written first, so that the board has reached it when the other operations are
                 // read.
-                operations.advanced(tables.now.millis());
-                let holdings = &mut tables.track(number).holdings;
+                operations.advanced(state.now().millis());
+                let holdings = &mut state.tracks[number].holdings;
                 let more = holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
                 // Threads that wait for the lock get it before the next portion.
-                MutexGuard::unlock_fair(tables);
+                MutexGuard::unlock_fair(state);
                 more
             };
             file.block(operations.bytes())?;
@@ -102,8 +102,8 @@ impl Checkpointer {
         records: &mut u64,
     ) -> Result<Vec<IdsEntry>, CheckpointError> {
         let buckets = {
-            let tables = self.lock(live)?;
-            tables.ids.buckets(tables.now.millis()).collect::<Vec<_>>()
+            let state = self.lock(live)?;
+            state.ids.buckets(state.now().millis()).collect::<Vec<_>>()
         };
         let mut named = Vec::new();
         for bucket in buckets {
@@ -123,7 +123,7 @@ impl Checkpointer {
 
     /// Writes the ids of one bucket. Returns the number of blocks.
     fn write_bucket(&self, live: &LiveBoard, bucket: i64, file: &mut CheckpointWriter) -> Result<u64, CheckpointError> {
-        let mut operations = LogOperations::of(live.board.generation());
+        let mut operations = LogOperations::of(live.board.edition().main().id());
         let mut cursor = 0;
         let mut ids = Vec::with_capacity(IDS_PORTION);
         let mut blocks = 0;
@@ -145,12 +145,12 @@ impl Checkpointer {
     }
 
     /// Locks a board for the next portion of a walk. Fails if the store is being closed or the board was removed.
-    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, Tables>, CheckpointError> {
+    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, BoardState>, CheckpointError> {
         if self.journal.is_stopping() {
             return Err(CheckpointError::Abandoned);
         }
-        let tables = live.tables.lock();
-        if tables.removed { Err(CheckpointError::Abandoned) } else { Ok(tables) }
+        let state = live.state.lock();
+        if state.removed { Err(CheckpointError::Abandoned) } else { Ok(state) }
     }
 
     fn create(

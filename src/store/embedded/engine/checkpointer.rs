@@ -215,8 +215,8 @@ impl Checkpointer {
         let started = Instant::now();
         self.work.begin(Task::Checkpoint);
         let (from, taken) = {
-            let tables = live.tables.lock();
-            if tables.removed {
+            let state = live.state.lock();
+            if state.removed {
                 return Err(CheckpointError::Abandoned);
             }
             (self.journal.next_sequence(), live.logged.reset())
@@ -234,12 +234,10 @@ impl Checkpointer {
                 Ok(())
             }
             Err(error) => {
-                let mut tables = live.tables.lock();
-                for number in 0..tables.track_count() {
-                    tables.track(number).holdings.end_walk();
-                }
+                let mut state = live.state.lock();
+                state.tracks.iter_mut().for_each(|tables| tables.holdings.end_walk());
                 live.logged.restore(taken);
-                drop(tables);
+                drop(state);
                 // If only the installation of the manifest failed, the manifest on the disk may name the new file. So
                 // the file is not deleted here, but after the next installation.
                 self.work.manifest_outdated();
@@ -292,7 +290,7 @@ impl Checkpointer {
         // A board that has no operations in the log so far can only get some in later frames. The board's lock is
         // needed here: an append and its note in `logged` are a single step only for callers that hold it.
         let logged = |live: &Arc<LiveBoard>| {
-            let _tables = live.tables.lock();
+            let _state = live.state.lock();
             live.logged.first()
         };
         let first = boards.iter().filter_map(logged).fold(catalog_seq + 1, u64::min);
@@ -359,8 +357,8 @@ impl Checkpointer {
 
 /// Returns the time such that ids which arrived at or before it are past the board's horizon.
 pub(super) fn expired_through(live: &LiveBoard) -> i64 {
-    let tables = live.tables.lock();
-    tables.ids.expired_through(tables.now.millis())
+    let state = live.state.lock();
+    state.ids.expired_through(state.now().millis())
 }
 
 pub(super) fn definition(live: &LiveBoard) -> Result<serde_json::Value, StorageError> {

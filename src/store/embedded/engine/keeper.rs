@@ -44,17 +44,16 @@ impl Keeper {
 
 /// Frees a part of the expired memory. Returns whether there is more.
 fn free_portion(live: &LiveBoard) -> bool {
-    let mut tables = live.tables.lock();
+    let mut state = live.state.lock();
     let mut more = false;
-    if !tables.removed {
-        for number in 0..tables.track_count() {
-            let tables = tables.track(number);
+    if !state.removed {
+        for tables in &mut state.tracks {
             more |= tables.is_visit_due() && tables.visit_portion(PORTION).more;
         }
     }
-    let garbage = tables.take_garbage();
+    let garbage = state.take_garbage();
     // Threads that wait for the lock get it before the next portion.
-    MutexGuard::unlock_fair(tables);
+    MutexGuard::unlock_fair(state);
     drop(garbage);
     more
 }

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::log_operations::{LogOperation, operations};
 use super::super::storage::damage::StorageError;
 use super::super::storage::log::LogReader;
-use crate::board::{Board, Generation, Timestamp};
+use crate::board::{Board, Generation, Timestamp, TrackId};
 
 /// The times that boards reach in the log, and the boards that it removes.
 #[derive(Debug, Default)]
 pub(super) struct LogSurvey {
-    /// The latest time, in milliseconds, of each window.
-    times: BTreeMap<Generation, i64>,
+    /// The latest time, in milliseconds, of each track.
+    times: BTreeMap<TrackId, i64>,
     removed: BTreeSet<Generation>,
 }
 
@@ -38,10 +38,10 @@ impl LogSurvey {
         let mut current = None;
         for operation in operations(payload).map_while(Result::ok) {
             match operation {
-                LogOperation::Board(generation) => current = Some(generation),
+                LogOperation::Track(track) => current = Some(track),
                 LogOperation::Advanced { now } => {
-                    let Some(generation) = current else { continue };
-                    let time = self.times.entry(generation).or_insert(now);
+                    let Some(track) = current else { continue };
+                    let time = self.times.entry(track).or_insert(now);
                     *time = now.max(*time);
                 }
                 LogOperation::Undefined { generation } => {
@@ -59,8 +59,7 @@ impl LogSurvey {
 
     /// Returns the time that a board reaches in the log.
     pub(super) fn time_of(&self, board: &Board) -> Option<Timestamp> {
-        let further = board.further().iter().map(|window| window.generation());
-        let times = further.chain([board.generation()]).filter_map(|window| self.times.get(&window));
+        let times = board.tracks().iter().filter_map(|track| self.times.get(&track.id()));
         times.max().map(|now| Timestamp::from_millis(*now))
     }
 }

@@ -98,8 +98,8 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         (ClockMode::System, _) => Clock::system(recorded, options.trust_clock, machine),
     });
     for live in boards.values() {
-        let mut tables = live.tables.lock();
-        tables.trust = clock.trust_of_board(tables.now);
+        let mut state = live.state.lock();
+        state.trust = clock.trust_of_board(state.now());
     }
     let boards: Arc<Boards> = Arc::new(Boards::new(boards));
     let journal = Arc::new(Journal::new(

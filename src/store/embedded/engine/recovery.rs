@@ -6,10 +6,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::board_state::BoardState;
 use super::super::boards::{LiveBoard, UncheckpointedLog};
 use super::super::clock::ClockRecord;
 use super::super::fingerprint::FingerprintKey;
-use super::super::log_operations::{LogOperation, operations};
+use super::super::log_operations::{LogOperation, OperationError, operations};
 use super::super::options::Pace;
 use super::super::replaying::replay;
 use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
@@ -17,10 +18,9 @@ use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
-use super::super::tables::Tables;
 use super::log_progress::{LogProgress, Segment};
 use super::log_survey::LogSurvey;
-use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Timestamp};
+use crate::board::{Board, BoardName, Definition, Generation, Timestamp, TrackId};
 use crate::store::{ClockMode, StoreError};
 
 /// A segment takes at most one part in this many of a small disk.
@@ -177,9 +177,34 @@ impl ProgressReport {
     }
 }
 
+/// The reason why operations cannot be applied.
+enum ApplyError {
+    Operation(OperationError),
+    /// What an operation contains is not valid.
+    Invalid(String),
+}
+
+impl From<OperationError> for ApplyError {
+    fn from(error: OperationError) -> Self {
+        ApplyError::Operation(error)
+    }
+}
+
+impl ApplyError {
+    /// Returns the error for a file, in which the operations begin at this byte.
+    fn in_file(self, file: &str, offset: u64) -> StorageError {
+        match self {
+            ApplyError::Operation(error) => error.in_file(file, offset),
+            ApplyError::Invalid(what) => StorageError::damaged(file, offset, what),
+        }
+    }
+}
+
 /// The data read so far.
 struct Loading {
     boards: BTreeMap<Generation, LoadedBoard>,
+    /// The board of each track, and the number of the track.
+    tracks: BTreeMap<TrackId, (Generation, usize)>,
     catalog_seq: u64,
     must_reach: u64,
     recorded: Option<ClockRecord>,
@@ -191,7 +216,7 @@ struct Loading {
 struct LoadedBoard {
     board: Board,
     defined_at: Option<Timestamp>,
-    tables: Tables,
+    state: BoardState,
     /// The sequence from which the log is applied. The checkpoint contains everything before.
     from_seq: u64,
     logged: UncheckpointedLog,
@@ -201,6 +226,7 @@ impl Loading {
     fn new(manifest: &Manifest, survey: LogSurvey, report: ProgressReport) -> Self {
         Self {
             boards: BTreeMap::new(),
+            tracks: BTreeMap::new(),
             catalog_seq: manifest.catalog_seq,
             must_reach: manifest.log_start.synced_seq,
             recorded: manifest.clock.as_ref().map(ClockRecord::from),
@@ -238,7 +264,7 @@ impl Loading {
         loop {
             let (done, all) = reader.progress();
             let Some(block) = reader.next()? else { return Ok(()) };
-            self.apply(block, None).map_err(|what| StorageError::damaged(name, done, what))?;
+            self.apply(block, None).map_err(|error| error.in_file(name, done))?;
             self.report.log(&format_args!("loading {name}"), (done, all));
         }
     }
@@ -250,21 +276,21 @@ impl Loading {
             let Some(frame) = log.next()? else { return Ok(()) };
             let (segment, offset) = (frame.segment, frame.offset);
             self.apply(frame.payload, Some(frame.seq))
-                .map_err(|what| StorageError::damaged(segment_name(segment), offset, what))?;
+                .map_err(|error| error.in_file(&segment_name(segment), offset))?;
             self.report.log(&"applying the log", (done, all));
         }
     }
 
     /// Applies operations of a checkpoint or, with a sequence, of a frame of the log.
-    fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), String> {
-        // The board of the operations that follow, and the number of its window.
+    fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), ApplyError> {
+        // The board of the operations that follow, and the number of its track.
         let mut current: Option<(&mut LoadedBoard, usize)> = None;
         for operation in operations(bytes) {
-            let operation = operation.map_err(|damaged| damaged.to_string())?;
+            let operation = operation?;
             match operation {
-                LogOperation::Board(generation) => {
+                LogOperation::Track(track) => {
                     // A board that is not found was removed: a later operation or the manifest says so.
-                    current = find_track(&mut self.boards, generation);
+                    current = find_track(&self.tracks, &mut self.boards, track);
                     if let (Some((loaded, _)), Some(sequence)) = (&current, sequence)
                         && sequence < loaded.from_seq
                     {
@@ -275,8 +301,9 @@ impl Loading {
                     if sequence.is_some_and(|sequence| sequence <= self.catalog_seq) => {}
                 LogOperation::Defined { generation, name, definition } => {
                     current = None;
-                    let definition = serde_json::from_str(definition).map_err(|error| error.to_string())?;
-                    self.define(generation, name, definition, 0)?;
+                    let definition =
+                        serde_json::from_str(definition).map_err(|error| ApplyError::Invalid(error.to_string()))?;
+                    self.define(generation, name, definition, 0).map_err(ApplyError::Invalid)?;
                 }
                 LogOperation::Undefined { generation } => {
                     current = None;
@@ -297,9 +324,8 @@ impl Loading {
                         if let Some(sequence) = sequence {
                             loaded.logged.add(sequence, OPERATION_BYTES);
                         }
-                        // The windows of a board have one time.
-                        let number = if matches!(operation, LogOperation::Advanced { .. }) { 0 } else { *number };
-                        replay(&loaded.board, loaded.tables.track(number), operation)?;
+                        replay(&loaded.board, &mut loaded.state, *number, operation)
+                            .map_err(|what| ApplyError::Invalid(what.to_owned()))?;
                     }
                 }
             }
@@ -322,36 +348,34 @@ impl Loading {
         let parsed = BoardName::parse(name).map_err(|error| unreadable(&error))?;
         let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
         let board = Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?;
-        let mut tables = Tables::new(&board, Timestamp::EPOCH);
+        let mut state = BoardState::new(&board, Timestamp::EPOCH);
         if let Some(time) = self.survey.time_of(&board) {
-            tables.move_clock(&board, time);
+            state.move_clock(&board, time);
         }
         let logged = UncheckpointedLog::default();
-        self.boards.insert(generation, LoadedBoard { board, defined_at: None, tables, from_seq, logged });
+        let tracks = board.tracks().iter().enumerate();
+        self.tracks.extend(tracks.map(|(number, track)| (track.id(), (generation, number))));
+        self.boards.insert(generation, LoadedBoard { board, defined_at: None, state, from_seq, logged });
         Ok(())
     }
 
     /// Computes what is not stored: scores, lists and rankings.
     fn finish(self) -> BTreeMap<BoardName, Arc<LiveBoard>> {
         let live = |mut loaded: LoadedBoard| {
-            loaded.tables.rebuild(&loaded.board);
+            loaded.state.rebuild();
             let board = Arc::new(loaded.board.with_defined_at(loaded.defined_at));
-            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.tables, loaded.logged)))
+            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.state, loaded.logged)))
         };
         self.boards.into_values().map(live).collect()
     }
 }
 
-/// Returns the board to which a track with this generation belongs, and the number of the track.
-fn find_track(
-    boards: &mut BTreeMap<Generation, LoadedBoard>,
-    generation: Generation,
-) -> Option<(&mut LoadedBoard, usize)> {
-    // The generations of the other tracks follow that of the board.
-    let mut mains = (0..=MAX_FURTHER as u64).map(|back| Generation(generation.0.wrapping_sub(back)));
-    let (main, number) = mains.find_map(|main| {
-        let number = boards.get(&main)?.board.track_number(generation)?;
-        Some((main, number))
-    })?;
-    Some((boards.get_mut(&main)?, number))
+/// Returns the board of a track, and the number of the track.
+fn find_track<'a>(
+    tracks: &BTreeMap<TrackId, (Generation, usize)>,
+    boards: &'a mut BTreeMap<Generation, LoadedBoard>,
+    track: TrackId,
+) -> Option<(&'a mut LoadedBoard, usize)> {
+    let (generation, number) = tracks.get(&track)?;
+    Some((boards.get_mut(generation)?, *number))
 }

@@ -23,7 +23,6 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::aggregate_state::{AggregateState, Garbage, NoState};
-use super::board_traits::BoardTraits;
 use super::hashed_name::HashedName;
 use super::last_seen::Floors;
 use super::log_operations::LogOperations;
@@ -32,13 +31,14 @@ use super::ranking::{Entry, Ranking, TextSource};
 use super::record::{Cell, Record};
 use super::slot_list::SlotList;
 use super::subjects::Subjects;
+use super::track_traits::TrackTraits;
 use crate::board::{Aggregate, Calendar, Change, Timestamp, Value};
 use crate::store::sizing::Content;
 
 /// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
-    pub traits: BoardTraits,
+    pub traits: TrackTraits,
     pub kind: &'static dyn StoredKind,
     pub subjects: Subjects,
     pub ranking: Ranking,
@@ -117,7 +117,7 @@ pub(super) trait StoredKind: Debug + Sync {
         Box::new(NoState)
     }
 
-    /// Returns an error if [`apply`](Self::apply) would. Called before a change is applied to several windows.
+    /// Returns an error if [`apply`](Self::apply) would. Called before a change is applied to several tracks.
     fn check(&self, holdings: &Holdings, _to: &WriteTo<'_>, _change: &Change) -> Result<(), OutOfRange> {
         if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
     }
@@ -198,7 +198,7 @@ pub(super) trait StoredKind: Debug + Sync {
 
 impl Holdings {
     /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
-    pub(super) fn new(traits: BoardTraits, kind: &'static dyn StoredKind, calendar: &Calendar, head: i64) -> Self {
+    pub(super) fn new(traits: TrackTraits, kind: &'static dyn StoredKind, calendar: &Calendar, head: i64) -> Self {
         Self {
             traits,
             kind,

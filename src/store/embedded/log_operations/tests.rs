@@ -7,7 +7,7 @@ fn clock() -> ClockRecord {
 }
 
 fn sample() -> LogOperations {
-    let mut operations = LogOperations::of(Generation(7));
+    let mut operations = LogOperations::of(TrackId(7));
     operations.amount(-1, i64::MAX, "päth/😀");
     operations.amount(-1, i64::MIN, "päth/😀");
     operations.id(5, Fingerprint(9));
@@ -37,7 +37,7 @@ fn log_operations_round_trip() {
     assert_eq!(
         read,
         [
-            LogOperation::Board(Generation(7)),
+            LogOperation::Track(TrackId(7)),
             LogOperation::Amount { slot: -1, amount: i64::MAX, subject: "päth/😀" },
             LogOperation::Amount { slot: -1, amount: i64::MIN, subject: "päth/😀" },
             LogOperation::Id { arrival: 5, fingerprint: Fingerprint(9) },
@@ -60,14 +60,14 @@ fn log_operations_round_trip() {
             LogOperation::Events { slot: 3, count: u64::MAX },
         ]
     );
-    assert_eq!(LogOperations::of(Generation(7)).len(), HEADER);
+    assert_eq!(LogOperations::of(TrackId(7)).len(), HEADER);
 }
 
 #[test]
 fn buffers_can_be_joined_in_any_order() {
-    let mut one = LogOperations::of(Generation(1));
+    let mut one = LogOperations::of(TrackId(1));
     one.amount(5, 1, "a");
-    let mut two = LogOperations::of(Generation(2));
+    let mut two = LogOperations::of(TrackId(2));
     two.amount(5, 1, "a");
     two.clear();
     assert_eq!(two.len(), HEADER);
@@ -82,7 +82,7 @@ fn buffers_can_be_joined_in_any_order() {
 
 #[test]
 fn consecutive_operations_share_subject_and_slot() {
-    let mut operations = LogOperations::of(Generation(1));
+    let mut operations = LogOperations::of(TrackId(1));
     operations.amount(1, 1, "a-subject-of-some-length");
     let first = operations.len();
     operations.amount(1, 2, "a-subject-of-some-length");
@@ -99,4 +99,15 @@ fn arbitrary_bytes_do_not_panic_the_decoder() {
             let _ = operations(&mangled).count();
         }
     }
+}
+
+#[test]
+fn an_operation_of_a_later_version_is_not_damage() {
+    let mut operations = LogOperations::of(TrackId(1));
+    operations.amount(1, 1, "a");
+    operations.bytes.push(200);
+    let error = super::operations(operations.bytes()).find_map(Result::err).unwrap();
+    assert_eq!(error, OperationError::Unknown(200));
+    let text = error.in_file("log/1", 7).to_string();
+    assert!(text.contains("log/1") && text.contains("use the version that wrote it"), "{text}");
 }

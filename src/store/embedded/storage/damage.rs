@@ -16,6 +16,11 @@ pub(crate) enum StorageError {
         "{file} has format version {found}, this version of rolltop reads version {known}: use the one that wrote it"
     )]
     Newer { file: String, found: u32, known: u32 },
+    /// A file has an operation that this version does not know, within a block whose checksum is right.
+    #[error(
+        "{file} has an operation of kind {code} at byte {offset}, which this version of rolltop does not know: use the version that wrote it"
+    )]
+    UnknownOperation { file: String, offset: u64, code: u8 },
 }
 
 impl StorageError {

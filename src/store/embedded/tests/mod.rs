@@ -3,3 +3,11 @@
 
 mod disk;
 mod memory;
+
+use crate::board::{Board, BoardName, Definition, Generation};
+
+/// Returns a board to define.
+pub(super) fn new_board(name: &BoardName, definition: &Definition) -> Board {
+    let generation = Generation(rand::random_range(1..=u64::MAX - 100));
+    Board::new(name.clone(), generation, definition.clone()).unwrap()
+}

@@ -35,7 +35,7 @@ pub(super) async fn compare(
     progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
-    let (count, _) = portion(part.board.kind(), part.existing().slots.len());
+    let (count, _) = portion(part.track.kind(), part.existing().slots.len());
     let names = progress.pending.split_off(progress.pending.len().saturating_sub(count));
     let since = progress.since.map(Timestamp::from_millis);
     let mut open: Vec<Suspect> = names.into_iter().map(|name| Suspect { name, last: None, found: None }).collect();
@@ -97,7 +97,7 @@ enum Verdict {
 }
 
 fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
-    let kind = part.board.kind();
+    let kind = part.track.kind();
     let folded = folded(part, reading);
     let score = read_score(&reading.held.score, kind);
     let total = Some(reading.held.total.clone()).filter(|total| !total.is_empty());
@@ -119,7 +119,7 @@ fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
 }
 
 fn folded(part: &Part, reading: &Reading) -> Folded {
-    let kind = kinds::of(part.board.kind());
+    let kind = kinds::of(part.track.kind());
     let sound = |cell: &[u8]| kind.read_cell(cell).filter(|cell| kind.is_sound(cell));
     let cells: Vec<(Timestamp, Aggregate)> = reading
         .held
@@ -127,5 +127,5 @@ fn folded(part: &Part, reading: &Reading) -> Folded {
         .iter()
         .filter_map(|(place, cell)| Some((*reading.starts.get(*place)?, sound(cell)?)))
         .collect();
-    kind.fold(&part.board, &cells)
+    kind.fold(&part.track, &cells)
 }

@@ -125,8 +125,8 @@ pub(super) async fn leave_out(
 
 /// Returns the number of subjects that a script may look at, given the size of the totals or cells of the board.
 fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
-    let kind = kinds::of(part.board.kind());
-    let bytes = if looks_at_slots { kind.largest_cell() } else { kind.largest_total(&part.board) };
+    let kind = kinds::of(part.track.kind());
+    let bytes = if looks_at_slots { kind.largest_cell() } else { kind.largest_total(&part.track) };
     (BYTES / bytes).clamp(10, LOOKED_AT)
 }
 

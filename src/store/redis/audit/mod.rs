@@ -53,7 +53,7 @@ async fn audit_step(
     cursor: AuditCursor,
     repair: bool,
 ) -> Result<AuditStep, StoreError> {
-    let mut progress = AuditProgress::parse(&cursor, &part.board)
+    let mut progress = AuditProgress::parse(&cursor, &part.track)
         .ok_or_else(|| StoreError::Setup { detail: format!("'{}' is not where an audit continues", cursor.0) })?;
     let error = |failure| session.servers.error(failure);
     let step = step(session, part, &mut progress, repair).await.map_err(error)?;

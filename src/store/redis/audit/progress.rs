@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::Board;
+use crate::board::Track;
 use crate::store::redis::kinds;
 use crate::store::{AuditCursor, AuditStep};
 
@@ -40,10 +40,10 @@ pub(super) enum Place {
 
 impl AuditProgress {
     /// Returns the position at which an audit of the board begins.
-    pub fn start(board: &Board) -> Self {
+    pub fn start(track: &Track) -> Self {
         let cursor = "0".to_owned();
-        let place = match board.is_ranked() {
-            true if kinds::of(board.kind()).has_totals() => Place::Totals { cursor },
+        let place = match track.is_ranked() {
+            true if kinds::of(track.kind()).has_totals() => Place::Totals { cursor },
             true => Place::Ranking { cursor },
             // Without a ranking there is nothing to compare slots with.
             false => Place::End,
@@ -53,9 +53,9 @@ impl AuditProgress {
         Self { place, pending, since, below, checked, differences, repaired, missing_slots }
     }
 
-    pub(super) fn parse(cursor: &AuditCursor, board: &Board) -> Option<Self> {
+    pub(super) fn parse(cursor: &AuditCursor, track: &Track) -> Option<Self> {
         if cursor.0.is_empty() {
-            return Some(Self::start(board));
+            return Some(Self::start(track));
         }
         serde_json::from_str(&cursor.0).ok().filter(Self::is_sound)
     }
@@ -91,7 +91,7 @@ impl AuditProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+    use crate::board::{Board, BoardName, Definition, Generation};
 
     fn board(metric: &str, ranked: bool) -> Board {
         let definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
@@ -102,7 +102,9 @@ mod tests {
     #[test]
     fn cursors_round_trip_and_invalid_ones_are_refused() {
         let sum = board("SUM(3h, e, v, s)", true);
-        let start = |board: &Board| AuditProgress::parse(&AuditCursor::default(), board).map(|progress| progress.place);
+        let start = |board: &Board| {
+            AuditProgress::parse(&AuditCursor::default(), board.edition().main()).map(|progress| progress.place)
+        };
         let cursor = "0".to_owned();
         assert_eq!(start(&sum), Some(Place::Ranking { cursor: cursor.clone() }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(Place::Totals { cursor }));
@@ -114,13 +116,21 @@ mod tests {
             Place::End,
         ] {
             let pending = vec!["a".to_owned(), "\"{ä}".to_owned()];
-            let progress =
-                AuditProgress { place, pending, since: Some(5), below: Some(3), ..AuditProgress::start(&sum) };
-            assert_eq!(AuditProgress::parse(&progress.print(), &sum), Some(progress));
+            let progress = AuditProgress {
+                place,
+                pending,
+                since: Some(5),
+                below: Some(3),
+                ..AuditProgress::start(sum.edition().main())
+            };
+            assert_eq!(AuditProgress::parse(&progress.print(), sum.edition().main()), Some(progress));
         }
-        let bad_place = AuditProgress { place: Place::Totals { cursor: "x".to_owned() }, ..AuditProgress::start(&sum) };
+        let bad_place = AuditProgress {
+            place: Place::Totals { cursor: "x".to_owned() },
+            ..AuditProgress::start(sum.edition().main())
+        };
         for bad in ["x", "r:0", "{}", "[]", &bad_place.print().0] {
-            assert_eq!(AuditProgress::parse(&AuditCursor(bad.to_owned()), &sum), None, "{bad}");
+            assert_eq!(AuditProgress::parse(&AuditCursor(bad.to_owned()), sum.edition().main()), None, "{bad}");
         }
     }
 }

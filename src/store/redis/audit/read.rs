@@ -60,7 +60,7 @@ pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
 /// Reads the data of subjects, in one script. If there are more slots than were known or than one script reads, reads
 /// one subject after the other, in pieces. The number of subjects must not exceed that of [`portion`].
 pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, ServerFailure> {
-    let (count, most) = portion(part.board.kind(), part.existing().slots.len());
+    let (count, most) = portion(part.track.kind(), part.existing().slots.len());
     if names.len() <= count {
         let Piece { frame, version, held, starts, is_last } = read(session, part, names, None, most).await?;
         if is_last {
@@ -119,7 +119,7 @@ fn read_held(reply: &mut Reply) -> Result<Held, ServerFailure> {
 /// that other requests are served.
 async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Reading, ServerFailure> {
     let names = [name.to_owned()];
-    let (_, most) = portion(part.board.kind(), usize::MAX / 4);
+    let (_, most) = portion(part.track.kind(), usize::MAX / 4);
     let (mut from, mut starts): (Option<Timestamp>, Vec<Timestamp>) = (None, Vec::new());
     let (mut cells, mut first_version, mut is_atomic) = (Vec::new(), None, true);
     loop {

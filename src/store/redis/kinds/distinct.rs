@@ -2,7 +2,7 @@
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use super::sum::Sums;
-use crate::board::{Aggregate, Board, Timestamp};
+use crate::board::{Aggregate, Timestamp, Track};
 use crate::store::redis::scripts::{DISTINCT, KindScripts};
 use crate::store::sizing::Content;
 
@@ -15,9 +15,9 @@ impl RedisKind for DistinctValues {
         &DISTINCT
     }
 
-    fn option(&self, board: &Board) -> String {
-        let most = board.definition().max_values.map_or_else(String::new, |most| most.to_string());
-        match board.tombstone_life() {
+    fn option(&self, track: &Track) -> String {
+        let most = track.max_values().map_or_else(String::new, |most| most.to_string());
+        match track.tombstone_life() {
             Some(life) => format!("{most},{life}"),
             None => most,
         }
@@ -39,8 +39,8 @@ impl RedisKind for DistinctValues {
         Sums.has_totals()
     }
 
-    fn fold(&self, board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
-        Sums.fold(board, cells)
+    fn fold(&self, track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
+        Sums.fold(track, cells)
     }
 
     fn cell_size(&self, _content: Content) -> CellSize {

@@ -1,7 +1,7 @@
 //! MIN and MAX.
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use crate::board::{Aggregate, Amount, Board, Kind, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Kind, Timestamp, Track, Value};
 use crate::store::redis::numbers::{is_exact, read_amount};
 use crate::store::redis::scripts::{EXTREME, KindScripts};
 use crate::store::sizing::Content;
@@ -39,7 +39,7 @@ impl RedisKind for Extremes {
         &EXTREME
     }
 
-    fn option(&self, _board: &Board) -> String {
+    fn option(&self, _track: &Track) -> String {
         self.option.to_owned()
     }
 
@@ -55,7 +55,7 @@ impl RedisKind for Extremes {
         true
     }
 
-    fn fold(&self, _board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+    fn fold(&self, _track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
         let stairs = self.staircase(cells);
         let score = stairs.first().map(|(_, extreme)| Value::Exact(Amount(*extreme)));
         let total = stairs.iter().flat_map(|(start, extreme)| {
@@ -65,8 +65,8 @@ impl RedisKind for Extremes {
         Folded { score, total: Some(total.collect()).filter(|total: &Vec<u8>| !total.is_empty()) }
     }
 
-    fn largest_total(&self, board: &Board) -> usize {
-        STEP * board.slots() as usize
+    fn largest_total(&self, track: &Track) -> usize {
+        STEP * track.slots() as usize
     }
 
     fn cell_size(&self, _content: Content) -> CellSize {
@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(starts(Extremes::MIN, &[3, 9, 5, 5, 2]), [(4, 2)]);
         assert_eq!(starts(Extremes::MIN, &[1, 2, 3]), [(0, 1), (1, 2), (2, 3)]);
         let board = board("MAX(3h, e, v, s)");
-        let folded = Extremes::MAX.fold(&board, &extremes(&[7, 1]));
+        let folded = Extremes::MAX.fold(board.edition().main(), &extremes(&[7, 1]));
         assert_eq!(folded.score, Some(Value::Exact(Amount(7))));
         assert_eq!(folded.total.map(|total| total.len()), Some(32));
-        assert_eq!(Extremes::MAX.fold(&board, &[]), Folded::default());
+        assert_eq!(Extremes::MAX.fold(board.edition().main(), &[]), Folded::default());
     }
 }

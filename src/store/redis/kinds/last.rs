@@ -1,7 +1,7 @@
 //! LAST.
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use crate::board::{Aggregate, Amount, Board, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::is_exact;
 use crate::store::redis::scripts::{KindScripts, LAST};
 use crate::store::sizing::Content;
@@ -30,7 +30,7 @@ impl RedisKind for NewestValues {
         true
     }
 
-    fn fold(&self, _board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+    fn fold(&self, _track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
         match cells.last() {
             Some((start, Aggregate::Last { value, .. })) => Folded {
                 score: Some(Value::Exact(*value)),
@@ -60,9 +60,9 @@ mod tests {
         let cell = |start: i64, at: i64, value: i64| {
             (Timestamp::from_millis(start), Aggregate::Last { at: Timestamp::from_millis(at), value: Amount(value) })
         };
-        let folded = NewestValues.fold(&board, &[cell(0, 70, 9), cell(60, 61, -3)]);
+        let folded = NewestValues.fold(board.edition().main(), &[cell(0, 70, 9), cell(60, 61, -3)]);
         assert_eq!((folded.score, folded.total.as_deref()), (Some(Value::Exact(Amount(-3))), Some(&b"60,-3"[..])));
-        assert_eq!(NewestValues.fold(&board, &[]), Folded::default());
+        assert_eq!(NewestValues.fold(board.edition().main(), &[]), Folded::default());
         assert_eq!(NewestValues.read_cell(b"61,-3"), Some(cell(60, 61, -3).1));
         assert_eq!(NewestValues.read_cell(b"61"), None);
     }

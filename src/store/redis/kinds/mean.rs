@@ -1,7 +1,7 @@
 //! AVG.
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use crate::board::{Aggregate, Amount, Board, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::is_exact;
 use crate::store::redis::scripts::{KindScripts, MEAN};
 use crate::store::sizing::Content;
@@ -17,8 +17,8 @@ impl RedisKind for Means {
         &MEAN
     }
 
-    fn option(&self, board: &Board) -> String {
-        board.min_samples().to_string()
+    fn option(&self, track: &Track) -> String {
+        track.min_samples().to_string()
     }
 
     fn read_cell(&self, text: &[u8]) -> Option<Aggregate> {
@@ -34,12 +34,12 @@ impl RedisKind for Means {
         true
     }
 
-    fn fold(&self, board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+    fn fold(&self, track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
         let (sum, count) = cells.iter().fold((0_i64, 0_i64), |(sum, count), (_, cell)| match cell {
             Aggregate::Mean { sum: more, count: times } => (sum.saturating_add(more.0), count.saturating_add(*times)),
             _ => (sum, count),
         });
-        let is_ranked = count >= board.min_samples() && count > 0;
+        let is_ranked = count >= track.min_samples() && count > 0;
         let score = if is_ranked { Value::mean(sum, count) } else { None };
         let total = (sum != 0 || count != 0).then(|| format!("{sum},{count}").into_bytes());
         Folded { score, total }
@@ -62,7 +62,7 @@ impl RedisKind for Means {
 mod tests {
     use super::super::redis_kind::tests::board;
     use super::*;
-    use crate::board::{BoardName, Generation};
+    use crate::board::{Board, BoardName, Generation};
 
     #[test]
     fn a_mean_below_min_samples_has_a_total_but_no_score() {
@@ -70,9 +70,9 @@ mod tests {
         definition.min_samples = 3;
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let mean = |sum, count| (Timestamp::default(), Aggregate::Mean { sum: Amount(sum), count });
-        let few = Means.fold(&board, &[mean(5, 2)]);
+        let few = Means.fold(board.edition().main(), &[mean(5, 2)]);
         assert_eq!((few.score, few.total.as_deref()), (None, Some(&b"5,2"[..])));
-        assert_eq!(Means.fold(&board, &[mean(5, 2), mean(5, 1)]).score, Value::mean(10, 3));
-        assert_eq!(Means.fold(&board, &[mean(5, 2), mean(-5, -2)]), Folded::default());
+        assert_eq!(Means.fold(board.edition().main(), &[mean(5, 2), mean(5, 1)]).score, Value::mean(10, 3));
+        assert_eq!(Means.fold(board.edition().main(), &[mean(5, 2), mean(-5, -2)]), Folded::default());
     }
 }

@@ -23,7 +23,7 @@ use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
 use super::scripts::{CHANGE_FROM_FIRST, Script};
-use crate::board::{Board, Kind, Mode};
+use crate::board::{Edition, Kind, Track};
 
 /// Returns what the store needs to know about this kind.
 pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
@@ -38,24 +38,22 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     }
 }
 
-/// Returns the script that applies a board's changes one after the other.
-pub(super) fn change_script(board: &Board) -> &'static Script {
-    let scripts = of(board.kind()).scripts();
-    match board.definition().mode {
-        Mode::FromFirst => &CHANGE_FROM_FIRST,
-        Mode::Sliding if board.kept_slots().is_some() && board.is_ranked() => &scripts.change_kept_ranked,
-        Mode::Sliding if board.kept_slots().is_some() => &scripts.change_kept_unranked,
-        Mode::Sliding if !board.further().is_empty() => &scripts.change_windows,
-        Mode::Sliding if board.is_ranked() => &scripts.change_ranked,
-        Mode::Sliding => &scripts.change_unranked,
+/// Returns the script that applies the changes of an edition one after the other.
+pub(super) fn change_script(edition: &Edition) -> &'static Script {
+    let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
+    match edition.kept_slots() {
+        _ if main.is_from_first() => &CHANGE_FROM_FIRST,
+        Some(_) if main.is_ranked() => &scripts.change_kept,
+        _ if main.is_ranked() => &scripts.change_ranked,
+        _ => &scripts.change_unranked,
     }
 }
 
 /// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
-pub(super) fn option(board: &Board) -> String {
-    match board.definition().mode {
-        Mode::FromFirst => board.definition().metric.window.approximate_millis().to_string(),
-        Mode::Sliding => of(board.kind()).option(board),
+pub(super) fn option(track: &Track) -> String {
+    match track.is_from_first() {
+        true => track.length().approximate_millis().to_string(),
+        false => of(track.kind()).option(track),
     }
 }
 
@@ -80,7 +78,7 @@ mod tests {
             let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
             assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
             let scripts = kind.scripts();
-            for script in [&scripts.change_ranked, &scripts.change_windows, &scripts.retire] {
+            for script in [&scripts.change_ranked, &scripts.change_kept, &scripts.retire] {
                 let line = format!("local HAS_TOTALS = {}\n", kind.has_totals());
                 assert!(script.source.contains(&line), "{metric}: {} lacks {line}", script.name());
             }

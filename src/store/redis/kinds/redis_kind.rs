@@ -2,7 +2,7 @@
 
 use super::limits::Limits;
 use super::verb::Verb;
-use crate::board::{Aggregate, Board, Change, Timestamp, Value};
+use crate::board::{Aggregate, Change, Timestamp, Track, Value};
 use crate::store::redis::scripts::KindScripts;
 use crate::store::sizing::Content;
 
@@ -33,7 +33,7 @@ pub(in crate::store::redis) trait RedisKind: Sync {
     fn scripts(&self) -> &'static KindScripts;
 
     /// Returns the argument that the kind's part has of its own, or an empty text.
-    fn option(&self, _board: &Board) -> String {
+    fn option(&self, _track: &Track) -> String {
         String::new()
     }
 
@@ -66,7 +66,7 @@ pub(in crate::store::redis) trait RedisKind: Sync {
 
     /// Computes the score and the total of one subject from its cells, oldest first, as the scripts store them. With
     /// damaged cells the result may exceed the range of the type; it is then the limit of the range.
-    fn fold(&self, board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded;
+    fn fold(&self, track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded;
 
     /// Returns whether scores may be fractions. Otherwise they are whole numbers.
     fn has_fractions(&self) -> bool {
@@ -95,7 +95,7 @@ pub(in crate::store::redis) trait RedisKind: Sync {
     }
 
     /// Returns the largest number of bytes of a total, or of a score if there are no totals.
-    fn largest_total(&self, _board: &Board) -> usize {
+    fn largest_total(&self, _track: &Track) -> usize {
         TWO_NUMBERS
     }
 
@@ -108,8 +108,8 @@ pub(in crate::store::redis) trait RedisKind: Sync {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+
+    use crate::board::{Board, BoardName, Definition, Generation};
 
     /// Returns a ranked board with this metric.
     pub fn board(metric: &str) -> Board {

@@ -3,7 +3,7 @@
 use super::limits::Limits;
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use super::verb::{Verb, Word};
-use crate::board::{Aggregate, Amount, Board, Change, Mark, Sketch, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Change, Mark, Sketch, Timestamp, Track, Value};
 use crate::store::redis::scripts::{KindScripts, SKETCH};
 use crate::store::sizing::{Content, sketch_bytes};
 
@@ -38,7 +38,7 @@ impl RedisKind for Sketches {
         true
     }
 
-    fn fold(&self, _board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+    fn fold(&self, _track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
         let mut merged = Sketch::default();
         for (_, cell) in cells {
             if let Aggregate::Sketch(sketch) = cell {
@@ -73,7 +73,7 @@ impl RedisKind for Sketches {
         Sketch::MAX_BYTES
     }
 
-    fn largest_total(&self, _board: &Board) -> usize {
+    fn largest_total(&self, _track: &Track) -> usize {
         Sketch::MAX_BYTES
     }
 

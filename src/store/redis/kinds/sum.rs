@@ -1,7 +1,7 @@
 //! COUNT and SUM.
 
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use crate::board::{Aggregate, Amount, Board, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::{is_exact, read_amount};
 use crate::store::redis::scripts::{KindScripts, SUM};
 use crate::store::sizing::Content;
@@ -30,7 +30,7 @@ impl RedisKind for Sums {
         false
     }
 
-    fn fold(&self, _board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+    fn fold(&self, _track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded {
         let sum = cells.iter().fold(0_i64, |sum, (_, cell)| match cell {
             Aggregate::Sum(amount) => sum.saturating_add(amount.0),
             _ => sum,
@@ -58,8 +58,11 @@ mod tests {
             of.iter().map(|units| (Timestamp::default(), Aggregate::Sum(Amount(*units)))).collect()
         };
         let board = board("SUM(3h, e, v, s)");
-        assert_eq!(Sums.fold(&board, &sums(&[5, -5])), Folded::default());
-        assert_eq!(Sums.fold(&board, &sums(&[i64::MAX, i64::MAX])).score, Some(Value::Exact(Amount(i64::MAX))));
+        assert_eq!(Sums.fold(board.edition().main(), &sums(&[5, -5])), Folded::default());
+        assert_eq!(
+            Sums.fold(board.edition().main(), &sums(&[i64::MAX, i64::MAX])).score,
+            Some(Value::Exact(Amount(i64::MAX)))
+        );
     }
 
     #[test]

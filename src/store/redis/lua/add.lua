@@ -1,74 +1,93 @@
--- Adds amounts without ids to different subjects of one slot, exactly once, even if the reply is lost. It does the same
--- as write.lua for the most frequent case, in which nothing needs special handling.
+-- Adds amounts without ids to different subjects, in one slot of each track of a board, exactly once, even if the reply
+-- is lost. It does the same as write.lua for the most frequent case, in which nothing needs special handling.
 --
--- KEYS  1 meta, 2 slot, 3 ranking
--- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), start of the
---       `slot`, number of `items` that the amounts come from; then the subjects, then the amount of each
--- reply ok, now, reading, retiring: all were counted; or `unusual`: nothing was done, and write.lua must be called with
---       the same sequence number: the window has moved, the slot is new, a sum is 0 or out of range, or data is damaged
--- cost  O(log subjects) per entry: 1.5-3 us, and 15-20 us for the call with its socket. The script has no functions of
---       its own and names no key that it does not use, because each of these would cost as much as an entry
+-- KEYS  for each track, the main one first: meta, slot, ranking
+-- ARGV  the board's (board.lua), those of the operation (operation.lua), number of `items` that the amounts come from,
+--       number of `tracks`; then for each track: generation, head, bound of a (slot, subject), start of its slot; then
+--       the subjects, then the amount of each
+-- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done, and
+--       write.lua must be called with the same sequence number: a window has moved, a slot is new, a sum is 0 or out of
+--       range, or data is damaged
+-- cost  O(log subjects) per entry and track: 1.5-3 us, and 15-20 us for the call with its socket, and 6-9 us for each
+--       further track. The script has no functions of its own and names no key that it does not use, because each of
+--       these would cost as much as an entry
 -- why a script: the reasons of write.lua
 
-local redis_call, argv = redis.call, ARGV
-local EVENTS = 'e:' .. argv.slot
-local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.write_lane, EVENTS)
-local now, reading = nil, nil
+local redis_call, argv, keys, format = redis.call, ARGV, KEYS, string.format
+local now = tonumber(argv.time)
 if argv.clock == 'system' then
   local time = redis_call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
-  reading = now
-else
-  now = tonumber(argv.time)
-  reading = now
 end
-if meta[4] then
-  local done, sequence = tonumber(string.match(meta[4], '^%d+')), tonumber(argv.sequence)
-  if done == sequence then
-    local at, packed = string.match(meta[4], '^%d+:(%d+):(.*)$')
-    return packed ~= '' and cmsgpack.unpack(packed) or {'ok', tonumber(at), tonumber(at), tonumber(meta[3] or 0)}
-  elseif not done or done > sequence then
-    return {'unusual'}
-  end
-end
-if meta[1] ~= argv.generation or meta[2] ~= argv.head or not meta[3]
-    or reading > tonumber(argv.believable) or now < tonumber(argv.valid_from) or now >= tonumber(argv.valid_until) then
-  return {'unusual'}
-end
-
-local entries, bound, format = (#argv - FIXED_ARGUMENTS) / 2, tonumber(argv.bound), string.format
-local last = FIXED_ARGUMENTS + entries
-local amounts = redis_call('HMGET', KEYS[2], unpack(argv, FIXED_ARGUMENTS + 1, last))
-local scores = redis_call('ZMSCORE', KEYS[3], unpack(argv, FIXED_ARGUMENTS + 1, last))
-local slot_pairs, rank_pairs, is_new = {}, {}, true
-for i = 1, entries do
-  local subject, sum = argv[FIXED_ARGUMENTS + i], tonumber(argv[last + i])
-  local score, before = sum, amounts[i]
-  if before then
-    is_new = false
-    before = tonumber(before)
-    if not before or before % 1 ~= 0 then
+local is_valid = now <= tonumber(argv.believable)
+    and now >= tonumber(argv.valid_from) and now < tonumber(argv.valid_until)
+local tracks, record = tonumber(argv.tracks), 'o:' .. argv.write_lane
+local first = FIXED_ARGUMENTS + 4 * tracks + 1
+local entries = (#argv - first + 1) / 2
+local last = first + entries - 1
+-- By track: its meta data, and the pairs to write.
+local metas, slot_pairs, rank_pairs = {}, {}, {}
+for t = 1, tracks do
+  local at, slot = FIXED_ARGUMENTS + 4 * (t - 1), keys[3 * t - 1]
+  local bound = tonumber(argv[at + 3])
+  -- Only the main track has a record of the operation.
+  local meta = redis_call('HMGET', keys[3 * t - 2], 'generation', 'head', 'retiring', 'e:' .. argv[at + 4], record)
+  if meta[5] then
+    local done, sequence = tonumber(string.match(meta[5], '^%d+')), tonumber(argv.sequence)
+    if done == sequence then
+      local at_time, packed = string.match(meta[5], '^%d+:(%d+):(.*)$')
+      return packed ~= '' and cmsgpack.unpack(packed)
+          or {'ok', tonumber(at_time), tonumber(at_time), tonumber(meta[3] or 0)}
+    elseif not done or done > sequence then
       return {'unusual'}
     end
-    sum = sum + before
   end
-  if scores[i] then
-    score = score + scores[i]
-  end
-  if sum == 0 or score == 0 or sum > bound or sum < -bound then
+  if not is_valid or meta[1] ~= argv[at + 1] or meta[2] ~= argv[at + 2] or not meta[3] then
     return {'unusual'}
   end
-  local at = i * 2
-  slot_pairs[at - 1], slot_pairs[at] = subject, format('%d', sum)
-  rank_pairs[at - 1], rank_pairs[at] = format('%d', score), subject
+  local amounts = redis_call('HMGET', slot, unpack(argv, first, last))
+  local scores = redis_call('ZMSCORE', keys[3 * t], unpack(argv, first, last))
+  local cells, ranks, is_new = {}, {}, true
+  for i = 1, entries do
+    local subject, sum = argv[first - 1 + i], tonumber(argv[last + i])
+    local score, before = sum, amounts[i]
+    if before then
+      is_new = false
+      before = tonumber(before)
+      if not before or before % 1 ~= 0 then
+        return {'unusual'}
+      end
+      sum = sum + before
+    end
+    if scores[i] then
+      score = score + scores[i]
+    end
+    if sum == 0 or score == 0 or sum > bound or sum < -bound then
+      return {'unusual'}
+    end
+    local pair = i * 2
+    cells[pair - 1], cells[pair] = subject, format('%d', sum)
+    ranks[pair - 1], ranks[pair] = format('%d', score), subject
+  end
+  -- The index of slots must name a slot before the slot has data. So a new slot is left to write.lua.
+  if is_new and redis_call('EXISTS', slot) == 0 then
+    return {'unusual'}
+  end
+  metas[t], slot_pairs[t], rank_pairs[t] = meta, cells, ranks
 end
--- The index of slots must name a slot before the slot has data. So a new slot is left to write.lua.
-if is_new and redis_call('EXISTS', KEYS[2]) == 0 then
-  return {'unusual'}
+
+local version = argv.write_lane .. ':' .. argv.sequence
+-- The main track comes last, because its meta has the record of the operation.
+for t = tracks, 1, -1 do
+  redis_call('HSET', keys[3 * t - 1], unpack(slot_pairs[t]))
+  redis_call('ZADD', keys[3 * t], unpack(rank_pairs[t]))
+  local events = 'e:' .. argv[FIXED_ARGUMENTS + 4 * t]
+  local counted = format('%.0f', (tonumber(metas[t][4]) or 0) + argv.items)
+  if t > 1 then
+    redis_call('HSET', keys[3 * t - 2], events, counted, 'version', version)
+  else
+    redis_call(
+      'HSET', KEYS[1], events, counted, 'version', version, record, argv.sequence .. ':' .. format('%.0f', now) .. ':')
+  end
 end
-redis_call('HSET', KEYS[2], unpack(slot_pairs))
-redis_call('ZADD', KEYS[3], unpack(rank_pairs))
-redis_call(
-  'HSET', KEYS[1], EVENTS, format('%.0f', (tonumber(meta[5]) or 0) + argv.items), 'version', argv.write_lane .. ':' .. argv.sequence,
-  'o:' .. argv.write_lane, argv.sequence .. ':' .. format('%.0f', now) .. ':')
-return {'ok', now, reading, tonumber(meta[3])}
+return {'ok', now, now, tonumber(metas[1][3])}

@@ -58,7 +58,7 @@ local function recount()
   retiring = nil
 end
 
--- Advances the window to now. Returns nil, or the reply with which to end the script. A script about several windows
+-- Advances the window to now. Returns nil, or the reply with which to end the script. A script about several tracks
 -- gives `time` and `read`, the time and the reading that all of them use.
 local function advance(time, read)
   if time then
@@ -149,14 +149,6 @@ end
 -- `most` at most.
 local function names_slots_from(from, most, first, count)
   return are_named(redis.call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
-end
-
--- Returns the number of ranked subjects with a strictly better score.
-local function better_than(score, ascending)
-  if ascending then
-    return redis.call('ZCOUNT', RANKING, '-inf', '(' .. score)
-  end
-  return redis.call('ZCOUNT', RANKING, '(' .. score, '+inf')
 end
 
 -- Not used above, because a function that uses a local of the script costs more to create the longer ago the local was

@@ -1,35 +1,34 @@
--- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to a
--- ranked sum of one window (write.lua).
+-- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to
+-- ranked sums (write.lua).
 --
--- KEYS  for each window of the board, the main window first: 1-5 the board (board.lua), then on a ranked board one slot
---       for each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
---       there are ids, in the main window only, the current dedupe bucket and those before it, newest first, and
---       last, if subjects have keys, the expiry periods that exist and the subjects of the current period
--- ARGV  for each window: the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject),
---       number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if
---       there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
---       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
---       ''; then the start of each slot, oldest first; the subjects; then for each entry: position of its slot, position
---       of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the
---       kind (kind/). After the last of several windows, one more (each_window.lua)
+-- KEYS  for each track of the board, the main one first: 1-5 the board (board.lua), then on a ranked board one slot for
+--       each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
+--       there are ids, in the main track only, the current dedupe bucket and those before it, newest first, and last, if
+--       subjects have keys, the expiry periods that exist and the subjects of the current period
+-- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
+--       a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current
+--       dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
+--       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot
+--       kept, `period`: number of the current expiry period, or ''; then the start of each slot, oldest first; the
+--       subjects; then for each entry: position of its slot, position of its subject (both from 1), verb, a, b, its time
+--       in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
 --       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
---       kind, `look`, which changes nothing in this window, and `follow`: the main window is a total, and the next one has a
---       sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The windows have the same entries, but only the main
---       window has their ids, and entries after all others that only look
+--       kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and the next one has
+--       a sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The tracks have
+--       the same entries, but only the main track has their ids, and entries after all others that only look
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
 --       used up the script's time) or `damaged`; the subject's score after all entries if wanted and there is one, else
---       ''. All numbers are those of the main window
+--       ''. All numbers are those of the main track
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
---       missing, now, reading, retiring, starts: for each window a list of slots that the call must name too; nothing
+--       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing
--- cost  O(log n) per entry, window and command: 5-15 us per entry, and 25-40 us for the call with its socket
--- why a script: cell, total and score change together or not at all, in all windows, the effect of each item depends on
+-- cost  O(log n) per entry, track and command: 5-15 us per entry, and 25-40 us for the call with its socket
+-- why a script: cell, total and score change together or not at all, in all tracks, the effect of each item depends on
 --       the items before it, and the reply is recorded in the same atomic step, which makes it safe to send the
 --       operation again after a lost reply
 
-local main = windows[1]
 -- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
 -- script.
 local MOST_LOOKED_AT = 3000
@@ -40,12 +39,12 @@ if early then
 end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
-for _, window in ipairs(windows) do
-  call('ZCARD', window.ranking)
-  for i = 1, window.size do
-    window.entries[i] = window.entry_at(i)
+for _, track in ipairs(tracks) do
+  call('ZCARD', track.ranking)
+  for i = 1, track.size do
+    track.entries[i] = track.entry_at(i)
   end
-  window.fetch(window.entries)
+  track.fetch(track.entries)
 end
 local reply, entries = main.ok(), main.entries
 local now = reply[2]
@@ -57,7 +56,7 @@ for i, entry in ipairs(entries) do
   end
 end
 
--- The main window's keys and arguments come first, so those of the ids have the same positions with several windows.
+-- The main track's keys and arguments come first, so those of the ids have the same positions with several tracks.
 local MAIN_BUCKETS, FIRST_BUCKET = KEYS[4], tonumber(ARGV.first_bucket_key)
 -- By subject and id: true if the id arrived within the horizon.
 local is_duplicate, arrivals = {}, {}
@@ -74,13 +73,13 @@ if #some > 0 then
   end
 end
 
--- By entry: the windows that it changes. None if it only looks.
+-- By entry: the tracks that it changes. None if it only looks.
 local changes = {}
 for i = 1, #entries do
   changes[i] = {}
-  for _, window in ipairs(windows) do
-    if window.entries[i] and window.entries[i].verb ~= 'look' then
-      changes[i][#changes[i] + 1] = window
+  for _, track in ipairs(tracks) do
+    if track.entries[i] and track.entries[i].verb ~= 'look' then
+      changes[i][#changes[i] + 1] = track
     end
   end
 end
@@ -88,9 +87,9 @@ end
 -- Returns the reply with the slots that the call must name, or nil if it names all of them.
 local function give_up()
   local starts, is_complete = {}, true
-  for number, window in ipairs(windows) do
-    starts[number] = window.missing
-    is_complete = is_complete and #window.missing == 0
+  for number, track in ipairs(tracks) do
+    starts[number] = track.missing
+    is_complete = is_complete and #track.missing == 0
   end
   if is_complete then
     return nil
@@ -102,8 +101,8 @@ end
 
 local faults = {}
 for i = 1, #entries do
-  for _, window in ipairs(changes[i]) do
-    faults[i] = window.prepare(window.entries[i]) or faults[i]
+  for _, track in ipairs(changes[i]) do
+    faults[i] = track.prepare(track.entries[i]) or faults[i]
   end
 end
 local gave_up = give_up()
@@ -111,41 +110,41 @@ if gave_up then
   return gave_up
 end
 
--- Prepares a sample of a slot that is kept beside a total: after it, the entry of the main window is what the total
+-- Prepares a sample of a slot that is kept beside a total: after it, the entry of the main track is what the total
 -- becomes, or it has the verb `same` if the total does not change. Returns nil, or the outcome of the entry.
 local function prepare_total(number)
-  local sample = windows[2].entries[number]
+  local sample = tracks[2].entries[number]
   local entry = main.entries[number]
-  local outcome = windows[2].check(sample) or main.check(entry)
+  local outcome = tracks[2].check(sample) or main.check(entry)
   local function next_cell()
-    return windows[2].cell_from(entry.b, sample.who)
+    return tracks[2].cell_from(entry.b, sample.who)
   end
   if not outcome then
-    local total, before = main.cell_of(entry), windows[2].cell_of(sample)
+    local total, before = main.cell_of(entry), tracks[2].cell_of(sample)
     entry.verb = main.total_entry(total, before, entry, next_cell) and 'set' or 'same'
   end
   return outcome
 end
 
--- Applies an entry in all windows, or in none. Returns nil, or its outcome if it is not simply counted.
+-- Applies an entry in all tracks, or in none. Returns nil, or its outcome if it is not simply counted.
 local function apply_to(changed, number)
   local is_sample = main.entries[number].verb == 'follow'
   local early = is_sample and prepare_total(number)
   if early then
     return early
   end
-  for _, window in ipairs(changed) do
-    local outcome = window.check(window.entries[number])
+  for _, track in ipairs(changed) do
+    local outcome = track.check(track.entries[number])
     if outcome then
       return outcome
     end
   end
-  for _, window in ipairs(changed) do
-    local entry, counted = window.entries[number], window.counted
+  for _, track in ipairs(changed) do
+    local entry, counted = track.entries[number], track.counted
     if entry.verb ~= 'same' then
-      window.apply(entry)
+      track.apply(entry)
     end
-    if window.has_slots then
+    if track.has_slots then
       counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
     end
   end
@@ -154,8 +153,8 @@ end
 local outcomes, refused = {}, {}
 for i, entry in ipairs(entries) do
   local field, is_look, looked_at = fields[i], #changes[i] == 0, 0
-  for _, window in ipairs(changes[i]) do
-    looked_at = looked_at + window.work.looked_at
+  for _, track in ipairs(changes[i]) do
+    looked_at = looked_at + track.work.looked_at
   end
   if refused[entry.who] or looked_at > MOST_LOOKED_AT then
     outcomes[i] = 'behind'
@@ -178,11 +177,11 @@ if gave_up then
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
-for _, window in ipairs(windows) do
-  window.save()
-  window.finish()
-  for slot, items in pairs(window.counted) do
-    window.count_events(window.start_of(slot), items)
+for _, track in ipairs(tracks) do
+  track.save()
+  track.finish()
+  for slot, items in pairs(track.counted) do
+    track.count_events(track.start_of(slot), items)
   end
 end
 if #arrivals > 0 then
@@ -202,7 +201,7 @@ for i, entry in ipairs(entries) do
     reply[size + 3] = wanted and scores[entry.who] or ''
   end
 end
-for number = 2, #windows do
-  windows[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
+for number = 2, #tracks do
+  tracks[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
 end
 return main.record(reply)

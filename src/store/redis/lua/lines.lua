@@ -1,55 +1,69 @@
--- Returns consecutive lines of one of several parts: from its start, around a place, or around a subject; if requested,
--- with the subject's cells.
+-- Returns consecutive lines of a ranking: from a position on, next to a place, or around a subject; if requested, with
+-- the subject's cells.
 --
--- KEYS  1-5 the part (board.lua), then, if `capped`, the companion of the subject's values (COUNT_DISTINCT), then the
---       slots to read
--- ARGV  the part's, `order`: `desc` or `asc`, `from`: `start`, `place` or `subject`, `score` of the place; or of the
---       subject, if it is not ranked, `subject`, number of lines `before`, number of lines from there on (`after`),
---       `capped` or ''
--- reply ok, now, reading, retiring, total, lines before the first returned one, lines with a better score than it, the
---       part's version or '', then a list: the subject's score or '', the time of its latest value dropped because of
---       the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
---       lines
+-- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of the subject's values
+--       (COUNT_DISTINCT), then the slots to read
+-- ARGV  the partition's, `order`: `desc` or `asc`; `center`: `position`, `place`, `after_line` (the place, after its line
+--       if it has one) or `subject`; `at`: the position from 0, or the score of the place, or that of the subject if it is
+--       not ranked: '' to return no lines then; `subject`; number of lines `before` the center, number of lines from
+--       there on (`after`), `capped` or ''
+-- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is none),
+--       lines with a better score than the first, the partition's version or ''; then, if the center is a subject, a list:
+--       its score or '', the time of its latest value dropped because of the limit or '', then position (from 1) and
+--       cell of every slot that has data; then subject, score, … of the lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
--- why a script: lines and counts must be of one instant, after the window was advanced
+-- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
+--       between them could change the position
 
 local early = enter_with_version()
 if early then
   return early
 end
-local CAPPED = ARGV.capped == 'capped'
-local COMPANION = 6
+local CENTER, CAPPED = ARGV.center, ARGV.capped == 'capped'
+local COMPANION = 7
 local FIRST_SLOT = CAPPED and COMPANION + 1 or COMPANION
 
-local center, located = 0, {'', ''}
-if ARGV.from ~= 'start' then
-  local score = ARGV.score
-  if ARGV.from == 'subject' then
-    located[1] = call('ZSCORE', RANKING, ARGV.subject) or ''
-    if located[1] ~= '' then
-      score = located[1]
+local reply = ok()
+local total = call('ZCARD', SORTED)
+local center
+if CENTER == 'position' then
+  center = math.min(tonumber(ARGV.at), total)
+else
+  local score, has_line = ARGV.at
+  if CENTER == 'subject' then
+    local held = call('ZSCORE', SORTED, ARGV.subject)
+    local located = {held or '', CAPPED and call('ZSCORE', KEYS[COMPANION], 'c') or ''}
+    for slot = FIRST_SLOT, #KEYS do
+      local cell = call('HGET', KEYS[slot], ARGV.subject)
+      if cell then
+        located[#located + 1] = slot - FIRST_SLOT + 1
+        located[#located + 1] = cell
+      end
     end
+    score, reply[9] = held or score, located
   end
-  center = lines_before(score, ARGV.subject)
-end
-if CAPPED then
-  located[2] = call('ZSCORE', KEYS[COMPANION], 'c') or ''
-end
-for slot = FIRST_SLOT, #KEYS do
-  local cell = call('HGET', KEYS[slot], ARGV.subject)
-  if cell then
-    located[#located + 1] = slot - FIRST_SLOT + 1
-    located[#located + 1] = cell
+  if score ~= '' then
+    center, has_line = lines_before(score, ARGV.subject)
+    if has_line and CENTER == 'after_line' then
+      center = center + 1
+    end
   end
 end
 
-local first = math.max(0, center - tonumber(ARGV.before))
-local lines = call(LINES, RANKING, format(first), format(center + tonumber(ARGV.after) - 1), 'WITHSCORES')
-local reply = ok()
-reply[5] = call('ZCARD', RANKING)
-reply[6], reply[7] = first, lines[2] and better_than(lines[2], ASCENDING) or 0
-reply[8], reply[9] = asked_field or '', located
+local first, lines = 0, {}
+if center then
+  first = math.max(0, center - tonumber(ARGV.before))
+  local last = center + tonumber(ARGV.after) - 1
+  -- An empty range is not read: from 0 to -1 would be all lines.
+  if first <= last then
+    lines = call(LINES, SORTED, format(first), format(last), 'WITHSCORES')
+  end
+end
+reply[5], reply[6] = total, first
+reply[7] = first > 0 and lines[2] and better_than(lines[2]) or 0
+reply[8] = asked_field or ''
+local size = #reply
 for i = 1, #lines do
-  reply[9 + i] = lines[i]
+  reply[size + i] = lines[i]
 end
 return reply

@@ -1,8 +1,8 @@
 -- Returns the scores of given subjects and, if requested, their ranks. Counts the subjects that are better than given
 -- scores.
 --
--- KEYS  1-5 the board (board.lua)
--- ARGV  the board's, `order`: `desc` or `asc`, `ranks` to get the subjects' ranks, or '', `near`: number of
+-- KEYS  1-5 the partition (board.lua), 6 the ranking
+-- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get the subjects' ranks, or '', `near`: number of
 --       lines to return on each side of each given score, number of `subjects`; then the subjects, then any number of
 --       scores
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked; then, with ranks, for
@@ -17,14 +17,13 @@ local early = enter()
 if early then
   return early
 end
-local ascending = ARGV.order == 'asc'
 local SUBJECTS = tonumber(ARGV.subjects)
 local LAST = FIXED_ARGUMENTS + SUBJECTS
 local reply = ok()
-reply[5] = call('ZCARD', RANKING)
+reply[5] = call('ZCARD', SORTED)
 -- `unpack` fails with about 8,000 values.
 for first = FIXED_ARGUMENTS + 1, LAST, 1000 do
-  local scores = call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, LAST)))
+  local scores = call('ZMSCORE', SORTED, unpack(ARGV, first, math.min(first + 999, LAST)))
   for i = 1, #scores do
     reply[#reply + 1] = scores[i] or ''
   end
@@ -34,19 +33,18 @@ if ARGV.ranks == 'ranks' then
   local better = {[''] = 0}
   for i = 6, 5 + SUBJECTS do
     local score = reply[i]
-    better[score] = better[score] or better_than(score, ascending)
+    better[score] = better[score] or better_than(score)
     reply[SUBJECTS + i] = better[score]
   end
 end
 local near = tonumber(ARGV.near)
 for i = LAST + 1, #ARGV do
-  local better = better_than(ARGV[i], ascending)
+  local better = better_than(ARGV[i])
   reply[#reply + 1] = better
   if near > 0 then
     local first = math.max(0, better - near)
-    local lines = call(
-      ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, format(first), format(better + near - 1), 'WITHSCORES')
-    local scores = {first, lines[2] and better_than(lines[2], ascending) or 0}
+    local lines = call(LINES, SORTED, format(first), format(better + near - 1), 'WITHSCORES')
+    local scores = {first, lines[2] and better_than(lines[2]) or 0}
     for line = 2, #lines, 2 do
       scores[#scores + 1] = lines[line]
     end

@@ -1,5 +1,5 @@
 -- The records that make it safe to send a write again: the script stores its reply under the number of the operation.
--- Not a script of its own.
+-- Last, the table of one track. Not a script of its own.
 --
 -- ARGV  `sequence` number of this operation, its `write_lane`: `<writer>:<lane>`
 --
@@ -51,18 +51,24 @@ local function count_events(start, items)
   redis.pcall('HINCRBY', META, 'e:' .. start, items)
 end
 
--- Begins a write: checks that the operation was not done before, then does the same as `enter`. Returns nil, or the
--- reply with which to end the script.
-local function begin()
-  local early = read_meta(FIELD) or recorded()
-  if early then
-    return early
-  end
-  early = advance()
-  if early and early[1] == 'stale' then
-    -- An earlier attempt of this operation may still arrive. It must not count in addition to the operation that
-    -- replaces it.
-    record_unchanged(early)
-  end
-  return early
+-- What a script uses of one track (tracks.lua).
+local track = {
+  keys = KEYS,
+  argv = ARGV,
+  field = FIELD,
+  read_meta = read_meta,
+  recorded = recorded,
+  read_clock = read_clock,
+  advance = advance,
+  ok = ok,
+  touch = touch,
+  record = record,
+  record_unchanged = record_unchanged,
+  count_events = count_events,
+  each_thousand = each_thousand,
+}
+
+-- Returns the head before this script.
+function track.head()
+  return previous_head
 end

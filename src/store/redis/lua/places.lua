@@ -1,14 +1,24 @@
--- Places in the order of a sorted set: the ranking, or the values of a subject. Not a script of its own.
+-- Places in the order of a sorted set: a ranking, or the values of a subject. Not a script of its own.
 --
+-- KEYS  6 the sorted set
 -- ARGV  `order`: `desc` or `asc`
 
+local SORTED = KEYS[6]
 local ASCENDING = ARGV.order == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
 
--- Checks the part, advances, and reads the part's version into `asked_field`, in the same command as the rest of meta.
--- If advancing drops the ranking, this is the version before that, which the part will never have again.
+-- Checks the partition, advances, and reads its version into `asked_field`, in the same command as the rest of meta.
+-- If advancing drops the ranking, this is the version before that, which the partition will never have again.
 local function enter_with_version()
   return read_meta('version') or advance()
+end
+
+-- Returns the number of lines with a strictly better score.
+local function better_than(score)
+  if ASCENDING then
+    return call('ZCOUNT', SORTED, '-inf', '(' .. score)
+  end
+  return call('ZCOUNT', SORTED, '(' .. score, '+inf')
 end
 
 -- Returns whether the bytes of `a` come before those of `b`. The operator `<` would depend on the server's locale.
@@ -23,19 +33,17 @@ local function precedes(a, b)
 end
 
 -- Returns how many lines come before the place of this score and subject, whether or not there is a line at that place,
--- and true if there is one. A tie is searched by bisection, because all lines may have the same score. `key` is the
--- sorted set, if it is not the ranking.
-local function lines_before(score, subject, key)
-  key = key or RANKING
-  local held = call('ZSCORE', key, subject)
+-- and true if there is one. A tie is searched by bisection, because all lines may have the same score.
+local function lines_before(score, subject)
+  local held = call('ZSCORE', SORTED, subject)
   if held and tonumber(held) == tonumber(score) then
-    return call(ASCENDING and 'ZRANK' or 'ZREVRANK', key, subject), true
+    return call(ASCENDING and 'ZRANK' or 'ZREVRANK', SORTED, subject), true
   end
-  local first = ASCENDING and call('ZCOUNT', key, '-inf', '(' .. score) or call('ZCOUNT', key, '(' .. score, '+inf')
-  local last = first + call('ZCOUNT', key, score, score)
+  local first = better_than(score)
+  local last = first + call('ZCOUNT', SORTED, score, score)
   while first < last do
     local middle = math.floor((first + last) / 2)
-    local line = call(LINES, key, format(middle), format(middle))[1]
+    local line = call(LINES, SORTED, format(middle), format(middle))[1]
     local is_before
     if ASCENDING then
       is_before = precedes(line, subject)

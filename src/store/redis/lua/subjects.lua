@@ -1,9 +1,9 @@
 -- Reads some subjects' slots of a ranked board and, if requested, their scores and ranks.
 --
--- KEYS  1-5 the board (board.lua), then, if `capped`, the companion of each subject's values (COUNT_DISTINCT), then the
+-- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of each subject's values (COUNT_DISTINCT), then the
 --       slots to read
--- ARGV  the board's, `order`: `desc` or `asc` to get scores and ranks, or '', number of `subjects`, `capped` to get the
---       time of the latest dropped value, or ''; then the subjects
+-- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get scores and ranks, or '', number of `subjects`, `capped`
+--       to get the time of the latest dropped value, or ''; then the subjects
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
 --       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
 --       every slot that has data
@@ -11,21 +11,21 @@
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
 
 local FIRST, SUBJECTS, CAPPED = FIXED_ARGUMENTS + 1, tonumber(ARGV.subjects), ARGV.capped == 'capped'
-local FIRST_SLOT = CAPPED and 6 + SUBJECTS or 6
+local FIRST_SLOT = CAPPED and 7 + SUBJECTS or 7
 
 local early = enter()
 if early then
   return early
 end
 local reply = ok()
-reply[5] = call('ZCARD', RANKING)
+reply[5] = call('ZCARD', SORTED)
 for i = 1, SUBJECTS do
   local score, better = '', 0
-  if ARGV.order ~= '' then
-    score = call('ZSCORE', RANKING, ARGV[FIRST + i - 1]) or ''
-    better = better_than(score == '' and '0' or score, ARGV.order == 'asc')
+  if ARGV.ranks == 'ranks' then
+    score = call('ZSCORE', SORTED, ARGV[FIRST + i - 1]) or ''
+    better = better_than(score == '' and '0' or score)
   end
-  reply[5 + i] = {score, better, CAPPED and call('ZSCORE', KEYS[5 + i], 'c') or ''}
+  reply[5 + i] = {score, better, CAPPED and call('ZSCORE', KEYS[6 + i], 'c') or ''}
 end
 for slot = FIRST_SLOT, #KEYS do
   local cells = call('HMGET', KEYS[slot], unpack(ARGV, FIRST, FIRST + SUBJECTS - 1))

@@ -14,10 +14,10 @@ if early then
 end
 local reply = ok()
 reply[5] = call('ZSCORE', KEYS[7], 'c') or ''
-local total = call('ZCOUNT', KEYS[6], ARGV.floor, '+inf')
+local total = call('ZCOUNT', SORTED, ARGV.floor, '+inf')
 local first = tonumber(ARGV.offset)
 if ARGV.last_seen ~= '' then
-  local before, is_held = lines_before(ARGV.last_seen, ARGV.value, KEYS[6])
+  local before, is_held = lines_before(ARGV.last_seen, ARGV.value)
   first = is_held and before + 1 or before
 end
 first = math.min(first, total)
@@ -25,7 +25,7 @@ reply[6], reply[7] = total, first
 -- Read by position: a read by time would walk over the skipped values. The values of the window come before all others.
 local last = math.min(first + ARGV.limit, total) - 1
 if first <= last then
-  local page = call('ZREVRANGE', KEYS[6], format(first), format(last), 'WITHSCORES')
+  local page = call(LINES, SORTED, format(first), format(last), 'WITHSCORES')
   for i = 1, #page do
     reply[7 + i] = page[i]
   end

@@ -1,170 +1,187 @@
--- Adds amounts to slots and ranking, exactly once, even if the reply is lost.
+-- Adds amounts to the slots and rankings of a board, in all its tracks, exactly once, even if the reply is lost.
 --
--- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, if there are ids, the current dedupe
---       bucket and those before it that may have ids of the horizon, newest first
--- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
---       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
---       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
---       ids, else '', dedupe `horizon` in ms, `items`: number of items that each entry stands for, separated by
---       commas, or '' if each is one item, `margins`: how far from the bound each sum must stay, or '' if none must;
---       then the start of each slot; then, each for all entries in their order: subjects; amounts; codes, if any:
---       4 x position of its slot from 0, plus 2 if it is a sum of several items and there are ids, plus 1 if its score
---       is wanted; ids, if there are any, with an empty text for an entry that has none
+-- KEYS  for each track, the main one first: 1-5 the board (board.lua), then one slot for each start in ARGV, then, in the
+--       main track only and if there are ids, the current dedupe bucket and those before it that may have ids of the
+--       horizon, newest first
+-- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
+--       a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are
+--       required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
+--       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
+--       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
+--       each sum must stay, or '' if none must; then the start of each slot; then, each for all entries in their order:
+--       in the main track subjects and amounts; codes, if any: 4 x position of its slot from 0, or -4 if the entry does
+--       not change this track; in the main track plus 2 if later entries of the subject must wait for the items of a
+--       refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an empty text for an
+--       entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
---       score after all entries if wanted, else ''
+--       score after all entries if wanted, else ''. All numbers are those of the main track
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
--- cost  O(log subjects) per entry: 1.5-3 us, and 25-40 us for the call with its socket. All data is read at once and
---       written at once, because each command costs as much as its work for an entry
--- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
---       recorded in the same atomic step, which makes it safe to send the operation again after a lost reply
+-- cost  O(log subjects) per entry and track: 1.5-3 us, and 25-40 us for the call with its socket, and 8-12 us for each
+--       further track. All data is read at once and written at once, because each command costs as much as its work for
+--       an entry
+-- why a script: slot and ranking change together or not at all, in all tracks, the bound is checked on the sum, and the
+--       reply is recorded in the same atomic step, which makes it safe to send the operation again after a lost reply
 
-local BOUND, SLOTS, ENTRIES = tonumber(ARGV.bound), tonumber(ARGV.slots), tonumber(ARGV.entries)
-local CODED, HAS_IDS = ARGV.coded ~= '', ARGV.bucket ~= ''
+local ENTRIES, SLOTS, HAS_IDS = tonumber(ARGV.entries), tonumber(ARGV.slots), ARGV.bucket ~= ''
 local FIRST_SLOT, FIRST_START = 6, FIXED_ARGUMENTS + 1
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
+-- The codes, if any, are between the amounts and the ids.
+local CODES = LAST_SUBJECT + ENTRIES
+local FIRST_ID = CODES + (ARGV.coded ~= '' and ENTRIES or 0) + 1
+local BUCKETS, FIRST_BUCKET = KEYS[4], FIRST_SLOT + SLOTS
 -- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
-local tonumber, whole = tonumber, string.format
+local tonumber, floor, text_of = tonumber, math.floor, string.format
 
 local early = begin()
 if early then
   return early
 end
 
-local reply = ok()
+local reply = main.ok()
 if ENTRIES == 0 then
   return reply
 end
 
+local now = reply[2]
 local subjects = {unpack(ARGV, FIRST_SUBJECT, LAST_SUBJECT)}
--- The content of slots and ranking, first as read, then as it will be written: texts as read, numbers once changed,
--- false if absent. is_new: by slot, whether none of the subjects was found in it.
-local amounts, scores, is_new = {}, {}, {}
 -- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon.
-local fields, is_duplicate, bucket_is_new = {}, {}, false
+local fields, is_duplicate, bucket_is_new, arrivals = {}, {}, false, {}
 
--- The pairs to write, in order, so that of several pairs for one subject the last one wins; and the subjects whose
--- amount or score may become 0.
-local slot_pairs, rank_pairs, arrivals = {}, {}, {}
-local zero_amounts, zero_scores = {}, {}
--- By slot: the number of items that were counted.
-local counted = {}
-
--- Returns the position of an entry's slot, from 0.
-local function slot_of(entry)
-  return CODED and math.floor(tonumber(ARGV[LAST_SUBJECT + ENTRIES + entry]) / 4) or 0
-end
-
--- Reads the amounts that the entries' subjects have in their slots, and their scores.
-local function read_amounts_and_scores()
+-- Reads what a track has of the subjects. Sets `slots` by position from 0, `scores` by subject, `codes`: the place of the
+-- codes before the first, or nil, `bound`, and what judge_entries() adds to. Amounts and scores are first as read, then as
+-- they will be written: texts as read, numbers once changed, false if absent.
+local function read(track)
+  local keys, argv = track.keys, track.argv
+  local count = tonumber(argv.slots)
+  track.bound, track.ranking, track.index = tonumber(argv.bound), keys[3], keys[2]
+  track.codes = argv.coded ~= '' and (track == main and CODES or FIXED_ARGUMENTS + count) or nil
   local by_slot = {[0] = subjects}
-  if SLOTS > 1 then
-    for slot = 0, SLOTS - 1 do
+  if track.codes and (count ~= 1 or #tracks > 1) then
+    for slot = -1, count - 1 do
       by_slot[slot] = {}
     end
     for i = 1, ENTRIES do
-      local own = by_slot[slot_of(i)]
+      local own = by_slot[floor(argv[track.codes + i] / 4)]
       own[#own + 1] = subjects[i]
     end
   end
-  for slot = 0, SLOTS - 1 do
-    local own = by_slot[slot]
-    local held = call('HMGET', KEYS[FIRST_SLOT + slot], unpack(own))
-    local of, found = {}, false
+  track.slots = {}
+  for slot = 0, count - 1 do
+    local key, own = keys[FIRST_SLOT + slot], by_slot[slot]
+    local held = call('HMGET', key, unpack(own))
+    local amounts, found = {}, false
     for i = 1, #own do
-      of[own[i]] = held[i]
+      amounts[own[i]] = held[i]
       found = found or held[i]
     end
-    amounts[slot], is_new[slot] = of, not found
-    slot_pairs[slot], zero_amounts[slot] = {}, {}
+    -- is_new: whether none of the subjects was found. counted: the number of items. pairs: those to write, in order, so
+    -- that of several pairs for one subject the last one wins. zero: the subjects whose amount may become 0.
+    track.slots[slot] = {
+      key = key, start = argv[FIRST_START + slot], amounts = amounts, is_new = not found, counted = 0, pairs = {},
+      zero = {},
+    }
   end
-  local held = call('ZMSCORE', RANKING, unpack(subjects))
+  local held = call('ZMSCORE', track.ranking, unpack(subjects))
+  local scores = {}
   for i = 1, ENTRIES do
     scores[subjects[i]] = held[i]
   end
+  track.scores, track.pairs, track.zero = scores, {}, {}
 end
 
 -- Reads which of the ids arrived within the horizon.
 local function read_ids()
   call('ZCARD', BUCKETS)
-  local some = {}
+  local some, horizon = {}, tonumber(ARGV.horizon)
   for i = 1, ENTRIES do
-    local id = ARGV[LAST_SUBJECT + 2 * ENTRIES + i]
+    local id = ARGV[FIRST_ID - 1 + i]
     if id ~= '' then
       fields[i] = subjects[i] .. '\0' .. id
       some[#some + 1] = fields[i]
     end
   end
-  local current = FIRST_SLOT + SLOTS
-  for bucket = current, #KEYS do
+  for bucket = FIRST_BUCKET, FIRST_BUCKET + ARGV.buckets - 1 do
     local arrived = call('HMGET', KEYS[bucket], unpack(some))
     local found = false
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
       found = found or at
-      if at and now - at < tonumber(ARGV.horizon) then
+      if at and now - at < horizon then
         is_duplicate[some[i]] = true
       end
     end
-    bucket_is_new = bucket_is_new or bucket == current and not found
+    bucket_is_new = bucket_is_new or bucket == FIRST_BUCKET and not found
   end
 end
 
--- Judges each entry, adds its amount in memory if it counts, and adds to the reply what was not simply counted and the
--- scores that are wanted.
+-- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not simply
+-- counted and the scores that are wanted.
 local function judge_entries()
   -- asked: by position in the reply, the subject whose score is wanted. refused: by subject, whether a sum was refused
-  -- whose items must be tried before later entries.
-  local asked, refused = {}, {}
-  local arrival = format(now)
-  local slot, code, ranked = 0, 0, 0
+  -- whose items must be tried before later entries. slots, sums: by track, the slot of the entry, or false, and its sum.
+  local asked, refused, slots, sums = {}, {}, {}, {}
+  local arrival, count = text_of('%.0f', now), #tracks
+  local codes = main.codes
   local next_items = ARGV.items ~= '' and string.gmatch(ARGV.items, '%d+')
   local next_margin = ARGV.margins ~= '' and string.gmatch(ARGV.margins, '%d+')
-  local of, pairs_of = amounts[0], slot_pairs[0]
   for i = 1, ENTRIES do
-    if CODED then
-      code, slot = tonumber(ARGV[LAST_SUBJECT + ENTRIES + i]), slot_of(i)
-      of, pairs_of = amounts[slot], slot_pairs[slot]
-    end
+    local code = codes and tonumber(ARGV[codes + i]) or 0
     local subject, field, items = subjects[i], fields[i], next_items and next_items() or 1
-    local bound = next_margin and BOUND - next_margin() or BOUND
+    local margin = next_margin and next_margin() or 0
     local outcome = nil
     if refused[subject] then
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
     else
-      local amount, before = tonumber(ARGV[LAST_SUBJECT + i]), tonumber(of[subject] or 0)
-      local sum = before and before + amount
-      -- A number that is not whole was not written by this store.
-      if not before or before % 1 ~= 0 then
-        outcome = 'damaged'
-      elseif sum > bound or sum < -bound then
-        outcome = 'refused'
-        refused[subject] = code % 4 >= 2 or nil
-      else
-        local score = (scores[subject] or 0) + amount
-        of[subject], scores[subject] = sum, score
-        counted[slot] = (counted[slot] or 0) + items
-        if sum == 0 then
-          zero_amounts[slot][#zero_amounts[slot] + 1] = subject
-        else
-          local size = #pairs_of
-          pairs_of[size + 1], pairs_of[size + 2] = subject, whole('%d', sum)
+      local amount = tonumber(ARGV[LAST_SUBJECT + i])
+      for t = 1, count do
+        local track = tracks[t]
+        local slot = track.slots[track.codes and floor(track.argv[track.codes + i] / 4) or 0]
+        slots[t] = slot or false
+        if slot then
+          local before, bound = tonumber(slot.amounts[subject] or 0), track.bound - margin
+          local sum = before and before + amount
+          -- A number that is not whole was not written by this store.
+          if not before or before % 1 ~= 0 then
+            outcome = 'damaged'
+            break
+          elseif sum > bound or sum < -bound then
+            outcome = 'refused'
+            refused[subject] = code % 4 >= 2 or nil
+            break
+          end
+          sums[t] = sum
         end
-        if score == 0 then
-          zero_scores[#zero_scores + 1] = subject
-        else
-          rank_pairs[ranked + 1], rank_pairs[ranked + 2] = whole('%d', score), subject
-          ranked = ranked + 2
+      end
+      for t = 1, outcome and 0 or count do
+        local track, slot, sum = tracks[t], slots[t], sums[t]
+        if slot then
+          local score = (track.scores[subject] or 0) + amount
+          slot.amounts[subject], track.scores[subject] = sum, score
+          slot.counted = slot.counted + items
+          local pairs_of, lines = slot.pairs, track.pairs
+          if sum == 0 then
+            slot.zero[#slot.zero + 1] = subject
+          else
+            local size = #pairs_of
+            pairs_of[size + 1], pairs_of[size + 2] = subject, text_of('%d', sum)
+          end
+          if score == 0 then
+            track.zero[#track.zero + 1] = subject
+          else
+            local size = #lines
+            lines[size + 1], lines[size + 2] = text_of('%d', score), subject
+          end
         end
-        if field then
-          is_duplicate[field] = true
-          local size = #arrivals
-          arrivals[size + 1], arrivals[size + 2] = field, arrival
-        end
+      end
+      if field and not outcome then
+        is_duplicate[field] = true
+        local size = #arrivals
+        arrivals[size + 1], arrivals[size + 2] = field, arrival
       end
     end
     local wanted = code % 2 == 1
@@ -179,65 +196,74 @@ local function judge_entries()
     end
   end
   for at, subject in pairs(asked) do
-    reply[at] = format(scores[subject] or 0)
+    reply[at] = text_of('%.0f', main.scores[subject] or 0)
   end
 end
 
--- Returns those of `subjects` whose final value is 0.
-local function still_zero(subjects, values)
+-- Returns those of `some` whose final value is 0.
+local function still_zero(some, values)
   local zero = {}
-  for i = 1, #subjects do
-    if values[subjects[i]] == 0 then
-      zero[#zero + 1] = subjects[i]
+  for i = 1, #some do
+    if values[some[i]] == 0 then
+      zero[#zero + 1] = some[i]
     end
   end
   return zero
 end
 
--- Writes slots, scores and ids. A server that is restarted may have kept only the first of these writes. So the index
--- is written first: an entry without a slot does no harm, but a slot that the index does not name would never retire.
-local function save()
-  for slot = 0, SLOTS - 1 do
-    local key, start = KEYS[FIRST_SLOT + slot], ARGV[FIRST_START + slot]
-    if #slot_pairs[slot] > 0 then
-      if is_new[slot] then
-        call('ZADD', INDEX, start, start)
+-- Writes the slots and scores of a track. A server that is restarted may have kept only the first of these writes. So the
+-- index is written first: an entry without a slot does no harm, but a slot that the index does not name would never
+-- retire.
+local function save(track)
+  for _, slot in pairs(track.slots) do
+    if #slot.pairs > 0 then
+      if slot.is_new then
+        call('ZADD', track.index, slot.start, slot.start)
       end
-      call('HSET', key, unpack(slot_pairs[slot]))
+      call('HSET', slot.key, unpack(slot.pairs))
     end
-    local zero = still_zero(zero_amounts[slot], amounts[slot])
+    local zero = still_zero(slot.zero, slot.amounts)
     if #zero > 0 then
-      call('HDEL', key, unpack(zero))
-      if call('HLEN', key) == 0 then
-        call('ZREM', INDEX, start)
+      call('HDEL', slot.key, unpack(zero))
+      if call('HLEN', slot.key) == 0 then
+        call('ZREM', track.index, slot.start)
       end
     end
   end
-  if #rank_pairs > 0 then
-    call('ZADD', RANKING, unpack(rank_pairs))
+  if #track.pairs > 0 then
+    call('ZADD', track.ranking, unpack(track.pairs))
   end
-  local zero = still_zero(zero_scores, scores)
+  local zero = still_zero(track.zero, track.scores)
   if #zero > 0 then
-    call('ZREM', RANKING, unpack(zero))
+    call('ZREM', track.ranking, unpack(zero))
   end
-  if #arrivals > 0 then
-    if bucket_is_new then
-      call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
+  for _, slot in pairs(track.slots) do
+    if slot.counted > 0 then
+      track.count_events(slot.start, slot.counted)
     end
-    call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
-  end
-  for slot, items in pairs(counted) do
-    count_events(ARGV[FIRST_START + slot], items)
   end
 end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write. If
 -- memory is full, the server refuses only the first write, so then nothing was done.
-read_amounts_and_scores()
+for t = 1, #tracks do
+  read(tracks[t])
+end
 if HAS_IDS then
   read_ids()
 end
 judge_entries()
-save()
+for t = 1, #tracks do
+  save(tracks[t])
+end
+if #arrivals > 0 then
+  if bucket_is_new then
+    call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
+  end
+  call('HSET', KEYS[FIRST_BUCKET], unpack(arrivals))
+end
+for t = 2, #tracks do
+  tracks[t].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
+end
 -- `retiring` counts sealed slots, to which no write is made, so the header is still correct.
-return record(reply)
+return main.record(reply)

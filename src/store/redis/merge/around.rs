@@ -1,8 +1,10 @@
-//! The rank of a subject among those of all parts, and its neighbors.
+//! The rank of a subject among those of all partitions, and its neighbors.
 
 use super::further::{Side, further};
 use super::region::{Region, Segment, Until};
-use super::{Answer, Center, Lines, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
+use super::{
+    Center, Excerpt, MARGIN, MergeError, Merged, Near, Partitions, ROUNDS, Read, Share, of_one_head, take_apart,
+};
 use crate::board::{Order, Subject, Value};
 use crate::store::Ranked;
 use crate::store::place::{Place, backward};
@@ -16,28 +18,27 @@ const LEAST: u64 = 2;
 pub(in crate::store::redis) struct Around<X> {
     /// The score, or `None` if the subject is not ranked.
     pub score: Option<Value>,
-    /// The number of lines of all parts with a strictly better score than the subject's, or than `absent` if the
+    /// The number of lines of all partitions with a strictly better score than the subject's, or than `absent` if the
     /// subject is not ranked.
     pub better: u64,
-    /// The number of lines of all parts before the first one here, or 0 if there is none.
+    /// The number of lines of all partitions before the first one here, or 0 if there is none.
     pub first: u64,
     /// The lines around the subject, including its own. Empty if the subject is not ranked.
     pub lines: Vec<Ranked>,
-    /// The additional data that its part returns.
+    /// The additional data that its partition returns.
     pub extra: X,
 }
 
-/// The subject to find, and the part that has it.
+/// The subject to find, and its score if it is not ranked.
 #[derive(Clone, Debug)]
 struct Sought<'a> {
     subject: &'a Subject,
-    own: usize,
     absent: Value,
 }
 
 impl Sought<'_> {
     fn center(&self) -> Center {
-        Center::Subject { subject: self.subject.clone(), absent: self.absent }
+        Center::Subject { subject: self.subject.clone(), absent: Some(self.absent) }
     }
 
     /// Returns the subject's place with this score.
@@ -46,48 +47,48 @@ impl Sought<'_> {
     }
 }
 
-/// Finds a subject, which part `own` has, and up to `radius` lines on each side of it. If the subject is not ranked,
+/// Finds a subject, which partition `own` has, and up to `radius` lines on each side of it. If the subject is not ranked,
 /// counts the lines that are better than the score `absent`.
 ///
-/// The first round asks the subject's part for its score. The second round asks all parts for the lines around that
-/// place, and the subject's own part for those around the subject, wherever it is by then. A third round is needed if
-/// the subject has moved beyond these lines, or if some part has more than its share of the lines next to it.
-pub(in crate::store::redis) async fn around<P: Parts>(
-    parts: &P,
+/// The first round asks the subject's partition for its score. The second round asks all partitions for the lines around
+/// that place, and the subject's own partition for those around the subject, wherever it is by then. A third round is
+/// needed if the subject has moved beyond these lines, or if some partition has more than its share of the lines next to
+/// it.
+pub(in crate::store::redis) async fn around<P: Partitions>(
+    partitions: &P,
     order: Order,
     own: usize,
     subject: &Subject,
     absent: Value,
     radius: u64,
+    with_slots: bool,
 ) -> Read<P, Around<P::Extra>> {
-    let sought = Sought { subject, own, absent };
-    let all: Vec<usize> = (0..parts.count()).collect();
+    let sought = Sought { subject, absent };
+    let all: Vec<usize> = (0..partitions.count()).collect();
     let share = if radius == 0 { LEAST } else { radius.div_ceil(all.len() as u64) + MARGIN };
     let mut sizes = vec![(share, share + 1); all.len()];
 
-    let question = Near { center: sought.center(), before: 1, after: 1 };
-    let found = of_one_head(&[own], None, |part, at_least| parts.lines(part, at_least, &question)).await?;
-    let mut newest = found.first().map(Answer::head);
-    let score = found
-        .into_iter()
-        .next()
-        .and_then(|answer| answer.said.subject)
-        .ok_or(MergeError::Impossible(NO_SUBJECT))?
-        .score;
-    let mut target = sought.place(score);
+    let question = |_| Near { center: sought.center(), before: 1, after: 1, with_slots: false };
+    let found = of_one_head(&[own], None, question, |round| partitions.lines(round)).await?;
+    let mut newest = found.first().map(Share::head);
+    let located = found.into_iter().next().and_then(|share| share.said.subject);
+    let mut target = sought.place(located.ok_or(MergeError::Impossible(NO_SUBJECT))?.score);
     for _ in 1..ROUNDS {
-        let question = |part: usize| {
-            let center = if part == own { sought.center() } else { Center::Place(target.clone()) };
-            Near { center, before: sizes[part].0, after: sizes[part].1 }
+        let question = |i: usize| {
+            let (before, after) = sizes[i];
+            match i == own {
+                true => Near { center: sought.center(), before, after, with_slots },
+                false => {
+                    let center = Center::Place { place: target.clone(), after_line: false };
+                    Near { center, before, after, with_slots: false }
+                }
+            }
         };
-        let questions: Vec<Near> = all.iter().map(|part| question(*part)).collect();
-        let answers = of_one_head(&all, newest, |part, at_least| parts.lines(part, at_least, &questions[part])).await?;
-        newest = answers.first().map(Answer::head);
-        let (frame, versions, mut said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
-        let located = said
-            .get_mut(sought.own)
-            .and_then(|lines| lines.subject.take())
-            .ok_or(MergeError::Impossible(NO_SUBJECT))?;
+        let shares = of_one_head(&all, newest, question, |round| partitions.lines(round)).await?;
+        newest = shares.first().map(Share::head);
+        let (frame, versions, mut said) = take_apart(shares).ok_or(MergeError::Unsettled)?;
+        let located =
+            said.get_mut(own).and_then(|lines| lines.subject.take()).ok_or(MergeError::Impossible(NO_SUBJECT))?;
         target = sought.place(located.score);
         let region = region(order, said)?;
         let Some(position) = region.position(&target) else { continue };
@@ -109,12 +110,12 @@ pub(in crate::store::redis) async fn around<P: Parts>(
 
 const NO_SUBJECT: &str = "nothing about its subject";
 
-fn region<X, E>(order: Order, said: Vec<Lines<X>>) -> Result<Region, MergeError<E>> {
+fn region<X, E>(order: Order, said: Vec<Excerpt<X>>) -> Result<Region, MergeError<E>> {
     let segments = said.into_iter().map(|lines| Segment::of_lines(lines, order)).collect::<Result<_, _>>()?;
     Ok(Region::new(order, segments))
 }
 
-/// Increases the number of lines to ask for in the parts that may have more of those next to the target.
+/// Increases the number of lines to ask for in the partitions that may have more of those next to the target.
 fn grow(order: Order, segments: &[Segment], target: &Place, radius: u64, sizes: &mut [(u64, u64)]) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for segment in segments {

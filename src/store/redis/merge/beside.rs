@@ -1,89 +1,119 @@
-//! Pages next to a place: the lines of each part next to it, merged.
+//! Pages at a small offset and pages next to a place: the lines of each partition there, merged.
 
 use super::further::{Side, further};
+use super::known::{Known, as_known};
 use super::region::{Region, Segment, Until};
-use super::top::behind;
-use super::{Answer, Center, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
+use super::{
+    Center, Found, MARGIN, MergeError, Merged, Near, Partitions, ROUNDS, Read, Share, of_one_head, take_apart,
+};
 use crate::board::Order;
 use crate::store::place::backward;
-use crate::store::{Direction, NextTo, Ranked};
+use crate::store::{Direction, NextTo, PageStart};
 
-/// Returns the `limit` lines next to a place, and the number of lines of all parts before the first of them.
+/// Returns the page, or `None` if it is the `known` one.
 ///
-/// Reads an even share plus [`MARGIN`] lines of each part on the requested side of the place, then more lines of the
-/// parts whose farthest line is still on the page. Each part also returns the line on the other side of the place,
-/// which proves that no line next to the place is missing.
-pub(in crate::store::redis) async fn beside<P: Parts>(
-    parts: &P,
+/// Reads an even share plus [`MARGIN`] lines of each partition from the start, then more lines of the partitions whose
+/// farthest line is still on the page. Next to a place, each partition also returns the line on the other side of the
+/// place, which proves that no line next to it is missing.
+pub(super) async fn page<P: Partitions>(
+    partitions: &P,
     order: Order,
-    next_to: &NextTo,
+    start: &PageStart,
     limit: u64,
-) -> Read<P, (u64, Vec<Ranked>)> {
-    let count = parts.count();
-    // One more, because the line at the place itself may not be on the page.
-    let share = limit.div_ceil(count as u64).saturating_add(MARGIN + 1);
-    let mut questions = vec![question(next_to, share); count];
-    let mut answers: Vec<Option<Answer<(), P::Version>>> = (0..count).map(|_| None).collect();
+    known: Option<Known<'_, P::Version>>,
+) -> Read<P, Option<Found>> {
+    let count = partitions.count();
+    let share = match start {
+        PageStart::Offset(offset) => offset.saturating_add(limit).div_ceil(count as u64),
+        // One more, because the line at the place itself may not be on the page.
+        PageStart::Place(_) => limit.div_ceil(count as u64).saturating_add(1),
+    };
+    let mut questions = vec![question(start, share.saturating_add(MARGIN)); count];
+    let mut totals: Vec<Option<Share<u64, P::Version>>> = (0..count).map(|_| None).collect();
     let mut segments: Vec<Option<Segment>> = vec![None; count];
-    let mut due: Vec<usize> = (0..count).collect();
+    let (mut unread, mut due) = (Vec::new(), (0..count).collect::<Vec<usize>>());
     for _ in 0..ROUNDS {
-        let newest = answers.iter().flatten().map(Answer::head).max();
-        let asked = of_one_head(&due, newest, |part, at_least| parts.lines(part, at_least, &questions[part])).await?;
-        for (part, answer) in due.iter().zip(asked) {
-            let Answer { frame, version, said } = answer;
-            segments[*part] = Some(Segment::of_lines(said, order)?);
-            answers[*part] = Some(Answer { frame, version, said: () });
+        let newest = totals.iter().flatten().map(Share::head).max();
+        let shares = of_one_head(&due, newest, |i| questions[i].clone(), |round| partitions.lines(round)).await?;
+        for (i, share) in due.iter().zip(shares) {
+            let (total, said) = share.split(|said| said.total);
+            totals[*i] = Some(total);
+            unread.push((*i, said));
         }
-        due = behind(&answers);
+        due = behind(&totals);
         if !due.is_empty() {
             continue;
         }
-        let region = Region::new(order, segments.into_iter().flatten().collect());
-        let boundary = region.boundary(next_to).ok_or(MergeError::Impossible("lines that are not next to a place"))?;
-        let (first, wanted) = next_to.span(boundary, limit);
-        if let Some(found) = region.page(first, wanted) {
-            let answers = answers.into_iter().flatten().collect();
-            let (frame, versions, _) = take_apart(answers).ok_or(MergeError::Unsettled)?;
-            return Ok(Merged { frame, versions, total: region.total(), found: (first, found) });
+        if known.as_ref().is_some_and(|known| known.is_of(&totals.iter().flatten().collect::<Vec<_>>())) {
+            return as_known::<P>(totals.into_iter().flatten().collect());
         }
-        for (part, more) in more_lines(order, next_to, &region.segments, wanted) {
-            questions[part] = question(next_to, more.saturating_add(MARGIN));
-            due.push(part);
+        for (i, said) in unread.drain(..) {
+            segments[i] = Some(Segment::of_lines(said, order)?);
+        }
+        let region = Region::new(order, segments.into_iter().flatten().collect());
+        let (first, wanted) = match start {
+            PageStart::Offset(offset) => (*offset, limit),
+            PageStart::Place(next_to) => {
+                let contradiction = MergeError::Impossible("lines that are not next to a place");
+                next_to.span(region.boundary(next_to).ok_or(contradiction)?, limit)
+            }
+        };
+        if let Some(found) = region.page(first, wanted) {
+            let (frame, versions, _) =
+                take_apart(totals.into_iter().flatten().collect()).ok_or(MergeError::Unsettled)?;
+            let total = region.total();
+            return Ok(Merged { frame, versions, total, found: Some((first.min(total), found.into())) });
+        }
+        for (i, more) in more_lines(order, start, &region.segments, wanted) {
+            questions[i] = question(start, more.saturating_add(MARGIN));
+            due.push(i);
         }
         segments = region.segments.into_iter().map(Some).collect();
     }
     Err(MergeError::Unsettled)
 }
 
-/// Asks for this many lines on the requested side of a place, including the line at it, and one line on the other side.
-fn question(next_to: &NextTo, lines: u64) -> Near {
-    let (before, after) = match next_to.direction {
+/// Returns the partitions that have answered with an older head than others.
+fn behind<T, V>(shares: &[Option<Share<T, V>>]) -> Vec<usize> {
+    let newest = shares.iter().flatten().map(Share::head).max();
+    (0..shares.len()).filter(|i| shares[*i].as_ref().map(Share::head) < newest).collect()
+}
+
+/// Asks for this many lines from the start on, including a line at the place, and for one line on the other side of it.
+fn question(start: &PageStart, lines: u64) -> Near {
+    let PageStart::Place(NextTo { place, direction, .. }) = start else { return Near::first(lines) };
+    let (before, after) = match direction {
         Direction::Forward => (1, lines),
         Direction::Backward => (lines, 1),
     };
-    Near { center: Center::Place(next_to.place.clone()), before, after }
+    let center = Center::Place { place: place.clone(), after_line: false };
+    Near { center, before, after, with_slots: false }
 }
 
-/// Returns each part of which more lines are needed to know the `wanted` lines of all parts next to the place, with the
-/// required number of its lines on that side.
-fn more_lines(order: Order, next_to: &NextTo, segments: &[Segment], wanted: u64) -> Vec<(usize, u64)> {
-    let side = |segment: &Segment| match next_to.direction {
-        Direction::Forward => (segment.until != Until::End, segment.boundary(next_to, order)..segment.lines.len()),
-        Direction::Backward => (segment.skipped > 0, 0..segment.boundary(next_to, order)),
+/// Returns each partition of which more lines are needed to know the `wanted` lines of the page, with the required number
+/// of its lines from the start on.
+fn more_lines(order: Order, start: &PageStart, segments: &[Segment], wanted: u64) -> Vec<(usize, u64)> {
+    let (is_backward, wanted, at_place) = match start {
+        PageStart::Offset(offset) => (false, offset.saturating_add(wanted), 0),
+        // One more, because the line at the place itself may not be on the page.
+        PageStart::Place(next_to) => (next_to.direction == Direction::Backward, wanted, 1),
     };
-    let sides: Vec<Side<'_>> = (segments.iter())
-        .map(|segment| {
-            let (open, range) = side(segment);
-            let mut lines: Vec<_> = segment.lines[range].iter().collect();
-            if next_to.direction == Direction::Backward {
-                lines.reverse();
-            }
-            Side { lines, open }
-        })
-        .collect();
-    let order = if next_to.direction == Direction::Forward { order } else { backward(order) };
-    let more = further(order, &sides, wanted).into_iter().enumerate();
-    // One more, because the line at the place itself may not be on the page.
-    let all = |(part, more): (usize, u64)| (part, sides[part].lines.len() as u64 + more + 1);
+    let boundary = |segment: &Segment| match start {
+        PageStart::Offset(_) => 0,
+        PageStart::Place(next_to) => segment.boundary(next_to, order),
+    };
+    let side = |segment| side(segment, boundary(segment), is_backward);
+    let sides: Vec<Side<'_>> = segments.iter().map(side).collect();
+    let more = further(if is_backward { backward(order) } else { order }, &sides, wanted).into_iter().enumerate();
+    let all = |(i, more): (usize, u64)| (i, sides[i].lines.len() as u64 + more + at_place);
     more.filter(|(_, more)| *more > 0).map(all).collect()
+}
+
+/// Returns the lines of a segment from a boundary on, in one direction.
+fn side(segment: &Segment, boundary: usize, is_backward: bool) -> Side<'_> {
+    let (left, right) = segment.lines.split_at(boundary);
+    match is_backward {
+        true => Side { lines: left.iter().rev().collect(), open: segment.skipped > 0 },
+        false => Side { lines: right.iter().collect(), open: segment.until != Until::End },
+    }
 }

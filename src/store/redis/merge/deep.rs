@@ -3,15 +3,15 @@
 
 use super::region::{Region, Segment};
 use super::samples::{Samples, check};
-use super::{Between, MergeError, Merged, Parts, ROUNDS, Read, Sampled, of_one_head, take_apart};
+use super::{Between, MergeError, Merged, Partitions, ROUNDS, Read, Sampled, of_one_head, take_apart};
 use crate::board::Order;
 use crate::store::Ranked;
 
-/// The number of lines that are sampled of each part in a round.
+/// The number of lines that are sampled of each partition in a round.
 const SAMPLES: u64 = 32;
 
-/// The smallest number of lines that are sampled of all parts together in a round. With few parts more lines of each
-/// are sampled, so that no more rounds are needed than with many parts.
+/// The smallest number of lines that are sampled of all partitions together in a round. With few partitions more lines of each
+/// are sampled, so that no more rounds are needed than with many partitions.
 const ALL_SAMPLES: u64 = 512;
 
 /// The number of additional lines that are enclosed on either side. This many subjects may pass the page between two
@@ -20,12 +20,12 @@ const SLACK: u64 = 32;
 
 /// Encloses the page between two places and reads the lines between them.
 ///
-/// Each round asks all parts for the number of lines before each place and for evenly spaced samples between the
+/// Each round asks all partitions for the number of lines before each place and for evenly spaced samples between the
 /// places. These bound the position of every sample. So the places of the next round are the last sample that is
 /// certainly before the page and the first one that is certainly after it. If writes have moved the page out of the
 /// enclosed lines, the next round encloses more.
-pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
-    let all: Vec<usize> = (0..parts.count()).collect();
+pub(super) async fn page<P: Partitions>(partitions: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
+    let all: Vec<usize> = (0..partitions.count()).collect();
     let count = all.len() as u64;
     let samples = SAMPLES.max(ALL_SAMPLES / count);
     // The number of lines of a round of samples plus twice the page.
@@ -33,8 +33,8 @@ pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: 
     let mut question = Between { lo: None, hi: None, samples, all_up_to: samples };
     let mut known = Samples::default();
     for round in 1..=ROUNDS {
-        let answers = of_one_head(&all, None, |part, at_least| parts.between(part, at_least, &question)).await?;
-        let (frame, versions, said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
+        let shares = of_one_head(&all, None, |_| question.clone(), |round| partitions.between(round)).await?;
+        let (frame, versions, said) = take_apart(shares).ok_or(MergeError::Unsettled)?;
         said.iter().try_for_each(|said| check(order, &question, said))?;
         let total = said.iter().map(|said| said.total).sum();
         let end = offset.saturating_add(limit).min(total);

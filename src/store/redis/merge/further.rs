@@ -1,16 +1,16 @@
-//! The number of further lines of each part that are needed to know the nearest lines of all parts.
+//! The number of further lines of each partition that are needed to know the nearest lines of all partitions.
 
 use std::cmp::Ordering;
 
 use super::Place;
 use crate::board::Order;
 
-/// The known lines of one part in one direction from some place.
+/// The known lines of one partition in one direction from some place.
 #[derive(Clone, Debug)]
 pub(super) struct Side<'a> {
     /// The nearest lines, the nearest first.
     pub lines: Vec<&'a Place>,
-    /// Whether the part may have more lines in this direction.
+    /// Whether the partition may have more lines in this direction.
     pub open: bool,
 }
 
@@ -20,9 +20,9 @@ impl Side<'_> {
     }
 }
 
-/// Returns, for each part, how many more of its lines may be among the `wanted` nearest of all parts.
+/// Returns, for each partition, how many more of its lines may be among the `wanted` nearest of all partitions.
 ///
-/// A line beyond the last known one of its part comes after all known lines up to that one. So it is among the `wanted`
+/// A line beyond the last known one of its partition comes after all known lines up to that one. So it is among the `wanted`
 /// nearest only if there are fewer of these known lines than `wanted`. The number of such lines is at most the
 /// difference.
 pub(super) fn further(order: Order, sides: &[Side<'_>], wanted: u64) -> Vec<u64> {

@@ -1,25 +1,27 @@
-//! Exact reads of a ranking that is divided into several parts.
+//! Exact reads of a ranking that is divided into partitions.
 //!
-//! Every subject is in one part, and every part has a ranking of its own subjects. The functions here answer questions
-//! about the ranking of all parts together. They ask the parts in *rounds*: a round is one call to each of the parts
-//! that it asks, all at the same time. This module uses neither connections nor clocks: the trait [`Parts`] defines the
-//! questions that a part answers in one call.
+//! Every subject is in one partition, and every partition has a ranking of its own subjects. The functions here answer
+//! questions about the ranking of all partitions together. They ask the partitions in *rounds*: a round is one call to
+//! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the trait
+//! [`Partitions`] defines the questions that a partition answers in one call.
 //!
-//! | question | function | rounds |
+//! A lone partition has the whole ranking, so its reply is the answer: one round of one call.
+//!
+//! | question | function | rounds of several partitions |
 //! |---|---|---|
-//! | a page at a small offset | [`page`] | 1, or 2 if some parts have more than their share of its lines |
-//! | a page at a large offset | [`page`] | 1 for each factor of about 30 between total and lines read last, and 1 |
-//! | a page that was read before and has not changed ([`Known`]) | [`page`] | 1 |
-//! | a page next to a place, wherever it is | [`beside`] | 1, or 2 if some parts have more than their share of its lines |
-//! | rank, percentile, neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
+//! | a page at a small offset, or next to a place | [`lines`] | 1, or 2 if some partitions have more than their share of its lines |
+//! | a page at a large offset | [`lines`] | 1 for each factor of about 30 between total and lines read last, and 1 |
+//! | a page that was read before and has not changed ([`Known`]) | [`lines`] | 1 |
+//! | neighbors of a subject | [`lines`] | 1 to find its score, and 1; 1 more if partitions are uneven |
+//! | rank and percentile of a subject | [`around`] | the same |
 //! | scores of given subjects | [`scores`] | 1 |
 //! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
 //!
 //! # What is exact
-//! - The contribution of a part to an answer is of one instant of that part. For a page at a large offset and for the
+//! - The contribution of a partition to an answer is of one instant of that partition. For a page at a large offset and for the
 //!   lines around a subject, and for ranks of given subjects, all these instants are within the last round. For a page
-//!   at a small offset or next to a place, a part that had enough lines in the first round is not asked again.
-//! - All contributions have the same head. Parts that answer with an older one are asked again ([`of_one_head`]).
+//!   at a small offset or next to a place, a partition that had enough lines in the first round is not asked again.
+//! - All contributions have the same head. Partitions that answer with an older one are asked again ([`of_one_head`]).
 //! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
 //!   next: an answer consists of lines and counts that the last round proves to be complete.
 //! - After [`ROUNDS`] rounds without an answer the result is [`MergeError::Unsettled`], never an approximation.
@@ -35,83 +37,109 @@ mod samples;
 mod scores;
 #[cfg(test)]
 mod tests;
-mod top;
 
 use std::future::Future;
 use std::sync::Arc;
 
 pub(super) use self::around::{Around, around};
-pub(super) use self::beside::beside;
 pub(super) use self::known::Known;
 pub(super) use self::one_head::of_one_head;
 #[cfg(test)]
 use self::samples::sample_positions;
 pub(super) use self::scores::scores;
 use crate::board::{Frame, Order, Subject, Timestamp, Value};
-use crate::store::{Place, Ranked};
+use crate::store::{Direction, Lines, NextTo, PageStart, Place};
 
 /// The number of rounds after which a read fails.
 pub(super) const ROUNDS: usize = 5;
 
-/// The number of lines beyond an even share that are read of each part, so that one round is usually enough.
+/// The number of lines beyond an even share that are read of each partition, so that one round is usually enough.
 const MARGIN: u64 = 8;
 
-/// The largest number of lines per part, before a page, that are read and skipped. One call of that size costs less
+/// The largest number of lines per partition, before a page, that are read and skipped. One call of that size costs less
 /// than the rounds that find the page.
 const SKIPPED_PER_PART: u64 = 64;
 
-/// The questions to the parts of one board. Each method is one call to one part, answered at one instant.
-///
-/// `at_least` is the newest head in the answers of the other parts. A part whose clock has not reached it yet first
-/// advances its window to that head. Otherwise a small difference between the clocks of two nodes would make a read
-/// fail.
-pub(super) trait Parts: Sync {
+/// The partitions of one board. Each method asks some of them one question each, all at the same time. Every partition
+/// answers at one instant. The answers are in the order of the questions.
+pub(super) trait Partitions: Sync {
     /// The error of a call.
     type Error: Send;
-    /// The version of a part: equal versions and heads mean equal rankings.
+    /// The version of a partition: equal versions and heads mean equal rankings.
     type Version: PartialEq + Send + Sync;
-    /// The additional data about a subject, besides its score, that its part returns, of the same instant.
+    /// The additional data about a subject, besides its score, that its partition returns, of the same instant.
     type Extra: Send;
 
-    /// Returns the number of parts, at least 1.
+    /// Returns the number of partitions, at least 1.
     fn count(&self) -> usize;
 
-    /// Returns consecutive lines of a part.
-    fn lines(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Near,
-    ) -> impl Future<Output = Said<Self, Lines<Self::Extra>>> + Send;
+    /// Returns consecutive lines of each partition.
+    fn lines(&self, round: Round<Near>) -> impl Future<Output = Shares<Self, Excerpt<Self::Extra>>> + Send;
 
-    /// Returns counts and samples of the lines between two places of a part.
-    fn between(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Between,
-    ) -> impl Future<Output = Said<Self, Sampled>> + Send;
+    /// Returns counts and samples of the lines between two places of each partition.
+    fn between(&self, round: Round<Between>) -> impl Future<Output = Shares<Self, Sampled>> + Send;
 
-    /// Returns scores of subjects of a part, and counts of its lines.
-    fn scores(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Scores,
-    ) -> impl Future<Output = Said<Self, Scored>> + Send;
+    /// Returns scores of subjects of each partition, and counts of its lines.
+    fn scores(&self, round: Round<Scores>) -> impl Future<Output = Shares<Self, Scored>> + Send;
 }
 
-/// The answer of a part, with the data that every answer has.
+/// Questions that are asked at the same time.
 #[derive(Clone, Debug)]
-pub(super) struct Answer<T, V> {
+pub(super) struct Round<Q> {
+    /// The newest head in the answers of other partitions. A partition whose clock has not reached it yet first advances
+    /// its window to that head. Otherwise a small difference between the clocks of two nodes would make a read fail.
+    pub at_least: Option<Timestamp>,
+    /// The questions, each with the index of the partition that is asked.
+    pub questions: Vec<(usize, Q)>,
+}
+
+/// What one partition contributes to an answer, with the data that every reply has.
+#[derive(Clone, Debug)]
+pub(super) struct Share<T, V> {
     pub frame: Frame,
     pub version: V,
     pub said: T,
 }
 
-impl<T, V> Answer<T, V> {
+impl<T, V> Share<T, V> {
     fn head(&self) -> Timestamp {
         self.frame.window.head
+    }
+
+    /// Returns the share with something else in place of its content, and the content.
+    fn split<U>(self, with: impl FnOnce(&T) -> U) -> (Share<U, V>, T) {
+        let Self { frame, version, said } = self;
+        (Share { frame, version, said: with(&said) }, said)
+    }
+}
+
+/// Lines of a ranking, as a caller requests them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Wanted {
+    /// At most `limit` lines from a start.
+    Page { start: PageStart, limit: u64 },
+    /// The line of a subject of partition `own` and up to `radius` lines on each side, or none if it is not ranked.
+    Neighbors { subject: Subject, own: usize, radius: u64 },
+}
+
+impl Wanted {
+    /// Returns the question whose answer are these lines, if there is only one partition.
+    fn of_one(&self) -> Near {
+        let (center, before, after) = match self {
+            Self::Page { start: PageStart::Offset(offset), limit } => (Center::Position(*offset), 0, *limit),
+            Self::Page { start: PageStart::Place(next_to), limit } => {
+                let NextTo { place, direction, .. } = next_to;
+                let center = Center::Place { place: place.clone(), after_line: next_to.is_boundary_after_line() };
+                match direction {
+                    Direction::Forward => (center, 0, *limit),
+                    Direction::Backward => (center, *limit, 0),
+                }
+            }
+            Self::Neighbors { subject, radius, .. } => {
+                (Center::Subject { subject: subject.clone(), absent: None }, *radius, radius.saturating_add(1))
+            }
+        };
+        Near { center, before, after, with_slots: false }
     }
 }
 
@@ -119,47 +147,52 @@ impl<T, V> Answer<T, V> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Near {
     pub center: Center,
-    /// The number of lines strictly before the center, fewer if there are no more. At least 1, or 0 at the start.
+    /// The number of lines strictly before the center, fewer if there are no more.
     pub before: u64,
-    /// The number of lines from the center on, including the one at it, fewer if there are no more. At least 1.
+    /// The number of lines from the center on, including the one at it, fewer if there are no more.
     pub after: u64,
+    /// Whether the slots of the subject at the center are requested too.
+    pub with_slots: bool,
 }
 
 impl Near {
     /// Asks for the first lines.
     pub fn first(count: u64) -> Self {
-        Self { center: Center::Start, before: 0, after: count }
+        Self { center: Center::Position(0), before: 0, after: count, with_slots: false }
+    }
+
+    /// Returns whether this asks for the first lines.
+    pub fn is_first(&self) -> bool {
+        self.center == Center::Position(0) && self.before == 0
     }
 }
 
 /// The position around which lines are requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Center {
-    /// The first line.
-    Start,
-    /// A place, whether or not the part has a line there.
-    Place(Place),
-    /// The line of a subject of this part, or, if the subject is not ranked, the place it would have with the score
-    /// `absent`.
-    Subject { subject: Subject, absent: Value },
+    /// The position of a line, from 0.
+    Position(u64),
+    /// A place, whether or not the partition has a line there. With `after_line`, a line there is before the center.
+    Place { place: Place, after_line: bool },
+    /// The line of a subject of this partition, or, if the subject is not ranked, the place it would have with the score
+    /// `absent`. Without that score, no lines are returned then.
+    Subject { subject: Subject, absent: Option<Value> },
 }
 
-/// Consecutive lines of a part.
+/// Consecutive lines of a partition.
 #[derive(Clone, Debug)]
-pub(super) struct Lines<X> {
-    /// The number of all lines of the part.
+pub(super) struct Excerpt<X> {
+    /// The number of all lines of the partition.
     pub total: u64,
-    /// The number of lines of the part before the first one here.
+    /// The number of lines of the partition before the first one here, or before the center if there is none.
     pub first: u64,
-    /// The number of lines of the part with a strictly better score than the first one here, or 0 if there is none.
-    pub better: u64,
-    /// The lines in the order of the ranking. Empty only if the part is.
-    pub lines: Vec<Place>,
+    /// The lines, with their ranks in the partition.
+    pub items: Lines,
     /// The data about the subject, if the center was a subject.
     pub subject: Option<Located<X>>,
 }
 
-/// The data that a part returns about a subject.
+/// The data that a partition returns about a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Located<X> {
     /// The score, or `None` if the subject is not ranked.
@@ -180,18 +213,18 @@ pub(super) struct Between {
     pub all_up_to: u64,
 }
 
-/// The lines of a part between two places.
+/// The lines of a partition between two places.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
-    /// The number of all lines of the part.
+    /// The number of all lines of the partition.
     pub total: u64,
-    /// The number of lines of the part before `lo`, or 0 if that is `None`.
+    /// The number of lines of the partition before `lo`, or 0 if that is `None`.
     pub before_lo: u64,
-    /// The number of lines of the part with a strictly better score than `lo`, or 0 if that is `None`.
+    /// The number of lines of the partition with a strictly better score than `lo`, or 0 if that is `None`.
     pub better_than_lo: u64,
-    /// The number of lines of the part before `hi`, or all if that is `None`.
+    /// The number of lines of the partition before `hi`, or all if that is `None`.
     pub before_hi: u64,
-    /// All lines between or samples of them, in their order, each with the number of lines of the part before it.
+    /// All lines between or samples of them, in their order, each with the number of lines of the partition before it.
     pub lines: Vec<(u64, Place)>,
 }
 
@@ -205,33 +238,37 @@ impl Sampled {
 /// A question for the scores of subjects, and for the number of lines with a strictly better score than given ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scores {
-    /// Subjects of the part.
+    /// Subjects of the partition.
     pub subjects: Arc<[Subject]>,
-    /// The scores, of subjects of any part, the best first and each once.
+    /// Whether to return their ranks in the partition.
+    pub ranks: bool,
+    /// The scores, of subjects of any partition, the best first and each once.
     pub better_than: Arc<[Value]>,
     /// The number of lines to return on each side of each of these scores.
     pub near: u64,
 }
 
-/// The scores of subjects of a part, and counts of its lines.
+/// The scores of subjects of a partition, and counts of its lines.
 #[derive(Clone, Debug)]
 pub(super) struct Scored {
-    /// The number of all lines of the part.
+    /// The number of all lines of the partition.
     pub total: u64,
     /// The score of each subject, or `None` if it is not ranked.
     pub scores: Vec<Option<Value>>,
-    /// For each of the given scores, the number of lines of the part with a strictly better one.
+    /// For each subject, the number of lines of the partition with a strictly better score, if requested.
+    pub better_than_subjects: Vec<u64>,
+    /// For each of the given scores, the number of lines of the partition with a strictly better one.
     pub better: Vec<u64>,
     /// The lines on both sides of each of the given scores, if any were requested.
     pub near: Vec<Stretch>,
 }
 
-/// The scores of consecutive lines of a part.
+/// The scores of consecutive lines of a partition.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
-    /// The number of lines of the part before the first one here.
+    /// The number of lines of the partition before the first one here.
     pub first: u64,
-    /// The number of lines of the part with a strictly better score than the first one here.
+    /// The number of lines of the partition with a strictly better score than the first one here.
     pub better: u64,
     pub scores: Vec<Value>,
 }
@@ -239,71 +276,91 @@ pub(super) struct Stretch {
 /// The reason why there is no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MergeError<E> {
-    /// A part could not be asked.
-    #[error("a part of the board could not be read")]
-    Part(E),
+    /// A partition could not be asked.
+    #[error("a partition of the board could not be read")]
+    Partition(E),
     /// The ranking changed faster than it could be read. A further attempt may succeed.
-    #[error("the ranking changed in every one of {ROUNDS} rounds of reading its parts")]
+    #[error("the ranking changed in every one of {ROUNDS} rounds of reading its partitions")]
     Unsettled,
-    /// The answer of a part contradicts itself.
-    #[error("a part of the board answered {0}")]
+    /// The answer of a partition contradicts itself.
+    #[error("a partition of the board answered {0}")]
     Impossible(&'static str),
 }
 
-/// An answer about all parts together.
+/// An answer about all partitions together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Merged<T, V> {
-    /// The window that all parts have. Its time is that of the latest part, and its number of retiring slots is the
-    /// largest of all parts.
+    /// The window that all partitions have. Its time is that of the latest partition, and its number of retiring slots is the
+    /// largest of all partitions.
     pub frame: Frame,
-    /// The version of each part from which its contribution was read. The answer is current as long as none of them
+    /// The version of each partition from which its contribution was read. The answer is current as long as none of them
     /// changes.
     pub versions: Vec<V>,
-    /// The number of lines of all parts.
+    /// The number of lines of all partitions.
     pub total: u64,
     pub found: T,
 }
 
-/// The result of a call to a part.
-pub(super) type Said<P, T> = Result<Answer<T, <P as Parts>::Version>, <P as Parts>::Error>;
+/// The result of a round.
+pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as Partitions>::Version>>, <P as Partitions>::Error>;
 
-/// Consecutive lines, as a part returned them.
-pub(super) type LinesOf<P> = Answer<Lines<<P as Parts>::Extra>, <P as Parts>::Version>;
+/// The result of a read of all partitions.
+pub(super) type Read<P, T> = Result<Merged<T, <P as Partitions>::Version>, MergeError<<P as Partitions>::Error>>;
 
-/// The result of a read of all parts.
-pub(super) type Read<P, T> = Result<Merged<T, <P as Parts>::Version>, MergeError<<P as Parts>::Error>>;
+/// Lines of the ranking of all partitions, and the number of lines before the first of them.
+pub(super) type Found = (u64, Lines);
 
-/// Returns the page of the ranking that starts at `offset`, of at most `limit` lines, or `None` if it is the `known`
-/// page.
-pub(super) async fn page<P: Parts>(
-    parts: &P,
+/// Returns lines of the ranking, or `None` if they are those of the `known` page.
+pub(super) async fn lines<P: Partitions>(
+    partitions: &P,
     order: Order,
-    offset: u64,
-    limit: u64,
+    wanted: &Wanted,
     known: Option<Known<'_, P::Version>>,
-) -> Read<P, Option<Vec<Ranked>>> {
-    if offset <= SKIPPED_PER_PART * parts.count() as u64 {
-        return top::page(parts, order, offset, limit, known).await;
+) -> Read<P, Option<Found>> {
+    let count = partitions.count() as u64;
+    match wanted {
+        _ if count == 1 => {
+            let Share { frame, version, said } = lone(partitions.lines(lone_round(wanted.of_one())).await)?;
+            let Excerpt { total, first, items, .. } = said;
+            Ok(Merged { frame, versions: vec![version], total, found: Some((first, items)) })
+        }
+        Wanted::Page { start: PageStart::Offset(offset), limit } if *offset > SKIPPED_PER_PART * count => {
+            if let Some(known) = known
+                && let Some(unchanged) = known::unchanged(partitions, &known).await?
+            {
+                return Ok(unchanged);
+            }
+            let Merged { frame, versions, total, found } = deep::page(partitions, order, *offset, *limit).await?;
+            Ok(Merged { frame, versions, total, found: Some(((*offset).min(total), found.into())) })
+        }
+        Wanted::Page { start, limit } => beside::page(partitions, order, start, *limit, known).await,
+        Wanted::Neighbors { subject, own, radius } => {
+            let Merged { frame, versions, total, found } =
+                around(partitions, order, *own, subject, Value::ZERO, *radius, false).await?;
+            Ok(Merged { frame, versions, total, found: Some((found.first, found.lines.into())) })
+        }
     }
-    if let Some(known) = known
-        && let Some(unchanged) = known::unchanged(parts, &known).await?
-    {
-        return Ok(unchanged);
-    }
-    let Merged { frame, versions, total, found } = deep::page(parts, order, offset, limit).await?;
-    Ok(Merged { frame, versions, total, found: Some(found) })
 }
 
-/// Splits answers with the same head into the frame of all, their versions, and their content. Returns `None` if there
-/// are no answers.
-pub(super) fn take_apart<T, V>(answers: Vec<Answer<T, V>>) -> Option<(Frame, Vec<V>, Vec<T>)> {
-    let mut frame = answers.first()?.frame;
-    let (mut versions, mut said) = (Vec::with_capacity(answers.len()), Vec::with_capacity(answers.len()));
-    for answer in answers {
-        frame.as_of = frame.as_of.max(answer.frame.as_of);
-        frame.retiring = frame.retiring.max(answer.frame.retiring);
-        versions.push(answer.version);
-        said.push(answer.said);
+fn lone_round<Q>(question: Q) -> Round<Q> {
+    Round { at_least: None, questions: vec![(0, question)] }
+}
+
+/// Returns the only share of a round of one question.
+fn lone<T, V, E>(shares: Result<Vec<Share<T, V>>, E>) -> Result<Share<T, V>, MergeError<E>> {
+    shares.map_err(MergeError::Partition)?.pop().ok_or(MergeError::Impossible("nothing"))
+}
+
+/// Splits shares with the same head into the frame of all, their versions, and their content. Returns `None` if there
+/// are no shares.
+pub(super) fn take_apart<T, V>(shares: Vec<Share<T, V>>) -> Option<(Frame, Vec<V>, Vec<T>)> {
+    let mut frame = shares.first()?.frame;
+    let (mut versions, mut said) = (Vec::with_capacity(shares.len()), Vec::with_capacity(shares.len()));
+    for share in shares {
+        frame.as_of = frame.as_of.max(share.frame.as_of);
+        frame.retiring = frame.retiring.max(share.frame.retiring);
+        versions.push(share.version);
+        said.push(share.said);
     }
     Some((frame, versions, said))
 }

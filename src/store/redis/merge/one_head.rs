@@ -1,34 +1,33 @@
-//! Asking several parts until all have answered with the same head.
+//! Asking several partitions until all have answered with the same head.
 
 use std::future::Future;
 
-use futures_util::future::try_join_all;
-
-use super::{Answer, MergeError, ROUNDS};
+use super::{MergeError, ROUNDS, Round, Share};
 use crate::board::Timestamp;
 
-/// Asks these parts, all at the same time, and returns their answers in the same order. Parts whose head is older than
-/// the newest one, or than `newest`, are asked again, up to [`ROUNDS`] times in total.
-pub(in crate::store::redis) async fn of_one_head<T, V, E, F>(
-    parts: &[usize],
+/// Asks these partitions, and returns their shares in the same order. Those whose head is older than the newest one, or
+/// than `newest`, are asked again, up to [`ROUNDS`] times in total.
+pub(in crate::store::redis) async fn of_one_head<Q, T, V, E, F>(
+    partitions: &[usize],
     mut newest: Option<Timestamp>,
-    ask: impl Fn(usize, Option<Timestamp>) -> F,
-) -> Result<Vec<Answer<T, V>>, MergeError<E>>
+    question: impl Fn(usize) -> Q,
+    ask: impl Fn(Round<Q>) -> F,
+) -> Result<Vec<Share<T, V>>, MergeError<E>>
 where
-    F: Future<Output = Result<Answer<T, V>, E>>,
+    F: Future<Output = Result<Vec<Share<T, V>>, E>>,
 {
-    let mut answers: Vec<Option<Answer<T, V>>> = parts.iter().map(|_| None).collect();
+    let mut shares: Vec<Option<Share<T, V>>> = partitions.iter().map(|_| None).collect();
     for _ in 0..ROUNDS {
-        let current =
-            |answer: &Option<Answer<T, V>>| answer.as_ref().is_some_and(|answer| Some(answer.head()) >= newest);
-        let due: Vec<usize> = (0..parts.len()).filter(|i| !current(&answers[*i])).collect();
-        let asked = try_join_all(due.iter().map(|i| ask(parts[*i], newest))).await.map_err(MergeError::Part)?;
-        for (i, answer) in due.into_iter().zip(asked) {
-            newest = newest.max(Some(answer.head()));
-            answers[i] = Some(answer);
+        let current = |share: &Option<Share<T, V>>| share.as_ref().is_some_and(|share| Some(share.head()) >= newest);
+        let due: Vec<usize> = (0..partitions.len()).filter(|i| !current(&shares[*i])).collect();
+        let questions = due.iter().map(|i| (partitions[*i], question(partitions[*i]))).collect();
+        let told = ask(Round { at_least: newest, questions }).await.map_err(MergeError::Partition)?;
+        for (i, share) in due.into_iter().zip(told) {
+            newest = newest.max(Some(share.head()));
+            shares[i] = Some(share);
         }
-        if answers.iter().flatten().all(|answer| Some(answer.head()) == newest) {
-            return Ok(answers.into_iter().flatten().collect());
+        if shares.iter().all(|share| share.as_ref().map(Share::head) == newest) {
+            return Ok(shares.into_iter().flatten().collect());
         }
     }
     Err(MergeError::Unsettled)

@@ -1,25 +1,25 @@
-//! A part of a ranking of which every line is known.
+//! A partition of a ranking of which every line is known.
 
 use std::cmp::Ordering;
 
-use super::{Between, Lines, MergeError, Sampled};
+use super::{Between, Excerpt, MergeError, Sampled};
 use crate::board::{Order, Value};
 use crate::store::place::{Place, compare_scores};
 use crate::store::{NextTo, Ranked};
 
-/// A number larger than the lines of any part. Counts up to this can be added without overflow.
+/// A number larger than the lines of any partition. Counts up to this can be added without overflow.
 pub(super) const MAX_LINES: u64 = 1 << 52;
 
-/// Consecutive lines of one part: all its lines from one place to a later one.
+/// Consecutive lines of one partition: all its lines from one place to a later one.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    /// The number of all lines of the part.
+    /// The number of all lines of the partition.
     pub total: u64,
-    /// The place where the segment begins (inclusive), or `None` for the part's first line.
+    /// The place where the segment begins (inclusive), or `None` for the partition's first line.
     pub from: Option<Place>,
-    /// The number of lines of the part before `from`.
+    /// The number of lines of the partition before `from`.
     pub skipped: u64,
-    /// The number of lines of the part with a strictly better score than `from`.
+    /// The number of lines of the partition with a strictly better score than `from`.
     pub better: u64,
     pub lines: Vec<Place>,
     pub until: Until,
@@ -47,9 +47,12 @@ impl Until {
 }
 
 impl Segment {
-    /// Creates the segment of consecutive lines that a part returned.
-    pub fn of_lines<X, E>(said: Lines<X>, order: Order) -> Result<Self, MergeError<E>> {
-        let Lines { total, first, better, lines, .. } = said;
+    /// Creates the segment of consecutive lines that a partition returned.
+    pub fn of_lines<X, E>(said: Excerpt<X>, order: Order) -> Result<Self, MergeError<E>> {
+        let Excerpt { total, first, items, .. } = said;
+        let better = items.first().map_or(0, |line| line.rank.saturating_sub(1));
+        let lines: Vec<Place> =
+            items.into_iter().map(|Ranked { subject, score, .. }| Place { score, subject }).collect();
         check_order(lines.iter(), order)?;
         let after = first.saturating_add(lines.len() as u64);
         if total > MAX_LINES || after > total || better > first || (lines.is_empty() && total > 0) {
@@ -63,7 +66,7 @@ impl Segment {
         Ok(Self { total, from, skipped: first, better, lines, until })
     }
 
-    /// Creates the segment between two places, of which a part has returned all lines.
+    /// Creates the segment between two places, of which a partition has returned all lines.
     pub fn of_all_between(said: Sampled, question: &Between) -> Self {
         Self {
             total: said.total,
@@ -92,7 +95,7 @@ impl Segment {
         self.lines.get(self.lines_before(place, order)).is_some_and(|line| line.compare(place, order).is_eq())
     }
 
-    /// Returns the number of lines of the part with a strictly better score. Correct for the score of any place in the
+    /// Returns the number of lines of the partition with a strictly better score. Correct for the score of any place in the
     /// segment: if it is the score of `from`, all better lines are before the segment; otherwise the last of them is in
     /// the segment or directly before it.
     fn better_than(&self, score: Value, order: Order) -> u64 {
@@ -118,14 +121,14 @@ pub(super) fn check_order<'a, E>(
     }
 }
 
-/// The lines of all parts from one place to a later one: those that are within the segments of all parts.
+/// The lines of all partitions from one place to a later one: those that are within the segments of all partitions.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     order: Order,
     pub segments: Vec<Segment>,
     from: Option<Place>,
     until: Until,
-    /// The number of lines of all parts before the region.
+    /// The number of lines of all partitions before the region.
     start: u64,
     lines: Vec<Place>,
 }
@@ -158,25 +161,25 @@ impl Region {
             let inside = segment.lines[before..].iter().take_while(|line| until.includes(line, order));
             lines.extend(inside.cloned());
         }
-        // The lines of each part are in order already, which makes this sort fast.
+        // The lines of each partition are in order already, which makes this sort fast.
         lines.sort_by(|a, b| a.compare(b, order));
         let (from, until) = (from.cloned(), until.clone());
         Self { order, segments, from, until, start, lines }
     }
 
-    /// Returns the number of lines of all parts.
+    /// Returns the number of lines of all partitions.
     pub fn total(&self) -> u64 {
         self.segments.iter().map(|segment| segment.total).sum()
     }
 
-    /// Returns the number of lines of all parts before a place, or `None` if the place is not in the region.
+    /// Returns the number of lines of all partitions before a place, or `None` if the place is not in the region.
     pub fn position(&self, place: &Place) -> Option<u64> {
         let after_start = self.from.as_ref().is_none_or(|from| place.compare(from, self.order) != Ordering::Less);
         let before = self.lines.partition_point(|line| line.compare(place, self.order) == Ordering::Less);
         (after_start && self.until.includes(place, self.order)).then(|| self.start + before as u64)
     }
 
-    /// Returns the number of lines of all parts before the boundary of the lines next to a place, or `None` if the place
+    /// Returns the number of lines of all partitions before the boundary of the lines next to a place, or `None` if the place
     /// is not in the region.
     pub fn boundary(&self, next_to: &NextTo) -> Option<u64> {
         let before = self.position(&next_to.place)?;
@@ -184,7 +187,7 @@ impl Region {
         Some(before + u64::from(next_to.is_boundary_after_line() && has_line()))
     }
 
-    /// Returns the number of lines of all parts with a strictly better score than this one, which must be the score of
+    /// Returns the number of lines of all partitions with a strictly better score than this one, which must be the score of
     /// a place in the region.
     pub fn better_than(&self, score: Value) -> u64 {
         self.segments.iter().map(|segment| segment.better_than(score, self.order)).sum()

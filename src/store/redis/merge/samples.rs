@@ -1,4 +1,4 @@
-//! Bounds on positions in the ranking of all parts, computed from samples of the parts.
+//! Bounds on positions in the ranking of all partitions, computed from samples of the partitions.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) fn sample_positions(from: u64, until: u64, samples: u64) -> impl Iter
     (1..=samples).map(move |i| from + (until - from) * i / (samples + 1))
 }
 
-/// A place, with bounds on the number of lines of all parts before it.
+/// A place, with bounds on the number of lines of all partitions before it.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub place: Place,
@@ -35,7 +35,7 @@ pub(super) struct Bracket {
 }
 
 impl Samples {
-    /// Adds the answers of all parts to one question.
+    /// Adds the answers of all partitions to one question.
     pub fn learn(&mut self, order: Order, question: &Between, answers: &[Sampled]) {
         let outside = |sample: &Sample| {
             let before = question.lo.as_ref().is_some_and(|lo| sample.place.compare(lo, order) == Ordering::Less);
@@ -66,7 +66,7 @@ impl Samples {
     }
 }
 
-/// Checks that a part's counts and lines are consistent.
+/// Checks that a partition's counts and lines are consistent.
 pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Result<(), MergeError<E>> {
     check_order(said.lines.iter().map(|(_, place)| place), order)?;
     let counts = [said.better_than_lo, said.before_lo, said.before_hi, said.total, MAX_LINES].is_sorted();
@@ -80,7 +80,7 @@ pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Resu
     }
 }
 
-/// Returns bounds on the position of each sampled line. The position in its own part is known. In any other part it is
+/// Returns bounds on the position of each sampled line. The position in its own partition is known. In any other partition it is
 /// after the last sample that comes before it, and not after the next one.
 fn merge(order: Order, answers: &[Sampled]) -> Vec<Sample> {
     let mut lines: Vec<(usize, u64, &Place)> = Vec::new();
@@ -88,7 +88,7 @@ fn merge(order: Order, answers: &[Sampled]) -> Vec<Sample> {
         lines.extend(said.lines.iter().map(|(position, place)| (part, *position, place)));
     }
     lines.sort_by(|a, b| a.2.compare(b.2, order));
-    // For each part, the smallest possible number of its lines before the current place.
+    // For each partition, the smallest possible number of its lines before the current place.
     let mut at_least: Vec<u64> = answers.iter().map(|said| said.before_lo).collect();
     let mut next: Vec<usize> = vec![0; answers.len()];
     let upper = |part: usize, next: usize| {

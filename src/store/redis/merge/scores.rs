@@ -1,9 +1,12 @@
-//! The scores of given subjects, and their ranks among the lines of all parts.
+//! The scores of given subjects, and their ranks among the lines of all partitions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Answer, MergeError, Merged, Parts, ROUNDS, Read, Scored, Scores, Stretch, of_one_head, take_apart};
+use super::{
+    MergeError, Merged, Partitions, ROUNDS, Read, Scored, Scores, Share, Stretch, lone, lone_round, of_one_head,
+    take_apart,
+};
 use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
 use crate::store::place::compare_scores;
 
@@ -17,40 +20,51 @@ const NEAR: [u64; ROUNDS - 1] = [0, 4, 8, 8];
 /// Where a changing score is expected in the next round, in multiples of its last change, the most useful one first.
 const STEPS: [i64; 4] = [2, 1, 4, -1];
 
-/// The score of a subject, and the number of lines of all parts with a strictly better one. Both are `None` if the
+/// The score of a subject, and the number of lines of all partitions with a strictly better one. Both are `None` if the
 /// subject is not ranked, and the number is `None` if ranks were not requested.
-pub(in crate::store::redis) type Found = (Option<Value>, Option<u64>);
+pub(in crate::store::redis) type FoundScore = (Option<Value>, Option<u64>);
 
-/// Reads the scores of the subjects of each part, and, with `ranks`, counts the better lines of all parts.
+/// Reads the scores of the subjects of each partition, and, with `ranks`, counts the better lines of all partitions.
 ///
-/// The first round asks the subjects' parts for the scores. The second round asks all parts for the number of lines
+/// The first round asks the subjects' partitions for the scores. The second round asks all partitions for the number of lines
 /// that are better than each of these scores, and for the scores again. If a score is a different one by then, its
 /// count is known only if no other line is between it and the scores next to it that were counted. Otherwise a further
 /// round counts the new score, and also reads the lines next to each score and counts the scores that the subject may
 /// have by then. So it is enough if the score changes by little, or as it did before.
-pub(in crate::store::redis) async fn scores<P: Parts>(
-    parts: &P,
+pub(in crate::store::redis) async fn scores<P: Partitions>(
+    partitions: &P,
     order: Order,
-    subjects: Vec<Vec<Subject>>,
+    mut subjects: Vec<Vec<Subject>>,
     ranks: bool,
-) -> Read<P, Vec<Vec<Found>>> {
-    let all: Vec<usize> = (0..parts.count()).collect();
+) -> Read<P, Vec<Vec<FoundScore>>> {
+    let all: Vec<usize> = (0..partitions.count()).collect();
     let own: Vec<usize> = all.iter().copied().filter(|part| !subjects[*part].is_empty()).collect();
-    let question = |subjects: Vec<Subject>| Scores { subjects: subjects.into(), better_than: Arc::default(), near: 0 };
-    let mut questions: Vec<Scores> = subjects.into_iter().map(question).collect();
+    let question = |subjects: Vec<Subject>, ranks| Scores {
+        subjects: subjects.into(),
+        ranks,
+        better_than: Arc::default(),
+        near: 0,
+    };
+    if let [only] = &mut *subjects {
+        let question = question(std::mem::take(only), ranks);
+        let Share { frame, version, said } = lone(partitions.scores(lone_round(question)).await)?;
+        let mut better = said.better_than_subjects.into_iter();
+        let found = said.scores.into_iter().map(|score| (score, better.next().filter(|_| score.is_some())));
+        return Ok(Merged { frame, versions: vec![version], total: said.total, found: vec![found.collect()] });
+    }
+    let mut questions: Vec<Scores> = subjects.into_iter().map(|subjects| question(subjects, false)).collect();
     let (mut newest, mut latest) = (None, Vec::new());
     if ranks {
-        let found = of_one_head(&own, None, |part, at_least| parts.scores(part, at_least, &questions[part])).await?;
-        newest = found.first().map(Answer::head);
-        latest = found.into_iter().flat_map(|answer| answer.said.scores).collect();
+        let found = of_one_head(&own, None, |i| questions[i].clone(), |round| partitions.scores(round)).await?;
+        newest = found.first().map(Share::head);
+        latest = found.into_iter().flat_map(|share| share.said.scores).collect();
         count_in(&mut questions, order, &latest, &latest);
     }
     for near in NEAR {
         questions.iter_mut().for_each(|question| question.near = near);
-        let answers =
-            of_one_head(&all, newest, |part, at_least| parts.scores(part, at_least, &questions[part])).await?;
-        newest = answers.first().map(Answer::head);
-        let (frame, versions, said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
+        let shares = of_one_head(&all, newest, |i| questions[i].clone(), |round| partitions.scores(round)).await?;
+        newest = shares.first().map(Share::head);
+        let (frame, versions, said) = take_apart(shares).ok_or(MergeError::Unsettled)?;
         let total = said.iter().map(|said| said.total).sum();
         let counts: Vec<Counts> = questions
             .iter()
@@ -101,7 +115,7 @@ fn moved(now: Value, before: Value, steps: i64) -> Option<Value> {
     next.is_finite().then_some(Value::Real(next))
 }
 
-/// The number of lines of a part before a point of its order. The point is just before all lines with a score or, with
+/// The number of lines of a partition before a point of its order. The point is just before all lines with a score or, with
 /// `after`, just after them.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -110,7 +124,7 @@ struct Mark {
     lines: u64,
 }
 
-/// What is known of the lines of one part, all of one instant.
+/// What is known of the lines of one partition, all of one instant.
 pub(super) struct Counts {
     order: Order,
     /// The number of all lines.

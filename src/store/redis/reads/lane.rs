@@ -12,13 +12,10 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use rapidhash::fast::RandomState;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
-
-use super::question::{Answer, Question};
-use crate::store::receive::receive;
-use crate::store::redis::servers::ServerFailure;
 
 /// The longest time for which questions wait for the flight before them to be answered.
 const HOLD: Duration = Duration::from_millis(2);
@@ -26,48 +23,54 @@ const HOLD: Duration = Duration::from_millis(2);
 /// time, in which it serves no other requests.
 const FLIGHT: u64 = 2_048;
 
-/// The callers that wait for an answer.
-pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, ServerFailure>>>;
-
-#[derive(Debug, Default)]
-pub(super) struct Lane {
-    /// Locked to add or take questions, never across an await.
-    state: Mutex<State>,
-    arrived: Notify,
+/// A question that can wait on a lane, with its callers.
+pub(super) trait Queued: Sized + Send + 'static {
+    fn weight(&self) -> u64;
+    /// Returns a hash. Equal questions have the same one.
+    fn hash(&self, hasher: &RandomState) -> u64;
+    /// Returns whether no caller waits any longer.
+    fn is_abandoned(&self) -> bool;
+    /// Adds the callers of an equal question. Returns a question that is not equal.
+    fn join(&mut self, other: Self) -> Option<Self>;
 }
 
-#[derive(Debug, Default)]
-struct State {
-    order: VecDeque<Question>,
-    waiting: HashMap<Question, Waiting, rapidhash::fast::RandomState>,
+#[derive(Debug)]
+pub(super) struct ReadLane<Q> {
+    /// Locked to add or take questions, never across an await.
+    state: Mutex<State<Q>>,
+    arrived: Notify,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct State<Q> {
+    /// The questions in the order of their arrival, each with its hash.
+    waiting: VecDeque<(u64, Q)>,
+    /// The number of questions that were taken.
+    taken: usize,
+    /// The number of questions that arrived before the one with this hash. If different questions have the same hash,
+    /// only the last of them is here, and the others cannot be joined.
+    by_hash: HashMap<u64, usize, RandomState>,
     closed: bool,
 }
 
-impl Lane {
-    /// Adds a question.
-    pub fn ask(&self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
-        let answered = self.state.lock().join(question);
-        self.arrived.notify_one();
-        answered
+impl<Q> Default for ReadLane<Q> {
+    fn default() -> Self {
+        let state = State { waiting: VecDeque::new(), taken: 0, by_hash: HashMap::default(), closed: false };
+        Self { state: Mutex::new(state), arrived: Notify::new(), hasher: RandomState::default() }
     }
+}
 
-    /// Adds a question without waking the lane. Others that belong to it follow, and then [`go`](Self::go).
-    pub fn ask_with_others(&self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
-        self.state.lock().join(question)
+impl<Q: Queued> ReadLane<Q> {
+    /// Adds a question. It is sent once the lane is [told to go](Self::go), or together with others before that.
+    pub fn add(&self, question: Q) {
+        let hash = question.hash(&self.hasher);
+        self.state.lock().add(hash, question);
     }
 
     /// Wakes the lane, so that the waiting questions are sent.
     pub fn go(&self) {
         self.arrived.notify_one();
-    }
-
-    /// Adds several questions in their order.
-    pub fn ask_all(&self, questions: Vec<Question>) -> Vec<oneshot::Receiver<Result<Answer, ServerFailure>>> {
-        let mut state = self.state.lock();
-        let answered = questions.into_iter().map(|question| state.join(question)).collect();
-        drop(state);
-        self.arrived.notify_one();
-        answered
     }
 
     /// Ends [`run`](Self::run) once no question waits.
@@ -78,7 +81,7 @@ impl Lane {
 
     /// Sends waiting questions until the lane is closed. `fly` must answer all questions that it receives. At most
     /// `most` flights are under way at the same time.
-    pub async fn run<F>(&self, most: usize, fly: impl Fn(Vec<(Question, Waiting)>) -> F)
+    pub async fn run<F>(&self, most: usize, fly: impl Fn(Vec<Q>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -87,7 +90,7 @@ impl Lane {
         loop {
             let (waits, closed) = {
                 let state = self.state.lock();
-                (!state.order.is_empty(), state.closed)
+                (!state.waiting.is_empty(), state.closed)
             };
             if waits && (flights.is_empty() || flights.len() < most && Instant::now() >= held) {
                 let taken = self.state.lock().take();
@@ -105,94 +108,121 @@ impl Lane {
     }
 }
 
-impl State {
-    fn join(&mut self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
-        let (answer, answered) = oneshot::channel();
-        match self.waiting.get_mut(&question) {
-            Some(waiting) => waiting.push(answer),
-            None => {
-                self.order.push_back(question.clone());
-                self.waiting.insert(question, vec![answer]);
-            }
+impl<Q: Queued> State<Q> {
+    /// Adds the callers to an equal question that waits, or the question.
+    fn add(&mut self, hash: u64, question: Q) {
+        let place = self.by_hash.get(&hash).and_then(|number| number.checked_sub(self.taken));
+        let left = match place.and_then(|place| self.waiting.get_mut(place)) {
+            Some((_, other)) => other.join(question),
+            None => Some(question),
+        };
+        if let Some(question) = left {
+            self.by_hash.insert(hash, self.taken + self.waiting.len());
+            self.waiting.push_back((hash, question));
         }
-        answered
     }
 
-    /// Takes the questions of the next flight.
-    fn take(&mut self) -> Vec<(Question, Waiting)> {
-        let (mut taken, mut weight) = (Vec::new(), 0);
-        while let Some(next) = self.order.front() {
-            if self.waiting.get(next).is_some_and(|waiting| waiting.iter().all(oneshot::Sender::is_closed)) {
-                // No caller waits any more.
-                if let Some(left) = self.order.pop_front() {
-                    self.waiting.remove(&left);
-                }
-                continue;
-            }
-            let more = next.weight();
-            if !taken.is_empty() && weight + more > FLIGHT {
+    /// Takes the questions of the next flight. Those without callers are dropped.
+    fn take(&mut self) -> Vec<Q> {
+        let (mut flight, mut weight) = (Vec::new(), 0);
+        while let Some((_, next)) = self.waiting.front() {
+            let more = if next.is_abandoned() { 0 } else { next.weight() };
+            if !flight.is_empty() && weight + more > FLIGHT {
                 break;
             }
-            weight += more;
-            taken.extend(self.order.pop_front().and_then(|question| self.waiting.remove_entry(&question)));
+            let Some((hash, next)) = self.waiting.pop_front() else { break };
+            if self.by_hash.get(&hash) == Some(&self.taken) {
+                self.by_hash.remove(&hash);
+            }
+            self.taken += 1;
+            if more > 0 {
+                weight += more;
+                flight.push(next);
+            }
         }
-        taken
+        flight
     }
-}
-
-/// Waits for an answer.
-pub(super) async fn answer_of(
-    answered: oneshot::Receiver<Result<Answer, ServerFailure>>,
-) -> Result<Answer, ServerFailure> {
-    receive(answered)
-        .await
-        .unwrap_or_else(|stopped| Err(ServerFailure::Unknown(format!("the read thread has stopped: {stopped}"))))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::any::Any;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use super::super::asked::{Answered, Asked, Pending, answer_of};
     use super::super::question::tests::{part, window};
+    use super::super::question::{Question, Read};
+    use super::super::subject::{SubjectRead, SubjectSlots};
     use super::*;
+    use crate::store::redis::servers::ServerFailure;
 
-    fn subjects(taken: &[(Question, Waiting)]) -> Vec<(&str, usize)> {
-        taken.iter().map(|(question, waiting)| (question.subject().unwrap().as_str(), waiting.len())).collect()
+    type Lane = ReadLane<Box<dyn Pending>>;
+
+    fn ask<R: Read>(lane: &Lane, question: Question<R>) -> Answered<R::Reply> {
+        let (asked, answered) = Asked::new(question);
+        lane.add(Box::new(asked));
+        lane.go();
+        answered
+    }
+
+    /// Takes the questions of a flight. Returns the subject of each and the number of its callers.
+    fn take(lane: &Lane) -> Vec<(String, usize)> {
+        let about = |pending: Box<dyn Pending>| {
+            let asked = (pending as Box<dyn Any>).downcast::<Asked<SubjectRead>>().unwrap();
+            (asked.question.read.subject.to_string(), asked.callers())
+        };
+        lane.state.lock().take().into_iter().map(about).collect()
+    }
+
+    fn of(subjects: &[(&str, usize)]) -> Vec<(String, usize)> {
+        subjects.iter().map(|(subject, callers)| ((*subject).to_owned(), *callers)).collect()
     }
 
     #[test]
     fn equal_questions_are_combined_until_they_are_sent() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let lane = Lane::default();
-        let _answered = lane.ask_all(["a", "b", "a", "a"].map(|who| window(&part, who, 1)).to_vec());
-        let taken = lane.state.lock().take();
-        assert_eq!(subjects(&taken), [("a", 3), ("b", 1)]);
-        // A question that was sent cannot be joined any more.
-        let _answered = lane.ask(window(&part, "a", 1));
-        assert_eq!(subjects(&lane.state.lock().take()), [("a", 1)]);
-        assert!(lane.state.lock().take().is_empty());
+        let _answered = ["a", "b", "a", "a"].map(|who| ask(&lane, window(&part, who, 1)));
+        assert_eq!(take(&lane), of(&[("a", 3), ("b", 1)]));
+        // A question that was sent cannot be joined any longer.
+        let _answered = ask(&lane, window(&part, "a", 1));
+        assert_eq!(take(&lane), of(&[("a", 1)]));
+        assert!(take(&lane).is_empty());
+    }
+
+    #[test]
+    fn different_questions_with_the_same_hash_are_not_combined() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        let lane = Lane::default();
+        let mut answered = Vec::new();
+        for who in ["a", "b", "b", "a", "b"] {
+            let (asked, answer) = Asked::new(window(&part, who, 1));
+            lane.state.lock().add(7, Box::new(asked));
+            answered.push(answer);
+        }
+        assert_eq!(take(&lane), of(&[("a", 1), ("b", 2), ("a", 1), ("b", 1)]));
+        assert!(lane.state.lock().by_hash.is_empty());
     }
 
     #[test]
     fn a_cancelled_question_is_not_sent() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let lane = Lane::default();
-        let [first, second, _third] = ["a", "a", "b"].map(|who| lane.ask(window(&part, who, 1)));
+        let [first, second, _third] = ["a", "a", "b"].map(|who| ask(&lane, window(&part, who, 1)));
         drop((first, second));
-        assert_eq!(subjects(&lane.state.lock().take()), [("b", 1)]);
-        let (first, _second) = (lane.ask(window(&part, "a", 1)), lane.ask(window(&part, "a", 1)));
+        assert_eq!(take(&lane), of(&[("b", 1)]));
+        let (first, _second) = (ask(&lane, window(&part, "a", 1)), ask(&lane, window(&part, "a", 1)));
         drop(first);
-        assert_eq!(subjects(&lane.state.lock().take()).len(), 1);
+        assert_eq!(take(&lane).len(), 1);
     }
 
     #[test]
     fn the_weight_of_a_flight_is_bounded() {
         let part = part("COUNT(2000m, e, s)", "1m", true);
         let lane = Lane::default();
-        let names: Vec<String> = (0..10).map(|i| i.to_string()).collect();
-        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 1_000)).collect());
-        let sizes: Vec<usize> = std::iter::repeat_with(|| lane.state.lock().take().len()).take(6).collect();
+        let _answered: Vec<_> = (0..10).map(|name| ask(&lane, window(&part, &name.to_string(), 1_000))).collect();
+        let sizes: Vec<usize> = std::iter::repeat_with(|| take(&lane).len()).take(6).collect();
         assert_eq!(sizes, [2, 2, 2, 2, 2, 0]);
     }
 
@@ -204,22 +234,18 @@ mod tests {
         let flights = Arc::new(AtomicUsize::new(0));
         let (count, running) = (flights.clone(), lane.clone());
         let run = tokio::spawn(async move {
-            let fly = |taken: Vec<(Question, Waiting)>| {
+            let fly = |taken: Vec<Box<dyn Pending>>| {
                 count.fetch_add(1, Ordering::SeqCst);
                 async move {
                     tokio::task::yield_now().await;
-                    for (_, waiting) in taken {
-                        for each in waiting {
-                            drop(each.send(Err(ServerFailure::KeptChanging)));
-                        }
-                    }
+                    taken.into_iter().for_each(|pending| pending.fail(ServerFailure::KeptChanging));
                 }
             };
             running.run(8, fly).await;
         });
-        let first = lane.ask(window(&part, "a", 1));
+        let first: Answered<SubjectSlots> = ask(&lane, window(&part, "a", 1));
         tokio::task::yield_now().await;
-        let rest = lane.ask_all((0..100).map(|i| window(&part, &format!("s{}", i % 7), 1)).collect());
+        let rest: Vec<_> = (0..100).map(|i| ask(&lane, window(&part, &format!("s{}", i % 7), 1))).collect();
         assert!(matches!(answer_of(first).await, Err(ServerFailure::KeptChanging)));
         for each in rest {
             assert!(matches!(answer_of(each).await, Err(ServerFailure::KeptChanging)));

@@ -30,6 +30,8 @@ pub(super) struct Look {
     pub version: String,
     /// The number of retiring slots, or `None` if a script must count them.
     pub retiring: Option<u64>,
+    /// The epoch of the partition's node, or `None` if it changed in the meantime.
+    pub epoch: Option<u64>,
     belief: Belief,
 }
 
@@ -42,9 +44,9 @@ pub(super) struct Belief {
     pub latest: Timestamp,
 }
 
-/// The decision whether the data that was read with a look can be used.
+/// Whether the data that was read with a look is about the window of that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Fit {
     Right,
     /// The board must be advanced first.
     Behind,
@@ -67,30 +69,37 @@ pub(super) fn command(part: &Part) -> Cmd {
 }
 
 impl Look {
-    /// Reads the reply to [`command`], given the reading of the clock.
+    /// Reads the reply to [`command`], given the reading of the clock. The epoch is not known yet.
     pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, ServerFailure> {
         let mut meta = Reply::new(meta)?;
-        if meta.maybe_text()?.is_none_or(|generation| generation != part.board.generation().to_string()) {
+        if meta.maybe_text()?.is_none_or(|generation| generation != part.track.id().to_string()) {
             return Err(ServerFailure::BoardChanged);
         }
         let head = meta.maybe_time()?.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
         let version = meta.maybe_text()?.unwrap_or_default();
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
-        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
+        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, epoch: None, belief })
     }
 
-    /// Reads an earlier reply to the same command, which was sent after the clock was read.
-    pub fn before(&self, part: &Part, meta: Value) -> Result<Self, ServerFailure> {
-        Self::read(part, self.belief, self.reading, meta)
+    /// Sets the epoch.
+    pub fn in_epoch(self, epoch: Option<u64>) -> Self {
+        Self { epoch, ..self }
     }
 
-    /// Decides whether the data that was read for this window is an answer.
-    pub fn judge(&self, window: &Window) -> Verdict {
+    /// Returns whether an earlier reply to the same command, which was sent after the clock was read, has the same
+    /// version and head.
+    pub fn is_same(&self, part: &Part, meta: Value) -> Result<bool, ServerFailure> {
+        let before = Self::read(part, self.belief, self.reading, meta)?;
+        Ok(before.version == self.version && before.head == self.head)
+    }
+
+    /// Returns whether the data that was read for this window is an answer.
+    pub fn fit(&self, window: &Window) -> Fit {
         if !window.holds_at(self.now) {
-            return Verdict::Moved;
+            return Fit::Moved;
         }
         // The window contains the time, and the time is not before the stored head.
-        if self.head == window.head { Verdict::Right } else { Verdict::Behind }
+        if self.head == window.head { Fit::Right } else { Fit::Behind }
     }
 }
 
@@ -111,24 +120,24 @@ mod tests {
     #[test]
     fn a_look_is_judged_by_time_head_and_window() {
         let part = part("COUNT(2h, e, s)", "1h", false);
-        let generation = part.board.generation().to_string();
+        let generation = part.track.id().to_string();
         let belief = Belief { estimate: at(1_800), latest: at(5_400) };
-        let window = part.board.window_at(at(1_800));
+        let window = part.track.window_at(at(1_800));
         let look = |reading: i64, head: i64| {
             let meta = Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil, Value::Nil]);
             Look::read(&part, belief, at(reading), meta).unwrap()
         };
-        let judged = |reading, head| (look(reading, head).now, look(reading, head).judge(&window));
-        assert_eq!(judged(1_801, 0), (at(1_801), Verdict::Right));
+        let judged = |reading, head| (look(reading, head).now, look(reading, head).fit(&window));
+        assert_eq!(judged(1_801, 0), (at(1_801), Fit::Right));
         // The board has not been advanced to this window yet.
-        assert_eq!(judged(1_801, -3_600), (at(1_801), Verdict::Behind));
+        assert_eq!(judged(1_801, -3_600), (at(1_801), Fit::Behind));
         // The next slot has begun, or the previous one has not ended.
-        assert_eq!(judged(3_600, 0), (at(3_600), Verdict::Moved));
-        assert_eq!(judged(-1, -3_600), (at(-1), Verdict::Moved));
+        assert_eq!(judged(3_600, 0), (at(3_600), Fit::Moved));
+        assert_eq!(judged(-1, -3_600), (at(-1), Fit::Moved));
         // If the clock was set back, the time does not move back. A reading far ahead is not believed.
-        assert_eq!(judged(-1, 0), (at(0), Verdict::Right));
-        assert_eq!(judged(1_801, 3_600), (at(3_600), Verdict::Moved));
-        assert_eq!(judged(5_401, 0), (at(1_800), Verdict::Right));
+        assert_eq!(judged(-1, 0), (at(0), Fit::Right));
+        assert_eq!(judged(1_801, 3_600), (at(3_600), Fit::Moved));
+        assert_eq!(judged(5_401, 0), (at(1_800), Fit::Right));
     }
 
     #[test]
@@ -136,7 +145,7 @@ mod tests {
         let part = part("COUNT(2h, e, s)", "1h", false);
         let belief = Belief { estimate: at(0), latest: at(5) };
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
-        let generation = part.board.generation();
+        let generation = part.track.id();
         let nil = || Value::Nil;
         assert!(matches!(read(vec![nil(), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
         assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil()]), Err(ServerFailure::BoardChanged)));

@@ -1,49 +1,46 @@
 //! Reads: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
 //! not read again.
 //!
-//! A call puts its questions on a [`Lane`](lane) and waits. A separate thread takes the questions that wait on the lane
-//! and sends them in one pipeline, a [flight](flight):
-//!
-//! - **ranked boards**: one script for each question, or one for all questions about the same slots (`subjects.lua`),
-//!   so that the slots are named once for all of them;
-//! - **unranked boards**: one command for each question, which reads the subject's only key. The caller checks what a
-//!   script would check ([`look`]). Boards with `max_values` and subjects with many values need a script;
-//! - **cached pages**: only a look at the board version ([`pages`]);
-//! - **the first lines of one of several parts**: commands, between two looks at the part's version ([`first`]).
-//!
-//! A page of a board of several parts first waits on a different lane, where equal questions become one ([`merging`]).
-//! Its parts are then asked like any others.
+//! A call puts its questions on a [`ReadLane`](lane::ReadLane) and waits. A separate thread takes the questions that wait
+//! on the lane and sends them in one pipeline, a [flight](flight). Each kind of read is a type that implements
+//! [`Read`](question::Read), in its own file: its cost, its script and arguments, how its reply is read, and whether a
+//! [look](look) at the board's meta key answers it without a script.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`question`], [`share`] | the questions to a part, the answers, and the stamp of the state that an answer is from |
-//! | [`lanes_by_weight`], [`lanes`], [`lane`] | the choice of a lane, the lanes of all nodes, and the questions that wait on one |
-//! | [`flight`], [`pipeline`], [`pending`] | sending what waits, and asking again what the window moved under |
-//! | [`scripted`], [`windows`], [`look`], [`first`] | how each kind of question is sent and its reply is read |
-//! | [`pages`] | the cache |
-//! | [`spread`], [`merging`] | boards of several parts |
-//! | [`status`] | the state of a part as a whole |
+//! | [`question`], [`asked`] | a question to a partition, and the callers that wait for its answer |
+//! | [`near`] | consecutive lines: pages, neighbors |
+//! | [`subject`], [`subject_keys`], [`slot_range`] | the slots of a subject, and its standing |
+//! | [`counts`], [`values`] | scores and ranks of given subjects; the values of a subject |
+//! | [`lanes`], [`lane`] | the lanes of all nodes, and the questions that wait on one |
+//! | [`flight`], [`pipeline`] | sending what waits, and asking again what the window moved under |
+//! | [`look`], [`pages`] | what a caller checks in place of a script; the cache |
+//! | [`share`] | what partitions return, and the stamp of the state that it is from |
+//! | [`spread`], [`merging`] | the ranking of a board, whose partitions are asked and merged |
+//! | [`status`] | the state of a partition as a whole |
 //!
 //! There are two lanes to each node, each with a connection of its own. A call that reads many cells uses the bulk
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
 //! the light lane.
 
-mod first;
+mod asked;
+mod counts;
 mod flight;
 mod lane;
 mod lanes;
-mod lanes_by_weight;
 mod look;
 mod merging;
+mod near;
 mod pages;
-mod pending;
 mod pipeline;
 mod question;
-mod scripted;
 mod share;
+mod slot_range;
 mod spread;
 mod status;
-mod windows;
+mod subject;
+mod subject_keys;
+mod values;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,20 +48,24 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 
-use self::lane::{Lane, answer_of};
-use self::lanes::Lanes;
-use self::lanes_by_weight::{LIGHT, LanesByWeight};
+use self::asked::answer_of;
+use self::lane::ReadLane;
+use self::lanes::{LIGHT, Lanes, LanesByWeight};
+use self::merging::AskedPage;
 use self::pages::Pages;
-use self::question::{Answer, Question, What, mistaken};
+use self::question::{Question, Read};
 use self::spread::Spread;
-use self::status::status_of;
-pub(super) use self::windows::remove;
+pub(super) use self::spread::status;
+use self::subject::{Scope, SubjectRead};
+pub(super) use self::subject_keys::remove;
+use self::values::ValuesRead;
+use super::merge::Wanted;
 use super::part::Part;
 use super::parts::Parts;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::Subject;
-use crate::store::{Lookup, NextTo, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values, ValuesStart};
+use crate::store::{Lookup, Page, PageStart, SlotContents, SlotQuery, Standing, StoreError, Values, ValuesStart};
 
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
@@ -78,8 +79,8 @@ const BULK_FLIGHTS: usize = 1;
 #[derive(Debug)]
 pub(super) struct Reads {
     lanes: Arc<LanesByWeight>,
-    /// The lane for pages of boards of several parts. A question about the first part stands for all parts.
-    merging: Arc<Lane>,
+    /// The lane for pages of boards of several partitions.
+    merging: Arc<ReadLane<AskedPage>>,
 }
 
 impl Reads {
@@ -88,8 +89,8 @@ impl Reads {
         let pages = Arc::<Pages>::default();
         let light = Lanes::start("rolltop-reads", session, &pages, Channel::Reads, LIGHT_FLIGHTS)?;
         let bulk = Lanes::start("rolltop-bulk", session, &pages, Channel::Bulk, BULK_FLIGHTS)?;
-        let (lanes, merging) = (Arc::new(LanesByWeight { light, bulk, pages }), Arc::<Lane>::default());
-        lanes.light.run(merging::run(session.clone(), lanes.clone(), merging.clone()));
+        let (lanes, merging) = (Arc::new(LanesByWeight { light, bulk, pages }), Arc::<ReadLane<_>>::default());
+        lanes.light.run(merging::run(lanes.clone(), merging.clone()));
         Ok(Self { lanes, merging })
     }
 
@@ -98,69 +99,58 @@ impl Reads {
         self.merging.close();
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
-        self.lanes.ask(question).await
+    /// Asks one partition.
+    async fn ask<R: Read>(&self, part: &Arc<Part>, read: R) -> Result<R::Reply, ServerFailure> {
+        answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }
 
-    /// Returns the reader for a board of several parts.
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
-        Spread { lanes: &self.lanes, parts, with_slots: false, is_here: false }
+        Spread { lanes: &self.lanes, parts, is_here: false }
     }
 
-    pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, ServerFailure> {
-        let question = Question::new(parts.first().clone(), What::Page { offset, limit });
-        match parts.only() {
-            Some(_) => self.ask(question).await?.page(),
-            None => answer_of(self.merging.ask(question)).await?.page(),
+    pub async fn page(&self, parts: &Arc<Parts>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
+        let wanted = Wanted::Page { start: start.clone(), limit: limit.into() };
+        match start {
+            // Equal pages of several partitions are merged once.
+            PageStart::Offset(_) if parts.count() > 1 => {
+                let (asked, answered) = AskedPage::new(parts.clone(), wanted);
+                self.merging.add(asked);
+                self.merging.go();
+                answer_of(answered).await
+            }
+            _ => self.spread(parts).lines(&wanted).await,
         }
-    }
-
-    /// Reads a page next to a place. Such pages are not cached: few callers ask for the same place.
-    pub async fn beside(&self, parts: &Parts, next_to: &NextTo, limit: u32) -> Result<Page, ServerFailure> {
-        let Some(part) = parts.only() else { return self.spread(parts).beside(next_to, limit).await };
-        let what = What::Beside { next_to: next_to.clone(), limit };
-        self.ask(Question::new(part.clone(), what)).await?.page()
     }
 
     pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
-        let Some(part) = parts.only() else { return self.spread(parts).neighbors(subject, radius).await };
-        let what = What::Neighbors { subject: subject.clone(), radius };
-        self.ask(Question::new(part.clone(), what)).await?.page()
+        let own = parts.number_of(subject);
+        let wanted = Wanted::Neighbors { subject: subject.clone(), own, radius: radius.into() };
+        self.spread(parts).lines(&wanted).await
     }
 
     pub async fn lookup(&self, parts: &Parts, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
-        let Some(part) = parts.only() else { return self.spread(parts).lookup(subjects, ranks).await };
-        let what = What::Lookup { subjects: subjects.to_vec(), ranks };
-        match self.ask(Question::new(part.clone(), what)).await? {
-            Answer::Lookup(lookup) => Ok(lookup),
-            _ => Err(mistaken()),
-        }
+        self.spread(parts).lookup(subjects, ranks).await
     }
 
-    /// Reads the standing of a subject. On a board without a ranking, only the subject's own part is asked.
+    /// Reads the standing of a subject. The subject's own partition has all of it, unless others have lines of the
+    /// ranking.
     pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, ServerFailure> {
         let part = parts.of(subject);
-        if part.board.is_ranked() && parts.only().is_none() {
-            return Spread { with_slots: true, ..self.spread(parts) }.standing(subject).await;
+        if part.track.is_ranked() && parts.count() > 1 {
+            return self.spread(parts).standing(subject).await;
         }
-        match self.ask(Question::new(part.clone(), What::Standing(subject.clone()))).await? {
-            Answer::Standing(standing) => Ok(standing),
-            _ => Err(mistaken()),
-        }
+        let found = self.ask(part, SubjectRead::standing(subject.clone())).await?;
+        Ok(found.standing(&part.track))
     }
 
     pub async fn values(
         &self,
-        part: Arc<Part>,
+        part: &Arc<Part>,
         subject: &Subject,
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values, ServerFailure> {
-        let what = What::Values { subject: subject.clone(), start: start.clone(), limit };
-        match self.ask(Question::new(part, what)).await? {
-            Answer::Values(values) => Ok(values),
-            _ => Err(mistaken()),
-        }
+        self.ask(part, ValuesRead { subject: subject.clone(), start: start.clone(), limit }).await
     }
 
     /// Reads windows, each independently. In each result, the outer error is that of the server; the inner one
@@ -171,21 +161,21 @@ impl Reads {
         queries: Vec<SlotQuery>,
     ) -> Vec<Result<Result<SlotContents, StoreError>, ServerFailure>> {
         let question = |query: SlotQuery| {
-            let SlotQuery { board, subject, range, as_of } = query;
-            Question::new(session.part_for(&board, &subject), What::Window { subject, range, as_of })
+            let SlotQuery { track, subject, range, as_of } = query;
+            let part = session.part_for(&track, &subject);
+            Question::new(part, SubjectRead { subject, scope: Scope::Slots { range, as_of }, with_rank: false })
         };
-        let questions: Vec<Question> = queries.into_iter().map(question).collect();
+        let questions: Vec<Question<SubjectRead>> = queries.into_iter().map(question).collect();
         let weight: u64 = questions.iter().map(Question::weight).sum();
+        let parts: Vec<Arc<Part>> = questions.iter().map(|question| question.part.clone()).collect();
         if weight <= LIGHT {
-            let answered = self.lanes.light.ask_all(questions);
-            let mut answers = Vec::with_capacity(answered.len());
-            for answered in answered {
-                answers.push(answer_of(answered).await.and_then(Answer::window));
+            let mut answers = Vec::with_capacity(parts.len());
+            for (part, answered) in parts.iter().zip(self.lanes.light.ask_all(questions)) {
+                answers.push(answer_of(answered).await.map(|found| found.contents(&part.track)));
             }
             return answers;
         }
-        let count = questions.len();
-        let mut answers: Vec<_> = std::iter::repeat_with(|| Err(mistaken())).take(count).collect();
+        let mut answers: Vec<Option<_>> = parts.iter().map(|_| None).collect();
         let portions = stream::iter(portions(questions));
         // The nodes that did not answer. They are asked no more in this call: each portion would wait for its timeout.
         let silent: Mutex<HashMap<usize, ServerFailure>> = Mutex::default();
@@ -207,27 +197,28 @@ impl Reads {
                     if let Err(failure @ (ServerFailure::Unreachable(_) | ServerFailure::Unknown(_))) = &answer {
                         silent.lock().insert(node, failure.clone());
                     }
-                    answers.push((place, answer.and_then(Answer::window)));
+                    answers.push((place, answer));
                 }
                 answers
             })
             .buffer_unordered(PORTIONS);
         while let Some(portion) = answered.next().await {
             for (place, answer) in portion {
-                answers[place] = answer;
+                answers[place] = Some(answer.map(|found| found.contents(&parts[place].track)));
             }
         }
         drop(answered);
-        answers
+        let missing = || Err(ServerFailure::Corrupt("a portion was not answered".to_owned()));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(missing)).collect()
     }
 }
 
 /// Divides questions, each with its index, into portions. Questions about the same slots of a board are next to each
 /// other. Equal questions are in the same portion, in which they are sent once.
-fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
-    let mut questions: Vec<(usize, Question)> = questions.into_iter().enumerate().collect();
-    questions.sort_by(|(_, a), (_, b)| a.order(b));
-    let mut portions: Vec<Vec<(usize, Question)>> = Vec::new();
+fn portions(questions: Vec<Question<SubjectRead>>) -> Vec<Vec<(usize, Question<SubjectRead>)>> {
+    let mut questions: Vec<(usize, Question<SubjectRead>)> = questions.into_iter().enumerate().collect();
+    questions.sort_by(|(_, a), (_, b)| SubjectRead::order(a, b));
+    let mut portions: Vec<Vec<(usize, Question<SubjectRead>)>> = Vec::new();
     let mut weight = 0;
     for (place, question) in questions {
         let last = portions.last_mut();
@@ -249,14 +240,6 @@ fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
     portions
 }
 
-/// Returns the state of a board as a whole.
-pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, ServerFailure> {
-    match parts.only() {
-        Some(part) => status_of(session, part, None).await,
-        None => spread::status(session, parts).await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::question::tests::{part, window};
@@ -265,7 +248,7 @@ mod tests {
     #[test]
     fn a_large_call_is_split_with_equal_questions_in_one_portion() {
         let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
-        let questions: Vec<Question> =
+        let questions: Vec<Question<SubjectRead>> =
             (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();
         let portions = portions(questions.clone());
         // There are ten different questions, two per portion.

@@ -11,11 +11,11 @@
 //! the epoch in which it was read, and the epoch must not change from before the question is sent until after it is
 //! answered. A version with the epoch in which it was read is a [`Stamp`].
 //!
-//! For a board of several parts two things are cached. First, the first lines of each part, like a page of a board
-//! without shards: if one part has changed, only that part is read again. Second, the merged page, with the stamp of
-//! each part, which is read together with the lines of that part. The merged page is correct if all parts answer with
-//! these stamps and the same head, each within the current round (`merge::Known`), because the content of the parts
-//! determines the lines of a page.
+//! For a board of several partitions two things are cached. First, the first lines of each partition, like a page of a
+//! board without shards: if one partition has changed, only that one is read again. Second, the merged page, with the
+//! stamp of each partition, which is read together with the lines of that partition. The merged page is correct if all
+//! partitions answer with these stamps and the same head, each within the current round (`merge::Known`), because the
+//! content of the partitions determines the lines of a page.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -24,38 +24,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::question::{Answer, What};
 use super::share::Stamp;
 use crate::board::Timestamp;
-use crate::store::redis::merge::{Center, Near};
+use crate::store::redis::merge::Near;
 use crate::store::redis::part::Part;
-use crate::store::{Place, Ranked};
+use crate::store::{Page, Ranked};
 
 /// The largest size of all cached pages in bytes: some thousand pages of 50 lines, and little compared with the other
 /// needs of a service.
 const MAX_BYTES: usize = 32 << 20;
 /// The size of a page without its lines and stamps, in bytes.
 const BESIDE: usize = 512;
-/// The size of the stamp of each of its parts, in bytes.
+/// The size of the stamp of each of its partitions, in bytes.
 const STAMP: usize = 96;
+/// The number of lines from which reading them costs so much more than a look that a look is always worthwhile.
+const MANY: usize = 32;
 
-/// A cached answer, with the stamps and the head with which it was read.
+/// Lines that were read, of a partition or of a whole board, with the stamps with which they were read.
 #[derive(Debug)]
 pub(super) struct CachedPage {
-    /// A page, or the first lines of a part.
-    pub answer: Answer,
-    /// The head of its window.
-    pub head: Timestamp,
-    /// The stamp of each part that it was read from. In a cached answer, none of them is `None`.
+    pub page: Page,
+    /// The stamp of each partition that it was read from. In a cached page, none of them is `None`.
     pub stamps: Vec<Option<Stamp>>,
-    /// Whether the part had changed when this was read, and no look has found it unchanged since. Then it has probably
-    /// changed again, and reading the lines at once saves the look.
-    pub keeps_changing: AtomicBool,
+    /// Whether the partition had changed when this was read, and no look has found it unchanged since. Then it has
+    /// probably changed again, and reading the lines at once saves the look.
+    keeps_changing: AtomicBool,
 }
 
 /// The cached pages.
 #[derive(Debug, Default)]
 pub(super) struct Pages(Mutex<Halves>);
+
+/// The lines that a page has: those of one partition, or of a whole board of several, which its first partition
+/// identifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Extent {
+    Partition,
+    Board,
+}
 
 /// The cached pages in two halves. Pages that were requested recently are in the young half. When these fill half of
 /// the space, they become the old half, and the pages that remained in the old half are dropped.
@@ -67,56 +73,42 @@ struct Halves {
     old: Half,
 }
 
-/// The pages of one half, by part (the first one if there are several) and question. Parts are identified by their
-/// address. They are kept alive, so that no other part can get the same address.
+/// The pages of one half, by partition and question. Partitions are identified by their address. They are kept alive, so
+/// that no other partition can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
-type Key = (usize, Arc<What>);
-
-/// Returns whether the answer to this question is cached: a page, or the first lines of a part.
-pub(super) fn is_kept(what: &What) -> bool {
-    matches!(
-        what,
-        What::Page { .. } | What::Lines { near: Near { center: Center::Start, before: 0, .. }, with_slots: false }
-    )
-}
+type Key = (usize, Extent, Near);
 
 impl CachedPage {
-    pub fn new(answer: Answer, head: Timestamp, stamps: Vec<Option<Stamp>>) -> Self {
-        Self { answer, head, stamps, keeps_changing: AtomicBool::new(false) }
+    pub fn new(page: Page, stamps: Vec<Option<Stamp>>) -> Self {
+        Self { page, stamps, keeps_changing: AtomicBool::new(false) }
     }
 
-    /// Returns whether a look at the part's version is likely to be sufficient. Reading a whole page by a script is so
-    /// much more expensive that a look is always worthwhile.
+    pub fn head(&self) -> Timestamp {
+        self.page.frame.window.head
+    }
+
+    /// Returns whether a look at the partition's version is likely to be sufficient, or costs little compared with
+    /// reading the lines.
     pub fn is_worth_a_look(&self) -> bool {
-        matches!(self.answer, Answer::Page(_)) || !self.keeps_changing.load(Ordering::Relaxed)
+        self.page.items.len() > MANY || !self.keeps_changing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the answer is correct if its only part has this version and head, in this epoch of its node.
+    /// Returns whether the page is correct if its only partition has this version and head, in this epoch of its node.
     pub fn is_right(&self, epoch: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
-        Some(stamp.epoch) == epoch && *stamp.version == *version && self.head == head
+        Some(stamp.epoch) == epoch && *stamp.version == *version && self.head() == head
     }
 
     /// Returns the size in bytes, including everything that is computed from its lines.
     fn bytes(&self) -> usize {
-        let lines = match &self.answer {
-            Answer::Page(page) => {
-                let line = |line: &Ranked| 3 * (size_of::<Ranked>() + line.subject.as_str().len());
-                page.items.iter().map(line).sum()
-            }
-            Answer::Lines(share) => {
-                let line = |line: &Place| size_of::<Place>() + line.subject.as_str().len();
-                share.said.lines.iter().map(line).sum()
-            }
-            _ => 0,
-        };
-        BESIDE + STAMP * self.stamps.len() + lines
+        let line = |line: &Ranked| 3 * (size_of::<Ranked>() + line.subject.as_str().len());
+        BESIDE + STAMP * self.stamps.len() + self.page.items.iter().map(line).sum::<usize>()
     }
 }
 
 impl Pages {
-    pub fn get(&self, part: &Arc<Part>, what: &Arc<What>) -> Option<Arc<CachedPage>> {
-        let key = (Arc::as_ptr(part).addr(), what.clone());
+    pub fn get(&self, part: &Arc<Part>, extent: Extent, near: &Near) -> Option<Arc<CachedPage>> {
+        let key = (Arc::as_ptr(part).addr(), extent, near.clone());
         let mut halves = self.0.lock();
         if let Some((_, held)) = halves.young.get(&key) {
             return Some(held.clone());
@@ -126,14 +118,22 @@ impl Pages {
         Some(held)
     }
 
-    pub fn put(&self, part: &Arc<Part>, what: &Arc<What>, held: CachedPage) {
-        let key = (Arc::as_ptr(part).addr(), what.clone());
+    /// Caches a page. If the cached one has the same stamps and head, its lines are kept, with everything that was
+    /// computed from them. Returns the page.
+    pub fn put(&self, part: &Arc<Part>, extent: Extent, near: &Near, mut held: CachedPage) -> Page {
+        let key = (Arc::as_ptr(part).addr(), extent, near.clone());
         let mut halves = self.0.lock();
         let old = halves.old.remove(&key);
-        let before = halves.young.get(&key).or(old.as_ref());
-        let has_changed = before.is_some_and(|(_, before)| before.stamps != held.stamps);
-        held.keeps_changing.store(has_changed, Ordering::Relaxed);
+        if let Some((_, before)) = halves.young.get(&key).or(old.as_ref()) {
+            if before.stamps != held.stamps {
+                held.keeps_changing = AtomicBool::new(true);
+            } else if before.head() == held.head() {
+                held.page.items = before.page.items.clone();
+            }
+        }
+        let page = held.page.clone();
         halves.keep(key, part.clone(), held.into());
+        page
     }
 }
 
@@ -156,35 +156,33 @@ mod tests {
     use super::super::question::tests::part;
     use super::*;
     use crate::board::{Amount, Frame, Subject, Value};
-    use crate::store::Page;
-    use crate::store::redis::merge::Lines;
-    use crate::store::redis::reads::share::Share;
+    use crate::store::redis::merge::Center;
 
-    fn held(part: &Part, lines: usize) -> CachedPage {
+    fn held(part: &Part, lines: usize, version: &str) -> CachedPage {
         let line = |i: usize| Ranked {
             rank: i as u64 + 1,
             subject: Subject::parse(&format!("subject-{i}")).unwrap(),
             score: Value::Exact(Amount(1)),
         };
         let as_of = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
-        let frame = Frame { window: part.board.window_at(as_of), as_of, retiring: 0 };
+        let frame = Frame { window: part.track.window_at(as_of), as_of, retiring: 0 };
         let page = Page { frame, total: 1, first: 0, items: (0..lines).map(line).collect() };
-        CachedPage::new(Answer::Page(page), frame.window.head, vec![Stamp::new("one", Some(7))])
+        CachedPage::new(page, vec![Stamp::new(version, Some(7))])
     }
 
-    fn page(offset: u64, limit: u32) -> Arc<What> {
-        Arc::new(What::Page { offset, limit })
+    fn page(offset: u64, limit: u64) -> Near {
+        Near { center: Center::Position(offset), ..Near::first(limit) }
     }
 
     #[test]
     fn a_cached_page_is_valid_for_its_version_head_and_epoch() {
-        let held = held(&part("COUNT(2h, e, s)", "1h", true), 1);
-        let head = held.head;
+        let held = held(&part("COUNT(2h, e, s)", "1h", true), 1, "one");
+        let head = held.head();
         assert!(held.is_right(Some(7), "one", head));
         assert!(!held.is_right(Some(8), "one", head) && !held.is_right(None, "one", head));
         assert!(!held.is_right(Some(7), "two", head) && !held.is_right(Some(7), "", head));
         assert!(!held.is_right(Some(7), "one", head.plus_millis(3_600_000)));
-        // A page of several parts cannot be checked with the version of a single part.
+        // A page of several partitions cannot be checked with the version of a single one.
         let stamps = vec![Stamp::new("one", Some(7)); 2];
         assert!(!CachedPage { stamps, ..held }.is_right(Some(7), "one", head));
     }
@@ -196,48 +194,50 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_and_first_lines_are_cached() {
-        let lines = |center, before, with_slots| What::Lines { near: Near { center, before, after: 9 }, with_slots };
-        assert!(is_kept(&page(3, 5)) && is_kept(&lines(Center::Start, 0, false)));
-        assert!(!is_kept(&lines(Center::Start, 0, true)) && !is_kept(&lines(Center::Start, 1, false)));
-        let subject = Subject::parse("a").unwrap();
-        let place = Place { score: Value::ZERO, subject: subject.clone() };
-        assert!(!is_kept(&lines(Center::Place(place), 0, false)) && !is_kept(&What::Standing(subject)));
+    fn few_lines_that_had_changed_are_read_without_a_look() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        for (lines, without_a_look) in [(1, false), (MANY + 1, true)] {
+            let pages = Pages::default();
+            let read = |version: &str| {
+                pages.put(&part, Extent::Partition, &page(0, 9), held(&part, lines, version));
+                pages.get(&part, Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
+            };
+            let worth = ["one", "one", "two", "three", "three"].map(read);
+            assert_eq!(worth, [true, true, without_a_look, without_a_look, true]);
+        }
     }
 
     #[test]
-    fn a_page_that_had_changed_is_read_without_a_look() {
+    fn lines_that_did_not_change_are_kept_with_what_was_computed_from_them() {
         let part = part("COUNT(2h, e, s)", "1h", true);
-        let near = Near::first(9);
-        let what = Arc::new(What::Lines { near, with_slots: false });
         let pages = Pages::default();
-        let read = |version: &str| {
-            let page = held(&part, 1);
-            let Answer::Page(Page { frame, .. }) = page.answer else { panic!("it is a page") };
-            let said = Lines { total: 0, first: 0, better: 0, lines: Vec::new(), subject: None };
-            let stamp = Stamp::new(version, Some(1));
-            let answer = Answer::Lines(Share { frame, version: stamp.clone(), said });
-            pages.put(&part, &what, CachedPage::new(answer, page.head, vec![stamp]));
-            pages.get(&part, &what).unwrap().is_worth_a_look()
+        let put = |version: &str| {
+            let page = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, version));
+            *page.items.made(|_| version.to_owned()).unwrap() == version
         };
-        assert_eq!(["one", "one", "two", "three", "three"].map(read), [true, true, false, false, true]);
+        assert_eq!([put("one"), put("two"), put("two")], [true, true, true]);
+        let read_again = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, "two"));
+        assert_eq!(read_again.items.made(|_| "computed again".to_owned()).unwrap(), "two");
+        // The merged page of a board that begins with this partition is a different one.
+        assert!(pages.get(&part, Extent::Board, &page(0, 9)).is_none());
     }
 
     #[test]
     fn the_page_cache_is_bounded_and_keeps_requested_pages() {
         let (part, other) = (part("COUNT(2h, e, s)", "1h", true), part("COUNT(2h, e, s)", "1h", true));
         let pages = Pages::default();
-        let bytes = held(&part, 1_000).bytes();
+        let bytes = held(&part, 1_000, "one").bytes();
         let room = MAX_BYTES / bytes;
+        let get = |part: &Arc<Part>, near: Near| pages.get(part, Extent::Partition, &near);
         for offset in 0..3 * room as u64 {
-            pages.put(&part, &page(offset, 1_000), held(&part, 1_000));
-            assert!(pages.get(&part, &page(0, 1_000)).is_some(), "{offset}");
+            pages.put(&part, Extent::Partition, &page(offset, 1_000), held(&part, 1_000, "one"));
+            assert!(get(&part, page(0, 1_000)).is_some(), "{offset}");
         }
         let halves = pages.0.lock();
         assert!(halves.young.len() + halves.old.len() <= room);
         assert_eq!(halves.young.values().map(|(_, held)| held.bytes()).sum::<usize>(), halves.bytes);
         drop(halves);
-        assert!(pages.get(&part, &page(1, 1_000)).is_none());
-        assert!(pages.get(&other, &page(0, 1_000)).is_none() && pages.get(&part, &page(0, 999)).is_none());
+        assert!(get(&part, page(1, 1_000)).is_none());
+        assert!(get(&other, page(0, 1_000)).is_none() && get(&part, page(0, 999)).is_none());
     }
 }

@@ -58,13 +58,6 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    /// Creates replies to commands that were all sent together.
-    #[cfg(test)]
-    pub fn of(values: Vec<Result<Value, ServerFailure>>) -> Self {
-        let single = vec![false; values.len()];
-        Self { values: values.into_iter().map(Some).collect(), single }
-    }
-
     pub fn take(&mut self, place: usize) -> Result<Value, ServerFailure> {
         let missing = || Err(ServerFailure::Corrupt("a command was not answered".to_owned()));
         self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)

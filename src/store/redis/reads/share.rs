@@ -1,21 +1,21 @@
-//! The share of one part in an answer, and the stamp that says what state of the part it is from.
+//! What partitions return, and the stamp that says what state of the partition it is from.
 
 use std::sync::Arc;
 
 use crate::board::{Aggregate, Timestamp};
 use crate::store::redis::merge;
 
-/// A mark of the content of a part when it was read. Equal stamps and equal heads mean equal rankings.
+/// A mark of the content of a partition when it was read. Equal stamps and equal heads mean equal rankings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// The part's version.
+    /// The partition's version.
     pub version: Arc<str>,
-    /// The epoch of the part's node.
+    /// The epoch of the partition's node.
     pub epoch: u64,
 }
 
 impl Stamp {
-    /// Creates a stamp. Returns `None` if the answer must not be cached: the part has no version, or the epoch changed
+    /// Creates a stamp. Returns `None` if the answer must not be cached: the partition has no version, or the epoch changed
     /// while it was read.
     pub fn new(version: &str, epoch: Option<u64>) -> Option<Self> {
         let epoch = epoch.filter(|_| !version.is_empty())?;
@@ -26,7 +26,7 @@ impl Stamp {
 /// The slots with data, oldest first.
 pub(super) type Cells = Vec<(Timestamp, Aggregate)>;
 
-/// The data about a subject that its part returns besides the score.
+/// The data about a subject that its partition returns besides the score.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub slots: Cells,
@@ -34,5 +34,8 @@ pub(super) struct About {
     pub capped: Option<Timestamp>,
 }
 
-/// The answer of a part, with its stamp if that is known.
-pub(super) type Share<T> = merge::Answer<T, Option<Stamp>>;
+/// What a partition returned, with its stamp if that is known.
+pub(super) type Share<T> = merge::Share<T, Option<Stamp>>;
+
+/// Consecutive lines of a partition.
+pub(super) type Excerpt = merge::Excerpt<About>;

@@ -9,21 +9,20 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
-//! | `places` | `lines_before` a place in the order of the ranking |
-//! | `operation` | `begin` and `record`, which make it safe to send a write again; `count_events` |
+//! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
+//! | `operation` | `record`, which makes it safe to send a write again; `count_events`; `track`, what a script uses of one track |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
 //! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
-//! | `window` | `window`: what `change` uses of the parts before it, for one window |
-//! | `one_of_windows` | what `each_window` uses of each window in addition |
-//! | `one_window`, `each_window` | `windows`, the windows of the board; with several windows also `begin` for all of them |
+//! | `steps` | the fields of `track` that `change` uses |
+//! | `tracks` | `tracks`, one for each track of the board, the main one being `main`; `begin`, which checks the operation and advances all tracks |
 //!
-//! A board with further windows is changed by one script for all its windows, so that an entry counts in all of them or
-//! in none. The parts of `change`, from `clock` to `one_of_windows`, are then the text of a function whose parameters are called
-//! `KEYS` and `ARGV`. It is called for each window with the keys and arguments of that window, so it has local names of
-//! its own for each of them. A function may have 200 local names.
+//! `write` and `change` change all tracks of a board, its windows or its total and its kept slots, so that an entry counts
+//! in all of them or in none. Their parts before `tracks` are the text of a function `track_of` whose parameters are
+//! called `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local names
+//! of its own for each of them. A function may have 200 local names.
 //!
 //! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated state,
 //! `acc`, is what cells of a subject come to. Each of these kinds defines:
@@ -58,13 +57,10 @@ pub(super) use self::script::{FixedArguments, Script, ScriptCall};
 pub(super) struct KindScripts {
     /// Applies changes of a ranked board one after the other.
     pub change_ranked: LazyLock<Script>,
-    /// Applies changes of a board with further windows one after the other.
-    pub change_windows: LazyLock<Script>,
-    /// Applies changes of a board over all time that keeps slots, one after the other.
-    pub change_kept_ranked: LazyLock<Script>,
-    pub change_kept_unranked: LazyLock<Script>,
-    /// Applies changes of an unranked board one after the other.
+    /// Applies changes of an unranked board, whose kept slots have the same form as its total.
     pub change_unranked: LazyLock<Script>,
+    /// Applies changes of a ranked board over all time that keeps slots.
+    pub change_kept: LazyLock<Script>,
     /// Retires slots.
     pub retire: LazyLock<Script>,
 }
@@ -76,13 +72,33 @@ macro_rules! texts {
     };
 }
 
-/// The body of a function that returns one of several windows.
-macro_rules! window_text {
+/// A script that changes all tracks of a board: `$track_of` returns one of them from its keys and arguments.
+macro_rules! of_tracks {
+    ($name:literal, $track_of:expr, $further_of:expr, [$($argument:literal),*]) => {
+        LazyLock::new(|| {
+            let source = concat!(
+                "local function track_of(KEYS, ARGV)\n",
+                $track_of,
+                $further_of,
+                texts!("tracks"),
+                include_str!(concat!("../lua/", $name, ".lua"))
+            );
+            Script::new($name, source, 5, &[$($argument),*], false)
+        })
+    };
+}
+
+/// The body of a function that returns one track, as `change` uses it.
+macro_rules! track_text {
     ($($part:literal),*) => {
-        concat!(
-            texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
-            "return window\nend\n\n"
-        )
+        concat!(texts!("clock", "board", "operation", "entries", $($part,)* "steps"), "return track\nend\n\n")
+    };
+}
+
+/// The function for further tracks of the same form as the main one.
+macro_rules! alike {
+    () => {
+        "local further_of = track_of\n\n"
     };
 }
 
@@ -107,56 +123,47 @@ macro_rules! is_repeatable {
 macro_rules! scripts {
     (
         { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys [$($argument:literal),*] $($repeatable:ident)?;)* }
+        write $write_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
         kinds { $($kind:ident: $ranked:tt, $unranked:tt, $retired:tt;)* }
     ) => {
         $(pub(super) static $constant: LazyLock<Script> =
             script!($name, [$($before),*], $keys, [$($argument),*], is_repeatable!($($repeatable)?));)*
+        pub(super) static WRITE: LazyLock<Script> = of_tracks!(
+            "write",
+            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $write_arguments
+        );
         $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
         $(pub(super) static $kind: KindScripts = KindScripts {
             change_ranked: scripts!(change $change_arguments $ranked),
-            change_windows: scripts!(windows $change_arguments $ranked),
-            change_kept_ranked: scripts!(kept $change_arguments $ranked $unranked),
-            change_kept_unranked: scripts!(kept $change_arguments $unranked $unranked),
             change_unranked: scripts!(change $change_arguments $unranked),
+            change_kept: scripts!(kept $change_arguments $ranked $unranked),
             retire: scripts!(retire $retire_arguments $retired),
         };)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
-            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_windows, &$kind.change_kept_ranked, &$kind.change_kept_unranked, &$kind.change_unranked, &$kind.retire),*]
+            vec![
+                $(&$constant,)*
+                &WRITE,
+                $(&$change,)*
+                $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*
+            ]
         }
     };
     (change $arguments:tt [$($part:literal),*]) => {
-        script!(
+        of_tracks!("change", track_text!($($part),*), alike!(), $arguments)
+    };
+    (kept $arguments:tt [$($part:literal),*] [$($further:literal),*]) => {
+        of_tracks!(
             "change",
-            ["clock", "board", "operation", "entries", $($part,)* "window", "one_window"],
-            5,
-            $arguments,
-            false
+            track_text!($($part),*),
+            concat!("local function further_of(KEYS, ARGV)\n", track_text!($($further),*)),
+            $arguments
         )
-    };
-    (windows $arguments:tt [$($part:literal),*]) => {
-        scripts!(several $arguments [$($part),*], "local further_of = window_of\n\n")
-    };
-    (kept $arguments:tt $parts:tt [$($further:literal),*]) => {
-        scripts!(
-            several $arguments $parts,
-            concat!("local function further_of(KEYS, ARGV)\n", window_text!($($further),*))
-        )
-    };
-    (several $arguments:tt [$($part:literal),*], $further_of:expr) => {
-        LazyLock::new(|| {
-            let source = concat!(
-                "local function window_of(KEYS, ARGV)\n",
-                window_text!($($part),*),
-                $further_of,
-                texts!("each_window"),
-                include_str!("../lua/change.lua")
-            );
-            Script::new("change", source, 5, &$arguments, false)
-        })
     };
     (retire $arguments:tt [$part:literal]) => {
         script!("retire", ["stopwatch", "clock", "board", $part, "scores"], 8, $arguments, false)
@@ -165,20 +172,15 @@ macro_rules! scripts {
 
 scripts! {
     {
-        ADD = "add" after [] with 3 keys ["board", "operation", "bound", "slot", "items"];
-        ADD_WINDOWS = "add_windows" after [] with 1 keys ["board", "operation", "bound", "slot", "items", "further"];
-        WRITE = "write" after ["clock", "board", "operation"] with 5 keys
-            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items", "margins"];
-        PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
-        BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
-            ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
-        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys ["board", "order", "subject", "radius"] repeatable;
-        LINES = "lines" after ["clock", "board", "places"] with 5 keys
-            ["board", "order", "from", "score", "subject", "before", "after", "capped"] repeatable;
-        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys
+        ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks"];
+        LINES = "lines" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "center", "at", "subject", "before", "after", "capped"] repeatable;
+        BETWEEN = "between" after ["clock", "board", "places"] with 6 keys
             ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
-        LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
-        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
+        LOOKUP = "lookup" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "ranks", "near", "subjects"] repeatable;
+        SUBJECTS = "subjects" after ["clock", "board", "places"] with 6 keys
+            ["board", "order", "ranks", "subjects", "capped"] repeatable;
         STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
@@ -203,9 +205,13 @@ scripts! {
         ANNOUNCED = "announced" after [] with 1 keys ["generation"] repeatable;
         SET_CLOCK = "set_clock" after [] with 1 keys ["action", "mode", "time"] repeatable;
     }
+    write [
+        "board", "operation", "sizes", "bound", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
+        "margins"
+    ]
     change [
-        "board", "operation", "bound", "slots", "subjects", "entries", "bucket", "horizon", "first_subject_key",
-        "first_bucket_key", "buckets", "oldest", "period"
+        "board", "operation", "sizes", "bound", "slots", "subjects", "entries", "bucket", "horizon",
+        "first_subject_key", "first_bucket_key", "buckets", "oldest", "period"
     ] {
         CHANGE_FROM_FIRST: ["kind/from_first"];
     }

@@ -87,6 +87,11 @@ impl Script {
         self.fixed_keys
     }
 
+    /// Returns the number of arguments that every call has.
+    pub fn fixed_arguments(&self) -> usize {
+        self.arguments.len()
+    }
+
     /// Returns whether the script may be called again when the outcome of the first call is unknown. Some scripts only
     /// read. They also advance, and remove slots that do not exist from the index, but this may be repeated without
     /// harm. The others have the same effect once and twice, and both calls return the same reply, or replies that let

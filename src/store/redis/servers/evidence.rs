@@ -47,7 +47,7 @@ struct Seen<T> {
 
 /// What is known about the current master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Conclusion {
     /// It was the master at this time.
     Confirmed(Instant),
     /// It is being replaced, or has been. The text says why.
@@ -110,13 +110,13 @@ impl Evidence {
         latest.chain(&self.current).collect()
     }
 
-    /// Draws the conclusion at `now`. After [`Verdict::Replaced`] the named server is the current master.
-    pub fn judge(&mut self, now: Instant) -> Verdict {
+    /// Draws the conclusion at `now`. After [`Conclusion::Replaced`] the named server is the current master.
+    pub fn judge(&mut self, now: Instant) -> Conclusion {
         self.learn_latest(now);
         let servers: HashSet<Host> = self.servers().into_iter().cloned().collect();
         self.roles.retain(|server, _| servers.contains(server));
         let Some(Report { master, epoch, replicas, .. }) = self.latest.clone() else {
-            return Verdict::Open("no Sentinel has answered".to_owned());
+            return Conclusion::Open("no Sentinel has answered".to_owned());
         };
         if self.current.as_ref() != Some(&master) {
             // A Sentinel names the new master as soon as it is promoted, and an outdated one names a former master.
@@ -126,20 +126,20 @@ impl Evidence {
                     self.is_established = false;
                     self.followers.clear();
                     self.signs.clear();
-                    Verdict::Replaced(master, epoch)
+                    Conclusion::Replaced(master, epoch)
                 }
-                Some(_) => Verdict::Doubted(format!("the Sentinels name {master}, which is not a master yet")),
-                None => Verdict::Doubted(format!("the Sentinels name {master}, which does not answer")),
+                Some(_) => Conclusion::Doubted(format!("the Sentinels name {master}, which is not a master yet")),
+                None => Conclusion::Doubted(format!("the Sentinels name {master}, which does not answer")),
             };
         }
         self.judge_current(&master, &replicas, now)
     }
 
-    fn judge_current(&mut self, master: &Host, replicas: &[Host], now: Instant) -> Verdict {
+    fn judge_current(&mut self, master: &Host, replicas: &[Host], now: Instant) -> Conclusion {
         let own = match self.role_of(master, now) {
             Some(Seen { answer: Role::Master, asked }) => asked,
-            Some(_) => return Verdict::Doubted(format!("{master} has become a replica")),
-            None => return Verdict::Open(format!("{master} does not say that it is the master")),
+            Some(_) => return Conclusion::Doubted(format!("{master} has become a replica")),
+            None => return Conclusion::Open(format!("{master} does not say that it is the master")),
         };
         let others: Vec<&Host> = replicas.iter().filter(|replica| *replica != master).collect();
         let roles: Vec<_> = others.iter().map(|other| (*other, self.role_of(other, now))).collect();
@@ -159,10 +159,10 @@ impl Evidence {
         let is_recent = |since: &Instant| now.saturating_duration_since(*since) < FAILOVER;
         if let Some(other) = promoted.iter().find(|host| self.signs.get(&Some((**host).clone())).is_some_and(is_recent))
         {
-            return Verdict::Doubted(format!("{other} has been promoted"));
+            return Conclusion::Doubted(format!("{other} has been promoted"));
         }
         if is_being_replaced && (followed.is_none() || self.signs.get(&None).is_some_and(is_recent)) {
-            return Verdict::Doubted(format!("a Sentinel is replacing {master}"));
+            return Conclusion::Doubted(format!("a Sentinel is replacing {master}"));
         }
 
         // Either of the two suffices: the majority of the Sentinels names this master, or every replica is one.
@@ -171,11 +171,11 @@ impl Evidence {
         let is_known = self.is_established && !others.is_empty();
         let followed = followed.filter(|_| is_known).map(|asked| asked.into_iter().fold(own, Instant::min));
         match followed.max(named.map(|asked| asked.min(own))) {
-            Some(asked) => Verdict::Confirmed(asked),
+            Some(asked) => Conclusion::Confirmed(asked),
             None => {
                 let silent: Vec<String> =
                     roles.iter().filter(|(_, role)| role.is_none()).map(|(other, _)| other.to_string()).collect();
-                Verdict::Open(format!(
+                Conclusion::Open(format!(
                     "fewer than half of the {} Sentinels name {master} or answer, and not every replica says that it is \
                      one (without an answer: {})",
                     self.sentinels,
@@ -254,9 +254,9 @@ mod tests {
         fn new(replicas: &[u16]) -> Self {
             let mut watched = Self { evidence: Evidence::new(3), start: Instant::now() };
             watched.reports(0, A, 1, replicas);
-            assert!(matches!(watched.judge(0), Verdict::Doubted(_)), "the role of A is not known");
+            assert!(matches!(watched.judge(0), Conclusion::Doubted(_)), "the role of A is not known");
             watched.role(0, A, Role::Master);
-            assert_eq!(watched.judge(0), Verdict::Replaced(host(A), 1));
+            assert_eq!(watched.judge(0), Conclusion::Replaced(host(A), 1));
             for replica in replicas {
                 watched.role(0, *replica, Role::Replica);
             }
@@ -268,8 +268,8 @@ mod tests {
             self.start + Duration::from_millis(millis)
         }
 
-        fn confirmed(&self, millis: u64) -> Verdict {
-            Verdict::Confirmed(self.at(millis))
+        fn confirmed(&self, millis: u64) -> Conclusion {
+            Conclusion::Confirmed(self.at(millis))
         }
 
         fn report(&mut self, sentinel: usize, millis: u64, master: u16, epoch: u64, replicas: &[u16]) {
@@ -293,7 +293,7 @@ mod tests {
             self.evidence.role(host(server), self.at(millis), role);
         }
 
-        fn judge(&mut self, millis: u64) -> Verdict {
+        fn judge(&mut self, millis: u64) -> Conclusion {
             self.evidence.judge(self.at(millis))
         }
     }
@@ -311,32 +311,32 @@ mod tests {
         watched.role(2_300, A, Role::Master);
         watched.role(2_300, B, Role::Replica);
         watched.report(0, 2_400, A, 1, &[B, C]);
-        assert!(matches!(watched.judge(2_400), Verdict::Open(why) if why.contains("h:3")));
+        assert!(matches!(watched.judge(2_400), Conclusion::Open(why) if why.contains("h:3")));
         watched.report(1, 2_400, A, 1, &[B, C]);
         assert_eq!(watched.judge(2_400), watched.confirmed(2_300));
         // The master itself is silent.
         watched.reports(3_400, A, 1, &[B, C]);
-        assert!(matches!(watched.judge(3_400), Verdict::Open(why) if why.contains("h:1")));
+        assert!(matches!(watched.judge(3_400), Conclusion::Open(why) if why.contains("h:1")));
     }
 
     #[test]
     fn a_promoted_replica_ends_the_confirmation_before_the_sentinels_name_it() {
         let mut watched = Watched::new(&[B]);
         watched.role(100, B, Role::Master);
-        assert!(matches!(watched.judge(100), Verdict::Doubted(why) if why.contains("h:2")));
+        assert!(matches!(watched.judge(100), Conclusion::Doubted(why) if why.contains("h:2")));
         // One Sentinel names it, and the others do not know it yet. The former master still says that it is one.
         watched.role(900, A, Role::Master);
         watched.role(900, B, Role::Master);
         watched.reports(900, A, 1, &[B]);
         watched.report(1, 900, B, 2, &[A]);
-        assert_eq!(watched.judge(900), Verdict::Replaced(host(B), 2));
-        assert!(matches!(watched.judge(900), Verdict::Open(_)));
+        assert_eq!(watched.judge(900), Conclusion::Replaced(host(B), 2));
+        assert!(matches!(watched.judge(900), Conclusion::Open(_)));
         watched.report(2, 950, B, 2, &[A]);
         assert_eq!(watched.judge(950), watched.confirmed(900));
         // The former master follows, and replaces the new one in turn.
         watched.role(1_000, A, Role::Replica);
         watched.role(1_100, A, Role::Master);
-        assert!(matches!(watched.judge(1_100), Verdict::Doubted(_)));
+        assert!(matches!(watched.judge(1_100), Conclusion::Doubted(_)));
     }
 
     #[test]
@@ -352,20 +352,20 @@ mod tests {
             watched.judge(millis)
         };
         for millis in [100, 2_500, 5_099] {
-            let verdict = replacing(&mut watched, millis, Some(Role::Replica));
-            assert!(matches!(verdict, Verdict::Doubted(why) if why.contains("replacing h:1")), "{millis}");
+            let conclusion = replacing(&mut watched, millis, Some(Role::Replica));
+            assert!(matches!(conclusion, Conclusion::Doubted(why) if why.contains("replacing h:1")), "{millis}");
         }
         assert_eq!(replacing(&mut watched, 5_100, Some(Role::Replica)), watched.confirmed(5_100));
         // It goes on, and the replica is silent, or is promoted after all.
-        assert!(matches!(replacing(&mut watched, 6_200, None), Verdict::Doubted(_)));
+        assert!(matches!(replacing(&mut watched, 6_200, None), Conclusion::Doubted(_)));
         assert_eq!(replacing(&mut watched, 6_300, Some(Role::Replica)), watched.confirmed(6_300));
-        let verdict = replacing(&mut watched, 6_400, Some(Role::Master));
-        assert!(matches!(verdict, Verdict::Doubted(why) if why.contains("h:2 has been promoted")));
+        let conclusion = replacing(&mut watched, 6_400, Some(Role::Master));
+        assert!(matches!(conclusion, Conclusion::Doubted(why) if why.contains("h:2 has been promoted")));
         // The next failover is a new sign.
         watched.role(6_500, B, Role::Replica);
         watched.reports(6_500, A, 1, &[B]);
         assert_eq!(watched.judge(6_500), watched.confirmed(6_400));
-        assert!(matches!(replacing(&mut watched, 6_600, Some(Role::Replica)), Verdict::Doubted(_)));
+        assert!(matches!(replacing(&mut watched, 6_600, Some(Role::Replica)), Conclusion::Doubted(_)));
     }
 
     #[test]
@@ -375,8 +375,8 @@ mod tests {
             watched.role(millis, A, Role::Master);
             watched.role(millis, B, Role::Master);
             watched.reports(millis, A, 1, &[B]);
-            let verdict = watched.judge(millis);
-            assert_eq!(matches!(verdict, Verdict::Doubted(_)), millis < 5_100, "{millis} {verdict:?}");
+            let conclusion = watched.judge(millis);
+            assert_eq!(matches!(conclusion, Conclusion::Doubted(_)), millis < 5_100, "{millis} {conclusion:?}");
         }
     }
 
@@ -386,19 +386,19 @@ mod tests {
         let mut watched = Watched::new(&[B]);
         watched.role(1_500, A, Role::Master);
         watched.report(0, 1_500, A, 0, &[]);
-        assert!(matches!(watched.judge(1_500), Verdict::Open(why) if why.contains("h:2")));
+        assert!(matches!(watched.judge(1_500), Conclusion::Open(why) if why.contains("h:2")));
         watched.report(0, 1_600, A, 1, &[]);
-        assert!(matches!(watched.judge(1_600), Verdict::Open(why) if why.contains("h:2")));
+        assert!(matches!(watched.judge(1_600), Conclusion::Open(why) if why.contains("h:2")));
         // A service that starts there knows no replica, or one of several.
         for (replicas, role) in [(&[][..], None), (&[C], Some(Role::Replica))] {
             let mut watched = Watched { evidence: Evidence::new(3), start: Instant::now() };
             watched.report(0, 0, A, 1, replicas);
             watched.role(0, A, Role::Master);
-            assert_eq!(watched.judge(0), Verdict::Replaced(host(A), 1));
+            assert_eq!(watched.judge(0), Conclusion::Replaced(host(A), 1));
             if let Some(role) = role {
                 watched.role(0, C, role);
             }
-            assert!(matches!(watched.judge(0), Verdict::Open(_)));
+            assert!(matches!(watched.judge(0), Conclusion::Open(_)));
         }
     }
 
@@ -422,13 +422,13 @@ mod tests {
         let mut watched = Watched::new(&[B]);
         watched.role(1_500, A, Role::Master);
         watched.report(0, 1_500, A, 1, &[B]);
-        assert!(matches!(watched.judge(1_500), Verdict::Open(_)));
+        assert!(matches!(watched.judge(1_500), Conclusion::Open(_)));
         // A service that starts there does not find a confirmed master either.
         let mut watched = Watched { evidence: Evidence::new(3), start: Instant::now() };
         watched.report(0, 0, A, 1, &[B]);
         watched.role(0, A, Role::Master);
-        assert_eq!(watched.judge(0), Verdict::Replaced(host(A), 1));
-        assert!(matches!(watched.judge(0), Verdict::Open(_)));
+        assert_eq!(watched.judge(0), Conclusion::Replaced(host(A), 1));
+        assert!(matches!(watched.judge(0), Conclusion::Open(_)));
     }
 
     #[test]
@@ -436,16 +436,16 @@ mod tests {
         let mut watched = Watched::new(&[B]);
         watched.reports(100, B, 2, &[A]);
         watched.role(100, B, Role::Master);
-        assert_eq!(watched.judge(100), Verdict::Replaced(host(B), 2));
+        assert_eq!(watched.judge(100), Conclusion::Replaced(host(B), 2));
         // The others are silent.
         watched.report(0, 1_200, A, 1, &[B]);
         watched.role(1_200, A, Role::Master);
         watched.role(1_200, B, Role::Master);
-        assert!(matches!(watched.judge(1_200), Verdict::Open(_)));
+        assert!(matches!(watched.judge(1_200), Conclusion::Open(_)));
         // They were set up again, and begin to count failovers from 0.
         watched.report(0, 1_300, A, 0, &[B]);
         watched.report(1, 1_300, A, 0, &[B]);
-        assert_eq!(watched.judge(1_300), Verdict::Replaced(host(A), 0));
+        assert_eq!(watched.judge(1_300), Conclusion::Replaced(host(A), 0));
         assert_eq!(watched.judge(1_300), watched.confirmed(1_200));
     }
 
@@ -453,6 +453,6 @@ mod tests {
     fn a_demoted_master_is_doubted() {
         let mut watched = Watched::new(&[B]);
         watched.role(100, A, Role::Replica);
-        assert!(matches!(watched.judge(100), Verdict::Doubted(why) if why.contains("become a replica")));
+        assert!(matches!(watched.judge(100), Conclusion::Doubted(why) if why.contains("become a replica")));
     }
 }

@@ -119,6 +119,16 @@ impl ServerFailure {
         matches!(self, ServerFailure::Unreachable(_) | ServerFailure::Busy(_))
     }
 
+    /// Returns whether the command may have been done.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, ServerFailure::Unknown(_))
+    }
+
+    /// Returns whether a command that can be repeated safely may succeed soon.
+    pub fn may_pass(&self) -> bool {
+        self.is_passing() || self.is_unknown()
+    }
+
     /// Converts to an error of the store, whose servers are at `at`.
     pub fn at(self, at: &str) -> StoreError {
         match self {

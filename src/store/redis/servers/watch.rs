@@ -13,7 +13,7 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::access::Access;
 use super::address::{Host, Login};
-use super::evidence::{Evidence, Verdict};
+use super::evidence::{Conclusion, Evidence};
 use super::failure::{Refusal, ServerFailure};
 use super::link::{Care, Link, Server};
 use super::map::Map;
@@ -219,8 +219,8 @@ impl Watcher {
 
     /// Applies what follows from all observations.
     fn judge(&mut self, servers: &Servers) {
-        let mut verdict = self.evidence.judge(Instant::now());
-        if let Verdict::Replaced(host, epoch) = &verdict {
+        let mut conclusion = self.evidence.judge(Instant::now());
+        if let Conclusion::Replaced(host, epoch) = &conclusion {
             match servers.node(host) {
                 Ok(node) => {
                     if let Some(standing) = node.standing() {
@@ -243,14 +243,14 @@ impl Watcher {
                 Err(failure) => drop(self.watch.found.send_replace(Found::Refused(failure))),
             }
             // Something may be known about this one already.
-            verdict = self.evidence.judge(Instant::now());
+            conclusion = self.evidence.judge(Instant::now());
         }
         let nodes = servers.nodes();
         let Some(standing) = nodes.first().and_then(|master| master.standing()) else {
-            return self.note_absence(verdict);
+            return self.note_absence(conclusion);
         };
-        let doubt = match verdict {
-            Verdict::Confirmed(at) => {
+        let doubt = match conclusion {
+            Conclusion::Confirmed(at) => {
                 standing.confirm(at);
                 self.watch.found.send_if_modified(|found| match found {
                     Found::Master { is_confirmed, .. } => !std::mem::replace(is_confirmed, true),
@@ -261,16 +261,16 @@ impl Watcher {
                 }
                 return;
             }
-            Verdict::Doubted(why) => {
+            Conclusion::Doubted(why) => {
                 standing.doubt();
                 why
             }
-            Verdict::Open(why) if standing.is_confirmed() => return drop(why),
-            Verdict::Open(why) => {
+            Conclusion::Open(why) if standing.is_confirmed() => return drop(why),
+            Conclusion::Open(why) => {
                 standing.doubt();
                 why
             }
-            Verdict::Replaced(..) => return,
+            Conclusion::Replaced(..) => return,
         };
         if !std::mem::replace(&mut self.is_noted, true) {
             tracing::warn!(at = &*servers.at, reason = doubt, "the master is not confirmed; its answers are held back");
@@ -278,8 +278,8 @@ impl Watcher {
     }
 
     /// Records why there is no master yet.
-    fn note_absence(&self, verdict: Verdict) {
-        let (Verdict::Open(why) | Verdict::Doubted(why)) = verdict else { return };
+    fn note_absence(&self, conclusion: Conclusion) {
+        let (Conclusion::Open(why) | Conclusion::Doubted(why)) = conclusion else { return };
         let is_refused = self.failures.len() == self.sentinels.len();
         // An error that a Sentinel returned is more useful than the fact that a different one does not answer.
         let worst = self.failures.values().find(|failure| matches!(failure, ServerFailure::Other(_)));

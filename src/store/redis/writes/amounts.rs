@@ -1,83 +1,59 @@
-//! Encodes a chunk as a call of `write.lua`, which adds amounts to ranked sums in any order; or of `add.lua`, which
-//! does the same in the most frequent, simple case, and `add_windows.lua`, which does it on boards with further windows.
+//! Encodes a chunk as a call of `write.lua`, which adds amounts to ranked sums; or of `add.lua`, which does the same in
+//! the most frequent, simple case.
 
 use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::chunk::Chunk;
-use super::flush::{Flush, Validity};
-use super::operation::Operation;
-use crate::board::{Board, Timestamp};
+use super::operation::{InTrack, WriteOperation, sizes};
+use super::plan::Validity;
+use crate::board::Timestamp;
 use crate::store::redis::id_buckets;
 use crate::store::redis::numbers::exact_or_refused;
-use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{ADD, ADD_WINDOWS, FixedArguments, Script, WRITE};
-use crate::store::redis::session::Session;
+use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::{Entry, Slots};
 
-/// The encoder of a chunk of amounts.
-pub(super) struct Amounts<'a, 'f, 'c> {
-    pub session: &'a Session,
-    pub board: &'a Board,
-    pub part: &'a Part,
-    pub validity: &'a Validity,
-    pub flush: &'a Flush<'f>,
-    pub chunk: &'a Chunk<'c, 'f>,
-    pub operation: Operation<'a>,
-    /// Whether a subject may occur twice in a slot, because items are tried one by one.
-    pub alone: bool,
+/// What a call of `write.lua` says about one track.
+struct TrackCodes {
+    slots: Vec<Timestamp>,
+    codes: Option<Vec<i64>>,
 }
 
-/// Returns the slot in each window that all entries have in common, if there is one in every window and no entry has an id
-/// or a margin.
-pub(super) fn common_slots<'e>(board: &Board, entries: &'e [Entry<'_>]) -> Option<&'e Slots> {
-    let slots = &entries.first()?.slots;
-    let is_in_all = (0..=board.further().len()).all(|window| slots.of(window).is_some());
-    let is_plain = |entry: &Entry<'_>| entry.slots == *slots && entry.id.is_none() && entry.margin() == 0;
-    (is_in_all && entries.iter().all(is_plain)).then_some(slots)
-}
-
-impl Amounts<'_, '_, '_> {
-    /// Returns the slot in each window if all entries are amounts without ids for different subjects of one slot, every
-    /// window has this slot, and no score is wanted.
-    pub fn only_slots(&self) -> Option<&Slots> {
-        let wants_score = self.chunk.entries.iter().any(|entry| self.flush.wants_score(entry));
-        common_slots(self.board, self.chunk.entries).filter(|_| !self.alone && !wants_score)
+impl WriteOperation<'_, '_, '_> {
+    /// Returns the slot in each track if all entries are amounts without ids for different subjects of one slot, every
+    /// track has this slot, and no score is wanted.
+    pub fn common_slots(&self) -> Option<&Slots> {
+        let entries = self.chunk.entries;
+        let slots = &entries.first().filter(|_| !self.planned.alone)?.slots;
+        let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
+        let is_plain = |entry: &Entry<'_>| {
+            entry.slots == *slots && entry.id.is_none() && entry.margin() == 0 && !self.flush.wants_score(entry)
+        };
+        (is_in_all && entries.iter().all(is_plain)).then_some(slots)
     }
 
-    /// Returns the script that adds such amounts.
-    pub fn add_script(&self) -> &'static Script {
-        if self.part.further.is_empty() { &ADD } else { &ADD_WINDOWS }
-    }
-
-    /// Returns the call of that script.
+    /// Returns the call of `add.lua`.
     pub fn add(&self, slots: &Slots) -> Cmd {
-        let Amounts { board, part, validity, chunk, .. } = self;
-        let (script, slot) = (self.add_script(), slots.first());
-        let windows = part.further.len();
-        let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
-        let mut command = Cmd::with_capacity(20 + 7 * windows + 2 * chunk.entries.len(), bytes + 512 + 256 * windows);
-        command.arg("EVALSHA").arg(script.hash()).arg(3 * (1 + windows));
-        command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
-        for (keys, number) in part.further.iter().zip(1..) {
-            command.arg(&keys.meta).arg(keys.slot(slots.of(number).unwrap_or_default())).arg(&keys.ranking);
+        let (tracks, entries) = (self.tracks(), self.chunk.entries);
+        let slot = |number| slots.of(number).unwrap_or_default();
+        let bytes: usize = entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
+        let mut command =
+            Cmd::with_capacity(20 + 7 * tracks.len() + 2 * entries.len(), bytes + 256 + 256 * tracks.len());
+        command.arg("EVALSHA").arg(ADD.hash()).arg(3 * tracks.len());
+        for InTrack { number, keys, .. } in &tracks {
+            command.arg(&keys.meta).arg(keys.slot(slot(*number))).arg(&keys.ranking);
         }
-        let items: usize = chunk.entries.iter().map(|entry| entry.items.len()).sum();
-        let mut fixed = self.fixed(script, &mut command);
-        fixed.arg("slot", slot.millis()).arg("items", items);
-        if windows > 0 {
-            fixed.arg("further", windows);
+        let items: usize = entries.iter().map(|entry| entry.items.len()).sum();
+        let mut fixed = self.begin(&tracks[0], &ADD, &mut command);
+        fixed.arg("items", items).arg("tracks", tracks.len()).end();
+        for InTrack { number, track, window, .. } in &tracks {
+            command.arg(track.id().to_string()).arg(window.head.millis()).arg(track.slot_bound().0);
+            command.arg(slot(*number).millis());
         }
-        fixed.end();
-        for ((window, at), number) in board.further().iter().zip(&validity.further).zip(1..) {
-            command.arg(window.generation().to_string()).arg(at.head.millis()).arg(window.slot_bound().0);
-            command.arg(slots.of(number).unwrap_or_default().millis());
-        }
-        for entry in chunk.entries {
+        for entry in entries {
             command.arg(entry.subject.as_str());
         }
-        for entry in chunk.entries {
+        for entry in entries {
             command.arg(held(entry));
         }
         command
@@ -85,69 +61,94 @@ impl Amounts<'_, '_, '_> {
 
     /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
     pub fn write(&self) -> Cmd {
-        let Amounts { board, part, validity, chunk, .. } = self;
-        let mut slots: Vec<Timestamp> = Vec::new();
-        let mut places: HashMap<Timestamp, usize> = HashMap::new();
-        let (mut bytes, mut has_ids) = (0, false);
-        for entry in chunk.entries {
-            bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
-            has_ids |= entry.id.is_some();
-            places.entry(entry.slots.first()).or_insert_with(|| {
-                slots.push(entry.slots.first());
-                slots.len() - 1
-            });
-        }
-        let code = |entry: &Entry<'_>| {
-            // Only items with ids divide the amounts of a subject, so that some may have to wait for the items of a sum.
-            let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
-            4 * places.get(&entry.slots.first()).copied().unwrap_or_default()
-                + 2 * usize::from(is_sum)
-                + usize::from(wanted)
-        };
-        // Codes are also required if a subject may occur twice, as with ids or with items that are tried one by one.
-        let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);
+        let (tracks, entries) = (self.tracks(), self.chunk.entries);
+        let has_ids = entries.iter().any(|entry| entry.id.is_some());
+        let board = self.flush.part.track.board();
+        let Validity { bucket, .. } = self.planned.validity;
         let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
-        let arguments = 40 + 2 * slots.len() + 4 * chunk.entries.len();
-        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
+        let horizon = board.dedupe_horizon();
+        let named: Vec<TrackCodes> = (0..tracks.len()).map(|track| self.named(track, tracks.len(), has_ids)).collect();
+        let bytes: usize =
+            entries.iter().map(|e| e.subject.as_str().len() + e.id.map_or(0, |id| id.as_str().len()) + 16).sum();
+        let slots: usize = named.iter().map(|named| named.slots.len()).sum();
+        let arguments = 40 * tracks.len() + 2 * slots + (3 + tracks.len()) * entries.len();
+        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots + 16 * tracks.len()));
 
-        let keys = &part.keys;
-        let count = (WRITE.fixed_keys() + slots.len()) as i64 + buckets;
-        command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
-        command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
-        for slot in &slots {
-            command.arg(keys.slot(*slot));
-        }
-        for back in 0..buckets {
-            command.arg(keys.dedupe(validity.bucket - back));
-        }
-        let mut fixed = self.fixed(&WRITE, &mut command);
-        fixed.arg("slots", slots.len()).arg("entries", chunk.entries.len());
-        fixed.arg("coded", if coded { "coded" } else { "" });
-        fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });
-        fixed.arg("horizon", board.dedupe_horizon());
-        fixed.arg("items", self.numbers(|entry| entry.items.len() as i64, 1));
-        fixed.arg("margins", self.numbers(|entry| exact_or_refused(entry.margin()), 0));
-        fixed.end();
-        for slot in &slots {
-            command.arg(slot.millis());
-        }
-        for entry in chunk.entries {
-            command.arg(entry.subject.as_str());
-        }
-        for entry in chunk.entries {
-            command.arg(held(entry));
-        }
-        if coded {
-            for entry in chunk.entries {
-                command.arg(code(entry));
+        let own_keys = |number: usize| {
+            WRITE.fixed_keys() + named[number].slots.len() + if number == 0 { buckets as usize } else { 0 }
+        };
+        command.arg("EVALSHA").arg(WRITE.hash()).arg((0..tracks.len()).map(own_keys).sum::<usize>());
+        for (InTrack { number, keys, .. }, named) in tracks.iter().zip(&named) {
+            command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
+            for slot in &named.slots {
+                command.arg(keys.slot(*slot));
+            }
+            for back in 0..if *number == 0 { buckets } else { 0 } {
+                command.arg(keys.dedupe(bucket - back));
             }
         }
-        if has_ids {
-            for entry in chunk.entries {
-                command.arg(entry.id.map_or("", |id| id.as_str()));
+        let own_arguments = |number: usize| {
+            let TrackCodes { slots, codes } = &named[number];
+            let lists = usize::from(codes.is_some()) + if number == 0 { 2 + usize::from(has_ids) } else { 0 };
+            WRITE.fixed_arguments() + slots.len() + lists * entries.len()
+        };
+        let sizes = sizes((0..tracks.len()).map(|number| (own_keys(number), own_arguments(number))));
+        for (track, TrackCodes { slots, codes }) in tracks.iter().zip(&named) {
+            let is_main = track.is_main();
+            let mut fixed = self.begin(track, &WRITE, &mut command);
+            fixed.arg("sizes", &sizes).arg("bound", track.track.slot_bound().0);
+            fixed.arg("slots", slots.len()).arg("entries", entries.len());
+            fixed.arg("coded", if codes.is_some() { "coded" } else { "" });
+            fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });
+            fixed.arg("buckets", buckets).arg("horizon", horizon);
+            fixed.arg("items", if is_main { self.numbers(|entry| entry.items.len() as i64, 1) } else { String::new() });
+            let margin = |entry: &Entry<'_>| exact_or_refused(entry.margin());
+            fixed.arg("margins", if is_main { self.numbers(margin, 0) } else { String::new() });
+            fixed.end();
+            for slot in slots {
+                command.arg(slot.millis());
+            }
+            if is_main {
+                for entry in entries {
+                    command.arg(entry.subject.as_str());
+                }
+                for entry in entries {
+                    command.arg(held(entry));
+                }
+            }
+            for code in codes.iter().flatten() {
+                command.arg(*code);
+            }
+            if is_main && has_ids {
+                for entry in entries {
+                    command.arg(entry.id.map_or("", |id| id.as_str()));
+                }
             }
         }
         command
+    }
+
+    /// Returns the slots of a track that the entries change, and a code for each entry if they are required.
+    fn named(&self, track: usize, tracks: usize, has_ids: bool) -> TrackCodes {
+        let mut slots: Vec<Timestamp> = Vec::new();
+        let mut places: HashMap<Timestamp, i64> = HashMap::new();
+        let mut codes = Vec::with_capacity(self.chunk.entries.len());
+        for entry in self.chunk.entries {
+            let place = entry.slots.of(track).map_or(-1, |slot| {
+                *places.entry(slot).or_insert_with(|| {
+                    slots.push(slot);
+                    slots.len() as i64 - 1
+                })
+            });
+            // Only with ids or several tracks there may be several entries of a subject in one slot, of which some have
+            // to wait for the items of a sum.
+            let is_awaited = (has_ids || tracks > 1) && entry.items.len() > 1;
+            let flags =
+                if track == 0 { 2 * i64::from(is_awaited) + i64::from(self.flush.wants_score(entry)) } else { 0 };
+            codes.push(4 * place + flags);
+        }
+        let are_required = slots.len() != 1 || codes.iter().any(|code| *code != 0);
+        TrackCodes { slots, codes: are_required.then_some(codes) }
     }
 
     /// Returns a number of each entry, separated by commas, or an empty text if all have the usual one.
@@ -158,17 +159,6 @@ impl Amounts<'_, '_, '_> {
         }
         let numbers: Vec<String> = entries.iter().map(|entry| of(entry).to_string()).collect();
         numbers.join(",")
-    }
-
-    /// Adds the arguments that both scripts begin with.
-    fn fixed<'c>(&self, script: &'static Script, command: &'c mut Cmd) -> FixedArguments<'c> {
-        let mut fixed = FixedArguments::new(script, command);
-        for (name, argument) in self.session.preamble(self.part, &self.validity.preamble) {
-            fixed.arg(name, argument);
-        }
-        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
-        fixed.arg("bound", self.board.slot_bound().0);
-        fixed
     }
 }
 

@@ -1,60 +1,190 @@
-//! Calls: what a caller wants to write to one part, and how much of it is done.
+//! Calls: the items of a batch that one part has, how many of them were taken, and what became of them.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::progress::CallProgress;
+use super::answer::{BatchAnswer, BatchProgress, Ended, gravest};
+use crate::board::{Frame, Value};
 use crate::store::redis::part::Part;
-use crate::store::{Added, Batch, Result};
+use crate::store::redis::parts::Parts;
+use crate::store::redis::servers::ServerFailure;
+use crate::store::{Batch, Increment, Outcome};
 
 /// The largest number of items of one call that count toward the size of the queue: a larger call is written in
 /// portions.
 const LARGE: usize = 8_192;
 
-/// The items that one caller wants to write to one part.
+/// The items of a batch that one part has.
 #[derive(Debug)]
-pub struct PartBatch {
+pub(in crate::store::redis) struct Call {
     pub part: Arc<Part>,
-    pub batch: Batch,
-}
-
-/// A part batch that waits or is being written, and what became of its items.
-#[derive(Debug)]
-pub(super) struct Call {
-    pub part_batch: PartBatch,
-    /// The number of its items that flushes have taken.
-    pub taken: usize,
+    pub increments: Vec<Increment>,
+    pub return_scores: bool,
     /// The time when it arrived, or when its latest portion was done.
     pub since: Instant,
-    pub progress: CallProgress,
+    /// The portion that the latest flush took. All items before its end have been taken.
+    pub portion: Range<usize>,
+    /// The place of each item in the batch, or `None` if the batch has no other items.
+    places: Option<Vec<usize>>,
+    /// Locked by one flush at a time, never across an await.
+    progress: Mutex<CallProgress>,
 }
 
-/// Some items of a call.
 #[derive(Debug)]
-pub(super) struct Portion {
-    pub call: Call,
-    pub items: Range<usize>,
+struct CallProgress {
+    /// What became of the items so far.
+    ended: Ended,
+    /// The number of items that have no outcome yet.
+    open: usize,
+    /// The batch, or `None` once the call has ended.
+    batch: Option<Arc<BatchProgress>>,
+}
+
+/// Divides a batch by part. The items keep their order within each part. All items of one subject go to the same part.
+pub(in crate::store::redis) fn divide(
+    parts: &Parts,
+    batch: Batch,
+    at: &Arc<str>,
+) -> (Vec<Call>, oneshot::Receiver<BatchAnswer>) {
+    let Batch { increments, return_scores } = batch;
+    let whole = match (parts.only(), &*increments) {
+        (Some(part), _) => Some(part),
+        // A batch without items only asks for the frame, which any part can return.
+        (None, []) => Some(parts.first()),
+        (None, [one]) => Some(parts.of(&one.subject)),
+        _ => None,
+    };
+    let items = increments.len();
+    if let Some(part) = whole {
+        let (batch, told) = BatchProgress::new(0, 1, at.clone());
+        return (vec![Call::new(part.clone(), increments, return_scores, None, batch)], told);
+    }
+    let mut of_parts: Vec<(Vec<usize>, Vec<Increment>)> = Vec::new();
+    of_parts.resize_with(parts.count(), Default::default);
+    for (place, increment) in increments.into_iter().enumerate() {
+        let (places, own) = &mut of_parts[parts.number_of(&increment.subject)];
+        places.push(place);
+        own.push(increment);
+    }
+    let of_parts: Vec<_> = parts.all().iter().zip(of_parts).filter(|(_, (places, _))| !places.is_empty()).collect();
+    let (batch, told) = BatchProgress::new(items, of_parts.len(), at.clone());
+    let call = |(part, (places, own)): (&Arc<Part>, (Vec<usize>, Vec<Increment>))| {
+        Call::new(part.clone(), own, return_scores, Some(places), batch.clone())
+    };
+    (of_parts.into_iter().map(call).collect(), told)
 }
 
 impl Call {
-    pub fn new(part_batch: PartBatch, now: Instant, at: Arc<str>) -> (Self, oneshot::Receiver<Result<Added>>) {
-        let (answer, answered) = oneshot::channel();
-        let progress = CallProgress::new(part_batch.batch.increments.len(), answer, at);
-        (Self { part_batch, taken: 0, since: now, progress }, answered)
+    fn new(
+        part: Arc<Part>,
+        increments: Vec<Increment>,
+        return_scores: bool,
+        places: Option<Vec<usize>>,
+        batch: Arc<BatchProgress>,
+    ) -> Self {
+        let open = increments.len();
+        let ended = Ended { outcomes: vec![None; open], ..Ended::default() };
+        let progress = Mutex::new(CallProgress { ended, open, batch: Some(batch) });
+        Self { part, increments, return_scores, since: Instant::now(), portion: 0..0, places, progress }
     }
 
+    /// Returns the number of items as which the call counts toward the size of the queue.
     pub fn weight(&self) -> usize {
-        self.part_batch.batch.increments.len().min(LARGE)
+        self.increments.len().min(LARGE)
+    }
+
+    /// Records the outcome of an item. Ends the call if that was its last item.
+    pub fn settle(&self, item: usize, outcome: Outcome, frame: Frame) {
+        let mut progress = self.progress.lock();
+        let before = progress.ended.outcomes[item].replace(outcome);
+        progress.open -= usize::from(before.is_none());
+        if progress.ended.frame.is_none_or(|earlier| earlier.as_of <= frame.as_of) {
+            progress.ended.frame = Some(frame);
+        }
+        let is_done = progress.open == 0 && progress.ended.failure.is_none();
+        drop(progress);
+        if is_done {
+            self.end();
+        }
+    }
+
+    /// Changes the score that goes with the outcome of an item, unless the call has ended.
+    pub fn rescore(&self, item: usize, latest: Option<Value>) {
+        let outcomes = &mut self.progress.lock().ended.outcomes;
+        if let Some(Some(Outcome::Counted { score } | Outcome::Duplicate { score })) = outcomes.get_mut(item) {
+            *score = latest;
+        }
+    }
+
+    /// Records that some item has no outcome. Other items of the call may have been counted.
+    pub fn fail(&self, failure: ServerFailure) {
+        let ended = &mut self.progress.lock().ended;
+        ended.failure = gravest(ended.failure.take(), Some(failure));
+    }
+
+    /// Ends the call after a flush if it has failed, or if it has no items: then it gets the frame of the flush, or its
+    /// failure.
+    pub fn finish(&self, latest: &Result<Frame, ServerFailure>) {
+        let mut progress = self.progress.lock();
+        if progress.ended.outcomes.is_empty() && progress.batch.is_some() {
+            match latest {
+                Ok(frame) => progress.ended.frame = Some(*frame),
+                Err(failure) => progress.ended.failure = Some(failure.clone()),
+            }
+        } else if progress.ended.failure.is_none() {
+            return;
+        }
+        drop(progress);
+        self.end();
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.progress.lock().batch.is_none()
+    }
+
+    fn end(&self) {
+        let mut progress = self.progress.lock();
+        if let Some(batch) = progress.batch.take() {
+            batch.end(std::mem::take(&mut progress.ended), self.places.as_deref());
+        }
     }
 }
 
-impl Portion {
-    /// Returns the items of the portion, and the call with these items marked as taken.
-    pub fn into_taken(self) -> (Range<usize>, Call) {
-        let taken = self.items.end;
-        (self.items, Call { taken, ..self.call })
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::board::{Timestamp, Window};
+    use crate::store::redis::writes::retry::too_late;
+
+    /// Returns a call with all items of a batch.
+    pub fn whole(part: &Arc<Part>, increments: Vec<Increment>, scores: bool) -> (Call, oneshot::Receiver<BatchAnswer>) {
+        let (batch, told) = BatchProgress::new(0, 1, "host:1".into());
+        let mut call = Call::new(part.clone(), increments, scores, None, batch);
+        call.portion = 0..call.increments.len();
+        (call, told)
+    }
+
+    #[test]
+    fn a_call_ends_with_its_last_item_and_the_latest_frame() {
+        let frame = |second: i64| {
+            let at = Timestamp::from_millis(second * 1_000);
+            Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 }
+        };
+        let item = super::super::queue::tests::increment(None);
+        let (call, mut told) = whole(&super::super::queue::tests::part("a", 1), vec![item; 3], false);
+        for i in 0..3 {
+            assert!(!call.has_ended());
+            call.settle(i, Outcome::Counted { score: None }, frame(3 - i as i64));
+        }
+        assert!(call.has_ended());
+        // Later failures change nothing.
+        call.fail(too_late());
+        call.finish(&Err(too_late()));
+        let added = told.try_recv().unwrap().added.unwrap();
+        assert_eq!((added.outcomes.len(), added.frame.as_of), (3, frame(3).as_of));
     }
 }

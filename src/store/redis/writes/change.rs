@@ -1,56 +1,24 @@
-//! Encodes a chunk as a call of `change.lua`: all changes except amounts added to a ranked sum. A board with further
-//! windows is changed in all of them by one call, which has keys and arguments for each window.
+//! Encodes an operation as a call of `change.lua`: all changes except amounts added to ranked sums. A board is changed
+//! in all its tracks by one call, which has keys and arguments for each track.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redis::Cmd;
 
-use super::chunk::Chunk;
-use super::flush::{Flush, Validity};
-use super::operation::Operation;
-use crate::board::{Board, Change, Kind, Mode, Subject, Timestamp};
+use super::operation::{InTrack, WriteOperation, sizes};
+use crate::board::{Board, Change, Kind, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
-use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
 use crate::store::redis::numbers::exact_or_refused;
-use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{FixedArguments, Script};
-use crate::store::redis::session::{Preamble, Session};
 
 /// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names. They most likely contain the
 /// values that are seen again, so that the script rarely reports missing slots.
 const LIKELY: usize = 32;
 
-/// The encoder of the chunks of one plan.
-pub(super) struct Encoder<'a, 'f> {
-    pub session: &'a Session,
-    pub board: &'a Board,
-    pub part: &'a Part,
-    pub validity: &'a Validity,
-    pub flush: &'a Flush<'f>,
-    pub operation: Operation<'a>,
-    /// Whether the script returns scores. Otherwise they are read after the write.
-    pub gives_scores: bool,
-    /// Slots that an earlier attempt was found to need.
-    pub needed: &'a Needed,
-}
-
-/// The slots that earlier attempts were found to need, for each window of the board.
-pub(super) type Needed = Vec<BTreeSet<Timestamp>>;
-
-/// One window of the board.
-struct InWindow<'a> {
-    /// 0 for the main window.
-    number: usize,
-    board: &'a Board,
-    keys: &'a BoardKeys,
-    preamble: Preamble,
-}
-
-/// What the keys of a call say about one window.
-struct Named {
+/// What the keys of a call say about one track.
+struct NamedKeys {
     /// The position of each slot, from 1.
     slots: BTreeMap<Timestamp, usize>,
     /// The number of keys.
@@ -61,66 +29,45 @@ struct Named {
     period: Option<i64>,
 }
 
-impl InWindow<'_> {
-    fn is_main(&self) -> bool {
-        self.number == 0
-    }
-}
-
-impl Encoder<'_, '_> {
-    pub fn script(&self) -> &'static Script {
-        kinds::change_script(self.board)
-    }
-
+impl WriteOperation<'_, '_, '_> {
     fn kind(&self) -> &'static dyn RedisKind {
-        kinds::of(self.board.kind())
+        kinds::of(self.board().kind())
     }
 
-    /// Returns the main window and the further ones.
-    fn windows(&self) -> Vec<InWindow<'_>> {
-        let Encoder { board, part, validity, .. } = self;
-        let Preamble { low, high, .. } = validity.preamble;
-        let mut windows = vec![InWindow { number: 0, board, keys: &part.keys, preamble: validity.preamble }];
-        let further = board.further().iter().zip(&part.further).zip(&validity.further).zip(1..);
-        windows.extend(further.map(|(((board, keys), window), number)| {
-            let preamble = Preamble { window: *window, low, high };
-            InWindow { number, board, keys, preamble }
-        }));
-        windows
+    fn board(&self) -> &Board {
+        self.flush.part.track.board()
     }
 
     /// Returns the keys that belong to one subject only.
-    fn subject_keys(&self, window: &InWindow<'_>, subject: &Subject) -> Vec<String> {
-        let keys = window.keys;
+    fn subject_keys(&self, track: &InTrack<'_>, subject: &Subject) -> Vec<String> {
+        let keys = track.keys;
         if self.kind().keeps_values() {
             vec![keys.seen(subject), keys.gone(subject)]
-        } else if window.board.is_ranked() {
+        } else if track.track.is_ranked() {
             Vec::new()
         } else {
             vec![keys.subject(subject)]
         }
     }
 
-    /// Returns the slots of a window to name, each with its position from 1.
-    fn slots(&self, window: &InWindow<'_>, chunk: &Chunk<'_, '_>) -> BTreeMap<Timestamp, usize> {
-        if self.board.definition().mode == Mode::FromFirst {
+    /// Returns the slots of a track to name, each with its position from 1.
+    fn slots(&self, track: &InTrack<'_>) -> BTreeMap<Timestamp, usize> {
+        if track.track.is_from_first() {
             return BTreeMap::new();
         }
         let mut starts: BTreeSet<Timestamp> =
-            chunk.entries.iter().filter_map(|entry| entry.slots.of(window.number)).collect();
-        starts.extend(self.needed.get(window.number).into_iter().flatten());
-        if self.kind().keeps_values() && self.board.is_ranked() {
-            let (_, newest) = window.board.window_and_starts(window.preamble.window.head);
+            self.chunk.entries.iter().filter_map(|entry| entry.slots.of(track.number)).collect();
+        starts.extend(self.needed.get(track.number).into_iter().flatten());
+        if self.kind().keeps_values() && track.track.is_ranked() {
+            let newest = self.flush.part.window_slots_of(track.number, track.window.head).starts;
             starts.extend(newest.iter().rev().take(LIKELY));
         }
         starts.into_iter().zip(1..).collect()
     }
 
     /// Returns the subjects of a chunk, and the position of each from 1.
-    fn subjects<'c>(&self, chunk: &Chunk<'c, 'c>) -> (Vec<&'c Subject>, HashMap<&'c str, usize>)
-    where
-        Self: 'c,
-    {
+    fn subjects(&self) -> (Vec<&Subject>, HashMap<&str, usize>) {
+        let chunk = self.chunk;
         let (mut subjects, mut places) = (Vec::new(), HashMap::new());
         let looked_at = chunk.looks.iter().map(|i| &self.flush.item(*i).subject);
         for subject in chunk.entries.iter().map(|entry| entry.subject).chain(looked_at) {
@@ -132,94 +79,90 @@ impl Encoder<'_, '_> {
         (subjects, places)
     }
 
-    pub fn encode(&self, chunk: &Chunk<'_, '_>) -> Cmd {
-        let script = self.script();
-        let (subjects, places) = self.subjects(chunk);
+    /// Returns the call of `change.lua`.
+    pub fn change(&self) -> Cmd {
+        let (script, chunk) = (kinds::change_script(self.board().edition()), self.chunk);
+        let (subjects, places) = self.subjects();
         let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
-        let windows = self.windows();
-        let (mut keys, mut named): (Vec<String>, Vec<Named>) = Default::default();
-        for window in &windows {
-            named.push(self.name_keys(window, chunk, &subjects, has_ids, &mut keys));
+        let tracks = self.tracks();
+        let (mut keys, mut named): (Vec<String>, Vec<NamedKeys>) = Default::default();
+        for track in &tracks {
+            named.push(self.name_keys(track, &subjects, has_ids, &mut keys));
         }
         let entries = chunk.entries.len() + chunk.looks.len();
         let slots: usize = named.iter().map(|named| named.slots.len()).sum();
-        let arguments = keys.len() + slots + windows.len() * (32 + subjects.len() + 8 * entries);
+        let arguments = keys.len() + slots + tracks.len() * (32 + subjects.len() + 8 * entries);
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        let mut sizes: Vec<String> = Vec::with_capacity(windows.len());
-        for (window, named) in windows.iter().zip(&named) {
-            let own = self.add_arguments(window, named, chunk, (&subjects, &places), has_ids, &mut command);
-            sizes.push(format!("{},{own}", named.keys));
-        }
-        if windows.len() > 1 {
-            command.arg(sizes.join(" "));
+        let own = |track: &InTrack<'_>, named: &NamedKeys| {
+            script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * self.entries(track) + 1
+        };
+        let sizes = sizes(tracks.iter().zip(&named).map(|(track, named)| (named.keys, own(track, named))));
+        for (track, named) in tracks.iter().zip(&named) {
+            self.add_arguments(track, named, (&subjects, &places), (has_ids, &sizes), &mut command);
         }
         command
     }
 
-    /// Adds the keys of a window.
-    fn name_keys(
-        &self,
-        window: &InWindow<'_>,
-        chunk: &Chunk<'_, '_>,
-        subjects: &[&Subject],
-        has_ids: bool,
-        all: &mut Vec<String>,
-    ) -> Named {
-        let own = window.keys;
-        let slots = self.slots(window, chunk);
+    /// Returns the number of entries that a track gets. Only the main one gets those that only look.
+    fn entries(&self, track: &InTrack<'_>) -> usize {
+        self.chunk.entries.len() + if track.is_main() { self.chunk.looks.len() } else { 0 }
+    }
+
+    /// Adds the keys of a track.
+    fn name_keys(&self, track: &InTrack<'_>, subjects: &[&Subject], has_ids: bool, all: &mut Vec<String>) -> NamedKeys {
+        let (part, session) = (self.flush.part, self.session);
+        let own = track.keys;
+        let slots = self.slots(track);
         let mut keys =
             vec![own.meta.clone(), own.index.clone(), own.ranking.clone(), own.buckets.clone(), own.totals.clone()];
-        debug_assert_eq!(keys.len(), self.script().fixed_keys());
-        if window.board.is_ranked() {
+        if track.track.is_ranked() {
             keys.extend(slots.keys().map(|start| own.slot(*start)));
         }
         let first_subject_key = keys.len() + 1;
-        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(window, subject)));
+        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(track, subject)));
         let first_bucket_key = keys.len() + 1;
-        if has_ids && window.is_main() {
-            keys.extend((0..id_buckets::recent(window.board)).map(|back| own.dedupe(self.validity.bucket - back)));
+        if has_ids && track.is_main() {
+            keys.extend(
+                (0..id_buckets::recent(self.board())).map(|back| own.dedupe(self.planned.validity.bucket - back)),
+            );
         }
-        let now = self.part.estimate(self.session.monotonic()).0;
+        let now = part.estimate(session.monotonic()).0;
         // Only boards that have keys of single subjects have periods.
-        let period = expiry::has_subject_keys(window.board).then(|| expiry::period(window.board, now));
+        let period = expiry::has_subject_keys(track.track).then(|| expiry::period(track.track, now));
         if let Some(period) = period {
             keys.extend([own.periods.clone(), own.written(period)]);
         }
         let count = keys.len();
         all.append(&mut keys);
-        Named { slots, keys: count, first_subject_key, first_bucket_key, period }
+        NamedKeys { slots, keys: count, first_subject_key, first_bucket_key, period }
     }
 
-    /// Adds the arguments of a window. Returns their number.
+    /// Adds the arguments of a track.
     fn add_arguments(
         &self,
-        window: &InWindow<'_>,
-        named: &Named,
-        chunk: &Chunk<'_, '_>,
+        track: &InTrack<'_>,
+        named: &NamedKeys,
         (subjects, places): (&[&Subject], &HashMap<&str, usize>),
-        has_ids: bool,
+        (has_ids, sizes): (bool, &str),
         command: &mut Cmd,
-    ) -> usize {
-        let Encoder { session, part, flush, .. } = self;
-        let Named { slots, first_subject_key, first_bucket_key, period, .. } = named;
-        let looks = if window.is_main() { chunk.looks } else { &[] };
-        let entries = chunk.entries.len() + looks.len();
+    ) {
+        let (flush, chunk) = (self.flush, self.chunk);
+        let NamedKeys { slots, first_subject_key, first_bucket_key, period, .. } = named;
+        let gives_scores = !flush.budget.reads_scores;
+        let looks = if track.is_main() { chunk.looks } else { &[] };
+        let entries = self.entries(track);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
-        let mut fixed = FixedArguments::new(self.script(), command);
-        for (name, argument) in session.preamble_of(part, window.board, &window.preamble) {
-            fixed.arg(name, argument);
-        }
-        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
-        fixed.arg("bound", window.board.slot_bound().0);
+        let mut fixed = self.begin(track, kinds::change_script(self.board().edition()), command);
+        fixed.arg("sizes", sizes).arg("bound", track.track.slot_bound().0);
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
-        let bucket = if has_ids && window.is_main() { self.validity.bucket.to_string() } else { String::new() };
-        fixed.arg("bucket", bucket).arg("horizon", window.board.dedupe_horizon());
+        let bucket = if has_ids && track.is_main() { self.planned.validity.bucket.to_string() } else { String::new() };
+        fixed.arg("bucket", bucket).arg("horizon", self.board().dedupe_horizon());
         fixed.arg("first_subject_key", first_subject_key).arg("first_bucket_key", first_bucket_key);
-        fixed.arg("buckets", id_buckets::recent(window.board));
-        fixed.arg("oldest", self.oldest(window).millis());
+        fixed.arg("buckets", id_buckets::recent(self.board()));
+        fixed.arg("oldest", self.oldest(track).millis());
         fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
-        let fixed_arguments = fixed.end();
+        fixed.end();
         for start in slots.keys() {
             command.arg(start.millis());
         }
@@ -228,17 +171,17 @@ impl Encoder<'_, '_> {
         }
         for entry in chunk.entries {
             let further = entry.items.len().saturating_sub(1);
-            let is_scored = window.is_main() && self.gives_scores && flush.wants_score(entry);
+            let is_scored = track.is_main() && gives_scores && flush.wants_score(entry);
             let code = 2 * further + usize::from(is_scored);
-            let id = entry.id.filter(|_| window.is_main()).map_or("", |id| id.as_str());
-            let Some(slot) = entry.slots.of(window.number) else {
+            let id = entry.id.filter(|_| track.is_main()).map_or("", |id| id.as_str());
+            let Some(slot) = entry.slots.of(track.number) else {
                 command.arg(0).arg(place(entry.subject)).arg("look").arg("").arg("").arg("").arg(code).arg(id);
                 continue;
             };
             let summed = Change::Amount(entry.amount);
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let usual = self.kind().verb(change, self.undoes(entry));
-            let Verb { verb, a, b } = if window.is_main() { self.of_total(usual, change, entry) } else { usual };
+            let Verb { verb, a, b } = if track.is_main() { self.of_total(usual, change, entry) } else { usual };
             let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
@@ -252,36 +195,36 @@ impl Encoder<'_, '_> {
         for i in looks {
             command.arg(0).arg(place(&flush.item(*i).subject)).arg("look").arg("").arg("").arg("").arg(1).arg("");
         }
-        command.arg(kinds::option(window.board));
-        fixed_arguments + slots.len() + subjects.len() + 8 * entries + 1
+        command.arg(kinds::option(track.track));
     }
 
     /// Returns the start of the oldest slot that is kept.
-    fn oldest(&self, window: &InWindow<'_>) -> Timestamp {
-        match window.is_main() {
-            true => self.part.kept(&window.preamble.window).oldest,
+    fn oldest(&self, track: &InTrack<'_>) -> Timestamp {
+        match track.is_main() {
+            true => self.flush.part.kept(&track.window).oldest,
             false => {
-                let calendar = window.board.calendar();
-                let floor = window.preamble.window.floor;
-                (window.board.slots()..window.board.kept()).fold(floor, |start, _| calendar.previous(start))
+                let calendar = track.track.calendar();
+                let floor = track.window.floor;
+                (track.track.slots()..track.track.kept()).fold(floor, |start, _| calendar.previous(start))
             }
         }
     }
 
     /// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.
     fn of_total<'c>(&self, usual: Verb<'c>, change: &Change, entry: &Entry<'_>) -> Verb<'c> {
-        let (Change::Set { .. }, Some(kept_slots), Some(slot)) = (change, self.board.kept_slots(), entry.slots.of(1))
+        let (Change::Set { .. }, Some(kept_slots), Some(slot)) =
+            (change, self.board().edition().kept_slots(), entry.slots.of(1))
         else {
             return usual;
         };
         // LAST has no number of measurements, but needs to know which totals are of a later slot.
-        let b = if self.board.kind() == Kind::Last { kept_slots.calendar().next(slot).millis() } else { usual.b };
+        let b = if self.board().kind() == Kind::Last { kept_slots.calendar().next(slot).millis() } else { usual.b };
         Verb { verb: "follow", b, ..usual }
     }
 
     /// Returns whether the entry is a retraction that is not just a negative amount.
     fn undoes(&self, entry: &Entry<'_>) -> bool {
         let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
-        retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst)
+        retracts && (entry.sent.is_some() || self.board().edition().main().is_from_first())
     }
 }

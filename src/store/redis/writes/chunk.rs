@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::board::{Board, Change, Mode, Subject};
+use crate::board::{Board, Change, Subject};
 use crate::store::redis::kinds::{self, CHANGES};
 use crate::store::{Entry, Increment, Plan, Rejection};
 
@@ -47,20 +47,21 @@ pub(super) struct Chunk<'p, 'a> {
 impl Budget {
     /// Returns the limits for calls of which some want scores, or none does.
     pub fn new(board: &Board, is_scored: bool) -> Self {
-        let kept = board.kept() as usize;
-        let looks = is_scored && !board.is_ranked() && board.definition().mode == Mode::Sliding;
+        let main = board.edition().main();
+        let kept = main.kept() as usize;
+        let looks = is_scored && !main.is_ranked() && !main.is_from_first();
         let kind = kinds::of(board.kind());
         let limits = kind.limits();
         let cells = limits.combined_cells;
         // Values are counted by the server.
         let per_score = if looks && !kind.keeps_values() { kept } else { 0 };
         let reads_scores = per_score > cells;
-        // An entry costs as much in each window.
-        let windows = 1 + board.further().len();
-        let changes = if board.is_ranked() { limits.ranked_changes } else { CHANGES };
-        let changes = (changes / windows).max(1);
+        // An entry costs as much in each track.
+        let tracks = board.tracks().len();
+        let changes = if main.is_ranked() { limits.ranked_changes } else { CHANGES };
+        let changes = (changes / tracks).max(1);
         Self {
-            amounts: if board.is_ranked() && kind.adds_in_any_order() { AMOUNTS / windows } else { changes },
+            amounts: if main.is_ranked() && kind.adds_in_any_order() { AMOUNTS / tracks } else { changes },
             changes,
             cells,
             per_score: if reads_scores { 0 } else { per_score },
@@ -187,7 +188,7 @@ mod tests {
         let board = board(metric, ranked);
         let names: Vec<Subject> = (0..subjects).map(|i| Subject::parse(&format!("{i:0bytes$}")).unwrap()).collect();
         let entry = |i: usize| Entry {
-            slots: Slots::One(Timestamp::EPOCH),
+            slots: Slots::First(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject: &names[i % subjects],
             amount: Amount(1),
@@ -223,7 +224,7 @@ mod tests {
     fn chunks_do_not_split_the_entries_of_a_subject_if_they_fit() {
         let names = ["a", "a", "b", "b", "b", "c"].map(|name| Subject::parse(name).unwrap());
         let entry = |subject| Entry {
-            slots: Slots::One(Timestamp::EPOCH),
+            slots: Slots::First(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject,
             amount: Amount(1),

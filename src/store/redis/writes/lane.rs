@@ -5,31 +5,23 @@
 //! slots; a sum was refused. The items of a refused sum are tried one by one before any items that follow them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::BuildHasher;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
-use redis::Value as Sent;
 use tokio::time::Instant;
 
-use super::amounts::{Amounts, common_slots};
-use super::call::{Call, PartBatch, Portion};
-use super::change::{Encoder, Needed};
-use super::chunk::{Budget, Chunk};
-use super::deliver::{Pauses, deadline, deliver, too_late};
-use super::flush::{Basis, EntryReply, Flush, Validity};
-use super::operation::Operation;
-use super::progress::{CallProgress, Trouble};
+use super::call::Call;
+use super::chunk::Chunk;
+use super::flush::{EntryReply, Flush};
+use super::operation::WriteOperation;
+use super::plan::{Planned, Unplanned};
+use super::retry::too_late;
 use super::score;
-use crate::board::{Board, Frame, Kind, Subject, Timestamp};
-use crate::store::Plan;
-use crate::store::redis::kinds;
+use crate::board::{Frame, Kind, Timestamp};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::WRITE;
-use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Session};
 
 /// The largest number of lanes of a flush.
@@ -38,381 +30,173 @@ const LANES: usize = 4;
 /// Gives the scripts of one instance numbers, so that each is done once.
 #[derive(Debug)]
 pub(super) struct Writer {
-    name: Arc<str>,
+    pub session: Arc<Session>,
     sequence: AtomicU64,
 }
 
-/// The state that all lanes of a flush share.
-struct Context<'a, 'f> {
-    session: &'a Session,
-    part: &'a Part,
-    board: &'a Board,
-    writer: &'a Writer,
-    flush: &'a Flush<'f>,
-    budget: Budget,
-    deadline: Instant,
-}
-
-/// One lane. `is_bulk` is true if it is one of several.
-struct Lane<'a, 'f> {
-    context: &'a Context<'a, 'f>,
-    number: usize,
-    is_bulk: bool,
-}
-
-/// Items that are ready to be sent.
-struct PlannedItems<'f> {
-    plan: Plan<'f>,
-    validity: Validity,
-    /// Whether entries are applied one after the other, by `change.lua`.
-    in_order: bool,
-    /// Whether scripts return the scores of items for which nothing is left to do.
-    looks: bool,
-    /// Whether items are tried one by one.
-    alone: bool,
-}
-
-/// The items that a lane must still write, after a script that did not do all of its work.
-struct Left {
-    /// The indexes of the items, in their order if they are tried one by one.
-    items: Vec<usize>,
-    alone: bool,
-    /// The time that a reply returned. By this time the window has moved.
-    read: Option<Timestamp>,
-    /// Whether no item got its outcome before.
-    in_vain: bool,
-}
-
-/// The result of a script.
-enum ScriptResult {
-    Done {
-        frame: Frame,
-        entry_replies: Vec<EntryReply>,
-    },
-    Stale(Timestamp),
-    /// At this time, the script was found to need these slots of each window too.
-    Missing(Timestamp, Vec<Vec<Timestamp>>),
+/// One lane of a flush.
+pub(super) struct WriteLane<'a, 'f> {
+    pub flush: &'a Flush<'f>,
+    pub writer: &'a Writer,
+    pub number: usize,
+    /// Whether it is one of several.
+    pub is_bulk: bool,
+    /// The slots that earlier scripts were found to need, for each track of the board.
+    pub needed: Vec<BTreeSet<Timestamp>>,
 }
 
 impl Writer {
-    pub fn new(instance: &str) -> Self {
-        Self { name: instance.into(), sequence: AtomicU64::new(0) }
+    pub fn new(session: Arc<Session>) -> Self {
+        Self { session, sequence: AtomicU64::new(0) }
     }
 
-    /// Writes portions of calls to a part. Answers the calls that are done or have failed, and returns all calls. Must
-    /// be called for one flush per part at a time.
-    pub async fn write(&self, session: &Session, part: &Part, mut portions: Vec<Portion>) -> Vec<Call> {
-        let oldest = portions.iter().map(|portion| portion.call.since).min().unwrap_or_else(Instant::now);
+    pub fn next(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Writes portions of calls to a part. Calls that are done or have failed end. Must be called for one flush per part
+    /// at a time.
+    pub async fn write(&self, part: &Part, calls: &mut [Call]) {
         // Small calls are written first, so that their callers do not wait for large ones. Calls that were made
         // together have the same time of arrival, and stay in their order.
         let mut largest: HashMap<Instant, usize> = HashMap::new();
-        for portion in &portions {
-            let size = largest.entry(portion.call.since).or_default();
-            *size = portion.items.len().max(*size);
+        for call in calls.iter() {
+            let size = largest.entry(call.since).or_default();
+            *size = call.portion.len().max(*size);
         }
-        portions.sort_by_key(|portion| largest.get(&portion.call.since).copied());
-        let (mut part_batches, mut progress): (Vec<(PartBatch, Range<usize>)>, Vec<CallProgress>) = Default::default();
-        for portion in portions {
-            let (items, call) = portion.into_taken();
-            part_batches.push((call.part_batch, items));
-            progress.push(call.progress);
-        }
-        let flush = Flush::new(part_batches.iter().map(|(part_batch, items)| (part_batch, items.clone())), progress);
-        let context = Context {
-            session,
-            part,
-            board: &part.board,
-            writer: self,
-            budget: Budget::new(&part.board, flush.has_scores()),
-            flush: &flush,
-            deadline: deadline(oldest),
-        };
-        context.write().await;
-        let progress = flush.finish();
-        let since = Instant::now();
-        let call = |((part_batch, items), progress): ((PartBatch, Range<usize>), CallProgress)| Call {
-            part_batch,
-            taken: items.end,
-            since,
-            progress,
-        };
-        part_batches.into_iter().zip(progress).map(call).collect()
+        calls.sort_by_key(|call| largest.get(&call.since).copied());
+        let flush = Flush::new(part, calls);
+        self.write_lanes(&flush).await;
+        flush.finish();
+        let now = Instant::now();
+        calls.iter_mut().for_each(|call| call.since = now);
     }
 
-    fn next(&self) -> u64 {
-        self.sequence.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-impl<'f> Context<'_, 'f> {
-    async fn write(&self) {
-        let all: Vec<usize> = (0..self.flush.len()).collect();
-        let planned = match self.plan(&all, None, false).await {
+    async fn write_lanes(&self, flush: &Flush<'_>) {
+        let all = Unplanned { items: (0..flush.len()).collect(), alone: false, read: None };
+        let planned = match Planned::new(&self.session, flush, &all).await {
             Ok(planned) => planned,
-            Err(trouble) => return self.flush.fail(all, &trouble),
+            Err(failure) => return flush.fail(all.items, &failure),
         };
-        let chunks = self.divide(&planned);
-        let scripts = chunks.len();
+        let scripts = planned.divide(flush).len();
         if scripts == 1 {
-            return Lane { context: self, number: 0, is_bulk: false }.write_divided(&planned, &chunks).await;
+            return WriteLane::new(flush, self, 0, false).write(planned).await;
         }
-        let PlannedItems { plan, validity, in_order, looks, alone } = planned;
-        let lanes = self.split(plan, scripts.min(LANES)).into_iter().enumerate().map(async |(number, plan)| {
-            if !(plan.entries.is_empty() && plan.rejected.is_empty() && plan.expired_retractions.is_empty()) {
-                let lane = Lane { context: self, number, is_bulk: true };
-                lane.write(PlannedItems { plan, validity: validity.clone(), in_order, looks, alone }).await;
+        let lanes = planned.split(flush, scripts.min(LANES)).into_iter().enumerate().map(async |(number, planned)| {
+            if !planned.is_empty() {
+                WriteLane::new(flush, self, number, true).write(planned).await;
             }
         });
         join_all(lanes).await;
     }
-
-    /// Places items in slots, by the expected time or by a time that a reply returned.
-    async fn plan(&self, items: &[usize], read: Option<Timestamp>, alone: bool) -> Result<PlannedItems<'f>, Trouble> {
-        let Context { session, part, board, flush, .. } = self;
-        let now = match self.read_simulated().await? {
-            Some(now) => read.map_or(now, |read| now.max(read)),
-            None => read.unwrap_or_else(|| part.estimate(session.monotonic()).0),
-        };
-        let basis = Basis {
-            board,
-            window: board.window_at(now),
-            now,
-            max_skew: session.limits.max_skew,
-            // A reading taken after the items arrived is an instant by which they may be judged. Only on a simulated
-            // clock, which stands still, they must be judged by the instant at which the script runs.
-            strict: session.simulated || read.is_none(),
-            alone,
-        };
-        let mut plan = flush.plan(&basis, items);
-        if flush.has_scores() {
-            group_by_subject(&mut plan);
-        }
-        let looks = !self.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
-        let has_script = match board.further() {
-            [] => true,
-            // Of several windows, only the most frequent case has a script that is faster than `change.lua`.
-            _ => !alone && !flush.has_scores() && common_slots(board, &plan.entries).is_some(),
-        };
-        let in_order = looks || !has_script || !is_sum_of_amounts(board, &plan);
-        Ok(PlannedItems { plan, validity: flush.validity(&basis, items), in_order, looks, alone })
-    }
-
-    /// Reads a simulated clock. Repeats the read until the deadline.
-    async fn read_simulated(&self) -> Result<Option<Timestamp>, Trouble> {
-        let mut pauses = Pauses::until(self.deadline);
-        loop {
-            let failure = match self.session.read_simulated(self.part).await {
-                Ok(now) => return Ok(now),
-                Err(failure) => failure,
-            };
-            match failure {
-                ServerFailure::Unknown(_) if !pauses.wait().await => return Err(Trouble::NotSent(too_late())),
-                failure if failure.is_passing() && !pauses.wait().await => return Err(Trouble::NotSent(failure)),
-                failure if failure.is_passing() => {}
-                ServerFailure::Unknown(_) => {}
-                failure => return Err(Trouble::Refused(failure)),
-            }
-        }
-    }
-
-    fn divide<'p>(&self, planned: &'p PlannedItems<'f>) -> Vec<Chunk<'p, 'f>> {
-        let PlannedItems { plan, in_order, looks, .. } = planned;
-        let flush = self.flush;
-        self.budget.divide(plan, *in_order, |entry| flush.wants_score(entry), |i| &flush.item(i).subject, *looks)
-    }
-
-    /// Divides a plan by the hash of subjects.
-    fn split(&self, plan: Plan<'f>, lanes: usize) -> Vec<Plan<'f>> {
-        let hasher = rapidhash::fast::RandomState::default();
-        let lane = |subject: &Subject| hasher.hash_one(subject.as_str()) as usize % lanes;
-        let mut plans: Vec<Plan<'f>> = (0..lanes).map(|_| Plan::default()).collect();
-        for entry in plan.entries {
-            plans[lane(entry.subject)].entries.push(entry);
-        }
-        for (i, rejection) in plan.rejected {
-            plans[lane(&self.flush.item(i).subject)].rejected.push((i, rejection));
-        }
-        for i in plan.expired_retractions {
-            plans[lane(&self.flush.item(i).subject)].expired_retractions.push(i);
-        }
-        plans
-    }
 }
 
-/// Puts entries of one subject next to each other, in their order. Then they are in one script if they fit, and all get
-/// the score after the last of them.
-fn group_by_subject(plan: &mut Plan<'_>) {
-    let mut places: HashMap<&str, usize, rapidhash::fast::RandomState> = HashMap::default();
-    for entry in &plan.entries {
-        let next = places.len();
-        places.entry(entry.subject.as_str()).or_insert(next);
+impl<'a, 'f> WriteLane<'a, 'f> {
+    fn new(flush: &'a Flush<'f>, writer: &'a Writer, number: usize, is_bulk: bool) -> Self {
+        let needed = vec![BTreeSet::new(); flush.part.track.board().tracks().len()];
+        Self { flush, writer, number, is_bulk, needed }
     }
-    if places.len() < plan.entries.len() {
-        plan.entries.sort_by_key(|entry| places.get(entry.subject.as_str()).copied());
-    }
-}
 
-/// Returns whether the plan only adds amounts to ranked sums, for which there are scripts that add them in any order.
-fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
-    board.is_ranked()
-        && board.kept_slots().is_none()
-        && kinds::of(board.kind()).adds_in_any_order()
-        && plan.entries.iter().all(|entry| entry.sent.is_none())
-}
-
-impl<'f> Lane<'_, 'f> {
     /// Writes until every item has an outcome or has failed.
-    async fn write(&self, planned: PlannedItems<'f>) {
-        self.write_divided(&planned, &self.context.divide(&planned)).await;
-    }
-
-    /// Writes a plan that is already divided into scripts.
-    async fn write_divided(&self, planned: &PlannedItems<'f>, chunks: &[Chunk<'_, 'f>]) {
-        let Context { flush, .. } = self.context;
-        let mut needed = vec![BTreeSet::new(); 1 + self.context.board.further().len()];
+    async fn write(&mut self, planned: Planned<'f>) {
         let mut in_vain = 0;
-        let mut next = self.write_chunks(planned, chunks, &mut needed).await;
-        while let Some(mut left) = next {
+        let mut next = self.write_chunks(&planned).await;
+        while let Some((mut left, is_in_vain)) = next {
             // Each script may be found to need further slots. So only scripts that give no item an outcome are counted.
-            in_vain = if left.in_vain { in_vain + 1 } else { 0 };
+            in_vain = if is_in_vain { in_vain + 1 } else { 0 };
             if in_vain >= ATTEMPTS {
-                return flush.fail(left.items, &Trouble::NotSent(ServerFailure::KeptChanging));
+                return self.flush.fail(left.items, &ServerFailure::KeptChanging);
             }
             if !left.alone {
                 // Items that are tried one by one keep the order of the entries from which they come.
                 left.items.sort_unstable();
             }
-            let planned = match self.context.plan(&left.items, left.read, left.alone).await {
+            let planned = match Planned::new(&self.writer.session, self.flush, &left).await {
                 Ok(planned) => planned,
-                Err(trouble) => return flush.fail(left.items, &trouble),
+                Err(failure) => return self.flush.fail(left.items, &failure),
             };
-            next = self.write_chunks(&planned, &self.context.divide(&planned), &mut needed).await;
+            next = self.write_chunks(&planned).await;
         }
     }
 
-    /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do.
-    async fn write_chunks(
-        &self,
-        planned: &PlannedItems<'f>,
-        chunks: &[Chunk<'_, 'f>],
-        needed: &mut Needed,
-    ) -> Option<Left> {
-        let Context { flush, .. } = self.context;
+    /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do, and whether
+    /// no item got its outcome before.
+    async fn write_chunks(&mut self, planned: &Planned<'f>) -> Option<(Unplanned, bool)> {
+        let flush = self.flush;
+        let chunks = planned.divide(flush);
         for (nth, chunk) in chunks.iter().enumerate() {
             let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
             let again =
-                |now| Left { items: rest(nth).collect(), alone: planned.alone, read: Some(now), in_vain: nth == 0 };
-            match self.send(planned, chunk, needed).await {
-                Ok(ScriptResult::Done { frame, entry_replies }) => {
-                    let mut singly = self.settle(planned, chunk, frame, &entry_replies).await;
+                |now| (Unplanned { items: rest(nth).collect(), alone: planned.alone, read: Some(now) }, nth == 0);
+            match self.send(planned, chunk).await {
+                Ok((Status::Done(header), mut reply)) => {
+                    let frame = header.frame(planned.validity.windows[0]);
+                    let mut singly = match entry_replies(&mut reply, flush.part.track.kind()) {
+                        Ok(entry_replies) => self.settle(chunk, frame, &entry_replies).await,
+                        Err(failure) => {
+                            flush.fail(chunk.items(), &failure);
+                            continue;
+                        }
+                    };
                     if !singly.is_empty() {
                         // Items that follow a refused sum wait for the items of that sum.
-                        let in_vain = singly.len() == chunk.items().count() && planned.alone;
+                        let is_in_vain = singly.len() == chunk.items().count() && planned.alone;
                         singly.extend(rest(nth + 1));
-                        return Some(Left { items: singly, alone: true, read: None, in_vain });
+                        return Some((Unplanned { items: singly, alone: true, read: None }, is_in_vain));
                     }
                 }
-                Ok(ScriptResult::Stale(now)) => return Some(again(now)),
-                Ok(ScriptResult::Missing(now, slots)) => {
-                    needed.iter_mut().zip(slots).for_each(|(needed, slots)| needed.extend(slots));
-                    return Some(again(now));
+                Ok((Status::Stale { now, .. }, _)) => return Some(again(now)),
+                Ok((Status::StaleKeys { header, .. }, _)) => return Some(again(header.now)),
+                Ok((Status::Missing { header, slots }, _)) => {
+                    self.needed.iter_mut().zip(slots).for_each(|(needed, slots)| needed.extend(slots));
+                    return Some(again(header.now));
                 }
-                // The next scripts may have items of other callers.
-                Err(trouble @ Trouble::Refused(_)) => flush.fail(chunk.items(), &trouble),
-                Err(trouble) => {
-                    flush.fail(chunk.items(), &trouble);
-                    flush.fail(rest(nth + 1), &Trouble::NotSent(too_late()));
-                    return None;
+                Err(failure) => {
+                    flush.fail(chunk.items(), &failure);
+                    if failure.may_pass() {
+                        flush.fail(rest(nth + 1), &too_late());
+                        return None;
+                    }
+                    // The next scripts may have items of other callers.
                 }
             }
         }
         None
     }
 
+    /// Sends the script for a chunk, and reads the status of its reply.
+    async fn send(&self, planned: &Planned<'f>, chunk: &Chunk<'_, 'f>) -> Result<(Status, Reply), ServerFailure> {
+        let operation = WriteOperation {
+            flush: self.flush,
+            session: &self.writer.session,
+            lane: self.number,
+            is_bulk: self.is_bulk,
+            needed: &self.needed,
+            planned,
+            chunk,
+            sequence: self.writer.next(),
+        };
+        let mut reply = Reply::new(operation.send().await?)?;
+        Ok((self.writer.session.learn(self.flush.part, &mut reply)?, reply))
+    }
+
     /// Records the result of a script. Reads the scores that the script could not return.
-    async fn settle(
-        &self,
-        planned: &PlannedItems<'f>,
-        chunk: &Chunk<'_, 'f>,
-        frame: Frame,
-        entry_replies: &[EntryReply],
-    ) -> Vec<usize> {
-        let Context { session, part, flush, budget, deadline, .. } = *self.context;
-        if !budget.reads_scores {
+    async fn settle(&self, chunk: &Chunk<'_, 'f>, frame: Frame, entry_replies: &[EntryReply]) -> Vec<usize> {
+        let flush = self.flush;
+        if !flush.budget.reads_scores {
             return flush.settle(chunk, frame, entry_replies, None);
         }
-        let scored = chunk.items().filter(|i| flush.is_scored(*i));
-        let subjects = scored.map(|i| &flush.item(i).subject);
-        let scores = match score::read(session, part, planned.validity.preamble.window.head, subjects, deadline).await {
+        let scored: Vec<usize> = chunk.items().filter(|i| flush.is_scored(*i)).collect();
+        let subjects = scored.iter().map(|i| &flush.item(*i).subject);
+        let scores = match score::read(&self.writer.session, flush, frame.window.head, subjects).await {
             Ok(scores) => scores,
-            Err(trouble) => {
-                flush.fail(chunk.items().filter(|i| flush.is_scored(*i)), &trouble);
+            Err(failure) => {
+                flush.fail(scored.iter().copied(), &failure);
                 Default::default()
             }
         };
         flush.settle(chunk, frame, entry_replies, Some(&scores))
     }
-
-    /// Sends one script until it is known to be done or not done, up to the deadline.
-    async fn send(
-        &self,
-        planned: &PlannedItems<'f>,
-        chunk: &Chunk<'_, 'f>,
-        needed: &Needed,
-    ) -> Result<ScriptResult, Trouble> {
-        let Context { session, part, board, .. } = *self.context;
-        let sent = self.send_numbered(planned, chunk, needed).await?;
-        let mut reply = Reply::new(sent).map_err(Trouble::Unknown)?;
-        let status = session.learn(part, &mut reply).map_err(|failure| match failure {
-            failure @ ServerFailure::Unknown(_) => Trouble::Unknown(failure),
-            failure => Trouble::Refused(failure),
-        })?;
-        match status {
-            Status::Done(header) => {
-                let frame = header.frame(planned.validity.preamble.window);
-                let entry_replies = entry_replies(&mut reply, board.kind()).map_err(Trouble::Unknown)?;
-                Ok(ScriptResult::Done { frame, entry_replies })
-            }
-            Status::Stale { now, .. } => Ok(ScriptResult::Stale(now)),
-            Status::StaleKeys { header, .. } => Ok(ScriptResult::Stale(header.now)),
-            Status::Missing { header, slots } => Ok(ScriptResult::Missing(header.now, slots)),
-        }
-    }
-
-    async fn send_numbered(
-        &self,
-        planned: &PlannedItems<'f>,
-        chunk: &Chunk<'_, 'f>,
-        needed: &Needed,
-    ) -> Result<Sent, Trouble> {
-        let Context { session, part, board, writer, flush, budget, deadline } = *self.context;
-        let operation = Operation { writer: &writer.name, lane: self.number, sequence: writer.next() };
-        let validity = &planned.validity;
-        let channel = if self.is_bulk { Channel::BulkWrites } else { Channel::Writes };
-        let gives_scores = !budget.reads_scores;
-        let encoder = Encoder { session, board, part, validity, flush, operation, gives_scores, needed };
-        if planned.in_order {
-            return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
-        }
-        let amounts = Amounts { session, board, part, validity, flush, chunk, operation, alone: planned.alone };
-        if let Some(slots) = amounts.only_slots() {
-            let sent = deliver(session, part, channel, amounts.add_script(), deadline, || amounts.add(slots)).await?;
-            if !is_unusual(&sent) {
-                return Ok(sent);
-            }
-        }
-        // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
-        // stops it.
-        if !board.further().is_empty() {
-            return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
-        }
-        deliver(session, part, channel, &WRITE, deadline, || amounts.write()).await
-    }
-}
-
-/// Returns whether `add.lua` left the work to `write.lua`.
-fn is_unusual(sent: &Sent) -> bool {
-    matches!(sent, Sent::Array(values) if matches!(&values[..], [Sent::BulkString(word)] if word == b"unusual"))
 }
 
 fn entry_replies(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {

@@ -2,28 +2,31 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`call`] | what a caller wants to write to one part |
+//! | [`call`] | the items of a batch that one part has; division of a batch |
+//! | [`answer`] | what the caller of a batch learns: counted, not counted or unknown is decided here |
 //! | [`queue`] | calls wait by part; each flush takes portions of them in turn, one flush per part at a time |
-//! | [`progress`] | the outcomes of a call so far, and its answer |
-//! | [`flush`] | the portions that are written together, as one list of items: plans, and records outcomes |
-//! | [`operation`] | the identity of a write operation, by which it is done once |
-//! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
+//! | [`flush`] | the portions that are written together, as one list of items: records outcomes |
+//! | [`plan`] | items that are placed in slots, and the time for which that is valid |
 //! | [`chunk`] | division of a plan into scripts of bounded cost |
-//! | [`amounts`], [`change`] | one chunk as a call of `add.lua`, `add_windows.lua` or `write.lua`, or of `change.lua` |
-//! | [`deliver`] | sending one script until it is known to be done, up to the deadline of its flush |
+//! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
+//! | [`operation`] | one script, which is done once although it may be sent twice |
+//! | [`amounts`], [`change`] | an operation as a call of `add.lua` or `write.lua`, or of `change.lua` |
+//! | [`retry`] | attempts until something is known to be done, up to the deadline of a flush |
 //! | [`score`] | scores that are read after the write, because they are too expensive for one script |
 
 mod amounts;
+mod answer;
 mod call;
 mod change;
 mod chunk;
-mod deliver;
 mod flush;
 mod lane;
 mod operation;
-mod progress;
+mod plan;
 mod queue;
+mod retry;
 mod score;
 
-pub(super) use self::call::PartBatch;
+pub(super) use self::answer::BatchAnswer;
+pub(super) use self::call::{Call, divide};
 pub(super) use self::queue::{Queue, run};

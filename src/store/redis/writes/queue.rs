@@ -11,17 +11,16 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use metrics::{gauge, histogram};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::call::{Call, PartBatch, Portion};
+use super::call::Call;
 use super::chunk::Budget;
-use super::deliver::{PATIENCE, too_late};
 use super::lane::Writer;
-use super::progress::Trouble;
+use super::retry::{PATIENCE, too_late};
 use crate::store::redis::part::Part;
 use crate::store::redis::session::Session;
-use crate::store::{Added, Result, StoreError};
+use crate::store::{Result, StoreError};
 
 /// The approximate number of scripts for the items of one flush.
 const SCRIPTS: usize = 8;
@@ -32,16 +31,14 @@ const SHARE: usize = 2;
 #[derive(Debug)]
 pub struct Queue {
     /// Locked to add or take calls, never across an await.
-    state: Mutex<State>,
+    state: Mutex<WaitingCalls>,
     arrived: Notify,
     /// The largest number of items that may wait.
     most: usize,
-    /// The address of the server, for messages.
-    at: Arc<str>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitingCalls {
     /// The calls that wait for each part, by the part's own key. A part has an entry while calls wait for it or while
     /// it is being written to.
     parts: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
@@ -53,28 +50,27 @@ struct State {
 }
 
 impl Queue {
-    pub fn new(most: usize, at: Arc<str>) -> Self {
-        Self { state: Mutex::default(), arrived: Notify::new(), most, at }
+    pub fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), arrived: Notify::new(), most }
     }
 
-    /// Adds part batches, either all of them or, if they do not fit, none. If no other calls wait, they are accepted
-    /// even if they are larger than the queue.
-    pub fn push(&self, part_batches: Vec<PartBatch>) -> Result<Vec<oneshot::Receiver<Result<Added>>>> {
+    /// Adds calls, either all of them or, if they do not fit, none. If no other calls wait, they are accepted even if they
+    /// are larger than the queue.
+    pub fn push(&self, calls: Vec<Call>) -> Result<()> {
         let now = Instant::now();
-        let (calls, answers): (Vec<Call>, Vec<_>) =
-            part_batches.into_iter().map(|part_batch| Call::new(part_batch, now, self.at.clone())).unzip();
         let items: usize = calls.iter().map(Call::weight).sum();
         let mut state = self.state.lock();
         if !state.parts.is_empty() && state.items.saturating_add(items) > self.most {
             return Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) });
         }
         state.items += items;
-        for call in calls {
+        for mut call in calls {
+            call.since = now;
             state.join(call);
         }
         drop(state);
         self.arrived.notify_one();
-        Ok(answers)
+        Ok(())
     }
 
     /// Ends [`run`] once all waiting calls are written.
@@ -99,9 +95,9 @@ impl Queue {
         }
     }
 
-    /// Returns the portions of the next flush of a part, or `None` if nothing waits for it. Calls that have waited too
-    /// long are answered with an error instead.
-    fn take(&self, part: &Part, now: Instant) -> Option<Vec<Portion>> {
+    /// Returns the calls of the next flush of a part, each with the portion to write, or `None` if nothing waits for it.
+    /// Calls that have waited too long end with an error instead.
+    fn take(&self, part: &Part, now: Instant) -> Option<Vec<Call>> {
         let mut state = self.state.lock();
         let waiting = state.parts.get_mut(key(part))?;
         let mut late = Vec::new();
@@ -109,27 +105,27 @@ impl Queue {
             let (old, young): (Vec<Call>, Vec<Call>) = waiting.drain(..).partition(|call| call.since + PATIENCE <= now);
             (late, *waiting) = (old, young.into());
         }
-        let portions = portions(waiting);
+        let calls = portions(waiting);
         state.items -= late.iter().map(Call::weight).sum::<usize>();
         gauge!("rolltop_combine_waiting_items").set(state.items as f64);
         drop(state);
-        for mut call in late {
-            call.progress.fail(Trouble::NotSent(too_late()));
-            call.progress.finish(None);
+        for call in late {
+            call.fail(too_late());
+            call.finish(&Err(too_late()));
         }
-        if portions.is_empty() {
+        if calls.is_empty() {
             return None;
         }
-        let items: usize = portions.iter().map(|portion| portion.items.len()).sum();
+        let items: usize = calls.iter().map(|call| call.portion.len()).sum();
         histogram!("rolltop_combine_items").record(items as f64);
-        Some(portions)
+        Some(calls)
     }
 
-    /// Puts calls back that are not answered yet, after the calls that arrived in the meantime.
+    /// Puts calls back that have not ended, after the calls that arrived in the meantime.
     fn put_back(&self, part: &Part, calls: Vec<Call>) {
         let mut state = self.state.lock();
         for call in calls {
-            if call.progress.is_answered() {
+            if call.has_ended() {
                 state.items -= call.weight();
             } else if let Some(waiting) = state.parts.get_mut(key(part)) {
                 waiting.push_back(call);
@@ -149,9 +145,9 @@ impl Queue {
     }
 }
 
-impl State {
+impl WaitingCalls {
     fn join(&mut self, call: Call) {
-        let part = &call.part_batch.part;
+        let part = &call.part;
         match self.parts.get_mut(key(part)) {
             Some(waiting) => waiting.push_back(call),
             None => {
@@ -170,36 +166,36 @@ fn key(part: &Part) -> &str {
 
 /// Takes a portion of each waiting call in turn, until a flush is full. A call that waits alone may fill the flush. If
 /// several calls wait, each gets about [`SHARE`] scripts.
-fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
+fn portions(waiting: &mut VecDeque<Call>) -> Vec<Call> {
     let is_alone = waiting.len() == 1;
     let mut room = 1.0;
-    let mut portions: Vec<Portion> = Vec::new();
-    while let Some(call) = waiting.pop_front() {
-        let PartBatch { part, batch } = &call.part_batch;
-        let script = Budget::new(&part.board, batch.return_scores).items(&batch.increments);
+    let mut taken: Vec<Call> = Vec::new();
+    while let Some(mut call) = waiting.pop_front() {
+        let script = Budget::new(call.part.track.board(), call.return_scores).items(&call.increments);
         let flush = (SCRIPTS * script) as f64;
         let fitting = if is_alone { SCRIPTS * script } else { (SHARE * script).min((room * flush) as usize) };
-        let left = batch.increments.len() - call.taken;
+        let left = call.increments.len() - call.portion.end;
         let size = left.min(fitting.max(1));
-        if !portions.is_empty() && room <= 0.0 {
+        if !taken.is_empty() && room <= 0.0 {
             waiting.push_front(call);
             break;
         }
         room -= (size.max(1)) as f64 / flush;
-        portions.push(Portion { items: call.taken..call.taken + size, call });
+        call.portion = call.portion.end..call.portion.end + size;
+        taken.push(call);
     }
-    portions
+    taken
 }
 
 /// Writes waiting calls until the queue is closed.
 pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
-    let writer = Writer::new(&session.instance);
+    let writer = Writer::new(session);
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
             ready = queue.ready() => {
                 let Some(parts) = ready else { break };
-                running.extend(parts.into_iter().map(|part| write_part(&session, &queue, &writer, part)));
+                running.extend(parts.into_iter().map(|part| write_part(&queue, &writer, part)));
             }
             Some(()) = running.next() => {}
         }
@@ -208,89 +204,104 @@ pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
 }
 
 /// Writes to one part until nothing waits for it.
-async fn write_part(session: &Session, queue: &Queue, writer: &Writer, part: Arc<Part>) {
-    while let Some(portions) = queue.take(&part, Instant::now()) {
-        let calls = writer.write(session, &part, portions).await;
+async fn write_part(queue: &Queue, writer: &Writer, part: Arc<Part>) {
+    while let Some(mut calls) = queue.take(&part, Instant::now()) {
+        writer.write(&part, &mut calls).await;
         queue.put_back(&part, calls);
     }
     queue.leave(&part);
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::answer::BatchAnswer;
+    use super::super::call::tests::whole;
     use super::*;
-    use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp};
+    use crate::board::{
+        Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp, TrackId,
+    };
+    use crate::store::Increment;
     use crate::store::redis::keys::StoreKeys;
     use crate::store::redis::store_clock::Start;
-    use crate::store::{Batch, Increment};
+    use tokio::sync::oneshot;
 
-    fn part(name: &str, generation: u64) -> Arc<Part> {
+    pub fn part(name: &str, generation: u64) -> Arc<Part> {
         let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse(name).unwrap(), Generation(generation), definition).unwrap();
-        let keys = StoreKeys::new("p").board(board.name(), board.generation());
-        Arc::new(Part::new(Arc::new(board), keys, false, Start::believed(Timestamp::EPOCH)))
+        let keys = StoreKeys::new("p").board(board.name(), TrackId(generation));
+        Arc::new(Part::new(Arc::new(board).main(), keys, false, Start::believed(Timestamp::EPOCH)))
     }
 
-    fn part_batch(part: &Arc<Part>, items: usize, id: Option<&str>) -> PartBatch {
-        let increment = Increment {
+    pub fn increment(id: Option<&str>) -> Increment {
+        Increment {
             subject: Subject::parse("s").unwrap(),
             change: Change::Amount(Amount(1)),
             retract: false,
             at: None,
             id: id.map(|id| EventId::parse(id).unwrap()),
-        };
-        PartBatch { part: part.clone(), batch: Batch { increments: vec![increment; items], return_scores: false } }
+        }
     }
 
-    fn sizes(portions: &Option<Vec<Portion>>) -> Vec<usize> {
-        portions.iter().flatten().map(|portion| portion.items.len()).collect()
+    fn call(part: &Arc<Part>, items: usize, id: Option<&str>) -> (Call, oneshot::Receiver<BatchAnswer>) {
+        let (mut call, told) = whole(part, vec![increment(id); items], false);
+        call.portion = 0..0;
+        (call, told)
+    }
+
+    fn push(queue: &Queue, part: &Arc<Part>, items: usize, id: Option<&str>) -> Result<oneshot::Receiver<BatchAnswer>> {
+        let (call, told) = call(part, items, id);
+        queue.push(vec![call]).map(|()| told)
+    }
+
+    fn sizes(calls: &Option<Vec<Call>>) -> Vec<usize> {
+        calls.iter().flatten().map(|call| call.portion.len()).collect()
     }
 
     #[tokio::test]
     async fn the_queue_is_bounded_and_separates_parts() {
         let (a, b) = (part("a", 1), part("b", 2));
-        let queue = Queue::new(10, "host:1".into());
-        let _first = queue.push(vec![part_batch(&a, 4, None)]).unwrap();
-        let _second = queue.push(vec![part_batch(&b, 5, None)]).unwrap();
-        assert!(matches!(queue.push(vec![part_batch(&a, 2, None)]), Err(StoreError::Overloaded { .. })));
-        assert!(queue.push(vec![part_batch(&a, 1, None), part_batch(&b, 1, None)]).is_err());
-        let _third = queue.push(vec![part_batch(&a, 1, None)]).unwrap();
-        let ready: Vec<_> = queue.ready().await.unwrap().iter().map(|part| part.board.name().to_string()).collect();
+        let queue = Queue::new(10);
+        let _first = push(&queue, &a, 4, None).unwrap();
+        let _second = push(&queue, &b, 5, None).unwrap();
+        assert!(matches!(push(&queue, &a, 2, None), Err(StoreError::Overloaded { .. })));
+        assert!(queue.push(vec![call(&a, 1, None).0, call(&b, 1, None).0]).is_err());
+        let _third = push(&queue, &a, 1, None).unwrap();
+        let ready: Vec<_> =
+            queue.ready().await.unwrap().iter().map(|part| part.track.board().name().to_string()).collect();
         assert_eq!(ready, ["a", "b"]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [4, 1]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [0_usize; 0]);
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [5]);
-        assert!(queue.push(vec![part_batch(&a, 1, None)]).is_err(), "what is being written still takes room");
+        assert!(push(&queue, &a, 1, None).is_err(), "what is being written still takes room");
     }
 
     #[tokio::test]
     async fn large_calls_take_turns_in_portions() {
         let a = part("a", 1);
-        let queue = Queue::new(100_000, "host:1".into());
-        let answers: Vec<_> =
-            [100_000, 1, 3_000].map(|items| queue.push(vec![part_batch(&a, items, Some("x"))])).into();
+        let queue = Queue::new(100_000);
+        let answers: Vec<_> = [100_000, 1, 3_000].map(|items| push(&queue, &a, items, Some("x"))).into();
         assert!(answers.iter().all(Result::is_ok));
         let first = queue.take(&a, Instant::now());
         assert_eq!(sizes(&first), [500, 1, 500]);
-        queue.put_back(&a, first.unwrap().into_iter().map(|portion| portion.into_taken().1).collect());
-        let _late = queue.push(vec![part_batch(&a, 1, None)]).unwrap();
+        queue.put_back(&a, first.unwrap());
+        let _late = push(&queue, &a, 1, None).unwrap();
         let portions = queue.take(&a, Instant::now());
         assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
         // A call that waits alone fills a flush.
         let b = part("b", 2);
-        let _alone = queue.push(vec![part_batch(&b, 100_000, None)]).unwrap();
+        let _alone = push(&queue, &b, 100_000, None).unwrap();
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
     }
 
     #[tokio::test]
     async fn requests_that_waited_too_long_fail_without_being_sent() {
         let a = part("a", 1);
-        let queue = Queue::new(10, "host:1".into());
-        let old = queue.push(vec![part_batch(&a, 1, None)]).unwrap().remove(0);
+        let queue = Queue::new(10);
+        let old = push(&queue, &a, 1, None).unwrap();
         tokio::time::sleep(Duration::from_millis(2)).await;
-        let _young = queue.push(vec![part_batch(&a, 2, None)]).unwrap();
+        let _young = push(&queue, &a, 2, None).unwrap();
         let now = Instant::now() + PATIENCE - Duration::from_millis(1);
         assert_eq!(sizes(&queue.take(&a, now)), [2]);
-        assert!(matches!(old.await.unwrap(), Err(StoreError::Unreachable { .. })));
+        assert!(matches!(old.await.unwrap().added, Err(StoreError::Unreachable { .. })));
     }
 }

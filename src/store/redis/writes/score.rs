@@ -1,14 +1,11 @@
 //! Scores for which one script would have to look at too much data. They are read right after the write, in pieces.
 
-use std::time::Duration;
-
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::{Value, cmd};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::deliver::Pauses;
-use super::flush::Scores;
-use super::progress::Trouble;
+use super::flush::{Flush, Scores};
+use super::retry::{LEAST, repeat};
 use crate::board::{Aggregate, Subject, Timestamp};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -19,59 +16,50 @@ use crate::store::redis::session::Session;
 const PIECE: usize = 64;
 /// The number of commands that are under way at the same time.
 const AT_ONCE: usize = 4;
-/// The smallest time for reading scores, however late the write was done.
-const LEAST: Duration = Duration::from_secs(1);
 
 /// Reads the window's value of each subject on an unranked board. Each score contains everything that was written
 /// before this call, and may contain some of what is written in the meantime.
 pub(super) async fn read<'a>(
     session: &Session,
-    part: &Part,
+    flush: &Flush<'_>,
     head: Timestamp,
     subjects: impl IntoIterator<Item = &'a Subject>,
-    deadline: Instant,
-) -> Result<Scores<'a>, Trouble> {
-    let deadline = deadline.max(Instant::now() + LEAST);
-    let (_, starts) = part.board.window_and_starts(head);
+) -> Result<Scores<'a>, ServerFailure> {
+    let part = flush.part;
+    let deadline = flush.deadline.max(Instant::now() + LEAST);
+    let starts = part.window_slots(head).starts;
     let mut scores = Scores::new();
     for subject in subjects {
         if scores.contains_key(subject.as_str()) {
             continue;
         }
         let key = part.keys.subject(subject);
-        let pieces = stream::iter(starts.chunks(PIECE)).map(|starts| piece(session, part, &key, starts, deadline));
+        let pieces = stream::iter(starts.chunks(PIECE)).map(|starts| piece(session, flush, &key, starts, deadline));
         let aggregates: Vec<Vec<Aggregate>> = pieces.buffered(AT_ONCE).try_collect().await?;
-        scores.insert(subject.as_str(), part.board.value(aggregates.iter().flatten()));
+        scores.insert(subject.as_str(), part.track.value(aggregates.iter().flatten()));
     }
     Ok(scores)
 }
 
-/// Reads the cells of some slots. Repeats the read while the server cannot be reached.
+/// Reads the cells of some slots.
 async fn piece(
     session: &Session,
-    part: &Part,
+    flush: &Flush<'_>,
     key: &str,
     starts: &[Timestamp],
     deadline: Instant,
-) -> Result<Vec<Aggregate>, Trouble> {
+) -> Result<Vec<Aggregate>, ServerFailure> {
+    let part = flush.part;
     let mut command = cmd("HMGET");
     command.arg(key);
     for start in starts {
         command.arg(start.millis());
     }
-    let mut pauses = Pauses::until(deadline);
-    loop {
-        let silent = || Err(ServerFailure::Unknown("no answer before the deadline".to_owned()));
-        let reading = session.servers.read(part.slot(), Channel::BulkWrites, &command);
-        let failure = match timeout_at(deadline, reading).await.unwrap_or_else(|_| silent()) {
-            Ok(value) => return aggregates(part, value).map_err(Trouble::Unknown),
-            Err(failure) => failure,
-        };
-        let may_pass = failure.is_passing() || matches!(failure, ServerFailure::Unknown(_));
-        if !may_pass || !pauses.wait().await {
-            // The items are counted, but the caller gets no score.
-            return Err(Trouble::Unknown(ServerFailure::Unknown(format!("a score was not read: {failure:?}"))));
-        }
+    let read = async || session.servers.read(part.slot(), Channel::BulkWrites, &command).await;
+    match repeat(deadline, read).await {
+        Ok(value) => aggregates(part, value),
+        // The items are counted, but the caller gets no score.
+        Err(failure) => Err(ServerFailure::Unknown(format!("a score was not read: {failure:?}"))),
     }
 }
 
@@ -83,7 +71,7 @@ fn aggregates(part: &Part, value: Value) -> Result<Vec<Aggregate>, ServerFailure
     let mut reply = Reply::new(Value::Array(held))?;
     let mut aggregates = Vec::new();
     while !reply.is_empty() {
-        aggregates.extend(reply.aggregate(part.board.kind())?);
+        aggregates.extend(reply.aggregate(part.track.kind())?);
     }
     Ok(aggregates)
 }

@@ -54,7 +54,7 @@ impl Site {
             let name = BoardName::parse(name).unwrap();
             let mut defined = None;
             for store in &self.stores {
-                match super::super::writers::patiently(|| store.define(&name, &definition)).await {
+                match super::super::writers::patiently(|| store.define(new_board(&name, &definition))).await {
                     Defined::Created(board) | Defined::Unchanged(board) => defined = Some(board),
                     Defined::Conflict(board) => panic!("{name} is defined otherwise: {:?}", board.definition()),
                 }
@@ -129,11 +129,11 @@ async fn keep(store: Arc<RedisStore>, boards: Vec<Arc<Board>>, stop: Arc<AtomicB
         fair(store.tidy_step().await);
         fair(store.check().await);
         for board in &boards {
-            if board.is_ranked() {
-                fair(store.retire_step(board).await);
-                fair(store.page(board, 0, 10).await);
+            if board.edition().main().is_ranked() {
+                fair(store.retire_step(&board.main()).await);
+                fair(store.page(&board.main(), 0, 10).await);
             }
-            fair(store.standing(board, &subject("s1")).await);
+            fair(store.standing(&board.main(), &subject("s1")).await);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

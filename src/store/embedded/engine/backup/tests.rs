@@ -10,6 +10,7 @@ use super::super::super::storage::files::simulated::{Crash, Fault, Simulated};
 use super::super::super::{Durability, Embedded, EmbeddedOptions, Pace};
 use super::*;
 use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
+use crate::store::embedded::tests::new_board;
 use crate::store::{Added, Batch, ClockMode, Increment, Outcome, Store};
 
 const BACKUPS: &str = "/backups";
@@ -35,7 +36,7 @@ fn open(disk: &Simulated, path: &Path, pace: Pace) -> Result<Arc<Embedded>> {
 async fn board(store: &Embedded) -> Arc<Board> {
     let name = BoardName::parse("b").unwrap();
     let definition = Definition::new("COUNT(24h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-    store.define(&name, &definition).await.unwrap();
+    store.define(new_board(&name, &definition)).await.unwrap();
     store.board(&name).await.unwrap().unwrap()
 }
 
@@ -55,7 +56,7 @@ async fn add(store: &Embedded, number: u64) -> Outcome {
 
 /// Returns the sum of all scores.
 async fn counted(store: &Embedded) -> u64 {
-    let page = store.page(&board(store).await, 0, 100).await.unwrap();
+    let page = store.page(&board(store).await.main(), 0, 100).await.unwrap();
     let score = |value| if let crate::board::Value::Exact(Amount(units)) = value { units.unsigned_abs() } else { 0 };
     page.items.iter().map(|line| score(line.score)).sum()
 }

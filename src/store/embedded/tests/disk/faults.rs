@@ -95,8 +95,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
 }
 
 fn everywhere(durability: Durability, fault: Fault) {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
+    let seed = super::drawn::seed();
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     let all = operations(durability);
     let count = points(all as usize) / 4;

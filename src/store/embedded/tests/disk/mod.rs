@@ -7,6 +7,8 @@
 //! `ROLLTOP_CRASH_POINTS=<n>` sets how many points of each kind are tried, 120 by default; 0 stands for all.
 
 mod crashes;
+#[path = "../../../../../tests/support/drawn.rs"]
+mod drawn;
 mod faults;
 
 use std::collections::BTreeMap;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use crate::board::{Amount, Board, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
 use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
+use crate::store::embedded::tests::new_board;
 use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
 use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError};
 
@@ -53,7 +56,7 @@ async fn define(store: &Embedded) -> Result<Vec<Arc<Board>>> {
     for (name, metric, windows) in BOARDS {
         let windows = windows.iter().map(|window| window.parse().unwrap()).collect();
         let definition = Definition { windows, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
-        boards.push(match store.define(&BoardName::parse(name).unwrap(), &definition).await? {
+        boards.push(match store.define(new_board(&BoardName::parse(name).unwrap(), &definition)).await? {
             Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
         });
     }
@@ -92,8 +95,8 @@ async fn send(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<
 /// Returns the store's score of every subject in every window of every board, by window and subject.
 async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subject), i64> {
     let mut found = BTreeMap::new();
-    for (at, window) in boards.iter().flat_map(Board::windows).enumerate() {
-        let page = store.page(window, 0, 1_000).await.unwrap();
+    for (at, window) in boards.iter().flat_map(Board::each_window).enumerate() {
+        let page = store.page(&window, 0, 1_000).await.unwrap();
         for item in page.items {
             let Value::Exact(Amount(score)) = item.score else { panic!("{:?}", item.score) };
             found.insert((at, item.subject), score);

@@ -8,6 +8,7 @@ use super::*;
 use crate::board::Value;
 use crate::store::StoreError;
 use crate::store::embedded::storage::files::simulated::{DiskOperation, Fault, OperationKind};
+use crate::store::embedded::tests::new_board;
 
 /// The bytes of a frame without operations.
 const EMPTY_FRAME: u64 = 32;
@@ -67,7 +68,8 @@ async fn results_wait_until_earlier_writes_are_in_the_log() {
 
     shut_gate(&disk);
     let (name, definition) = (BoardName::parse("new").unwrap(), board.definition().clone());
-    let (mut first, mut again) = (store.define(&name, &definition), store.define(&name, &definition));
+    let (mut first, mut again) =
+        (store.define(new_board(&name, &definition)), store.define(new_board(&name, &definition)));
     assert!(is_waiting(&mut first));
     assert!(is_waiting(&mut again), "the board is not in the log yet");
     let one = subject(1);
@@ -110,7 +112,7 @@ async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
     let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
     let mut boards = Vec::new();
     for (nth, definition) in every_definition().iter().enumerate() {
-        match store.define(&BoardName::parse(&format!("b{nth}")).unwrap(), definition).await.unwrap() {
+        match store.define(new_board(&BoardName::parse(&format!("b{nth}")).unwrap(), definition)).await.unwrap() {
             Defined::Created(board) => boards.push(board),
             other => panic!("{other:?}"),
         }
@@ -189,12 +191,12 @@ async fn while_the_log_fails_writes_are_refused_before_memory_changes() {
     refused(add(&store, &board, vec![increment(1, 1, None, None)]).await.unwrap_err());
     refused(store.remove(&board, &subject(1)).await.unwrap_err());
     refused(store.undefine(&board).await.unwrap_err());
-    refused(store.define(&BoardName::parse("new").unwrap(), board.definition()).await.unwrap_err());
+    refused(store.define(new_board(&BoardName::parse("new").unwrap(), board.definition())).await.unwrap_err());
     refused(store.set_clock(START.plus_millis(HOUR)).await.unwrap_err());
     refused(store.check().await.unwrap_err());
     assert_eq!(store.now().await.unwrap(), START);
     let score = |standing: crate::store::Standing| standing.score;
-    assert_eq!(score(store.standing(&board, &subject(1)).await.unwrap()), Some(Value::Exact(Amount(6))));
+    assert_eq!(score(store.standing(&board.main(), &subject(1)).await.unwrap()), Some(Value::Exact(Amount(6))));
 
     disk.clear_faults();
     let resumed = async {
@@ -212,7 +214,7 @@ async fn while_the_log_fails_writes_are_refused_before_memory_changes() {
     let store = open(&disk, usual()).unwrap();
     assert_eq!(store.now().await.unwrap(), START);
     assert_eq!(store.boards.read().len(), 1);
-    assert_eq!(score(store.standing(&board, &subject(1)).await.unwrap()), Some(Value::Exact(Amount(6))));
+    assert_eq!(score(store.standing(&board.main(), &subject(1)).await.unwrap()), Some(Value::Exact(Amount(6))));
 }
 
 /// Tests that a checkpoint that waits for a log which cannot be written does not prevent the store from closing.
@@ -230,7 +232,7 @@ async fn close_ends_when_the_log_cannot_be_written() {
     }));
     disk.when(u32::MAX, Fault::NoSpace, |op| op.path.contains("/log/"));
     let definition = hours("COUNT(3h, like, post)");
-    let defined = store.define(&BoardName::parse("b").unwrap(), &definition).await;
+    let defined = store.define(new_board(&BoardName::parse("b").unwrap(), &definition)).await;
     assert!(matches!(defined, Err(StoreError::TimedOut { .. } | StoreError::ReadOnly { .. })));
     if defined.is_err() && !store.boards.read().is_empty() {
         reached(&checkpoints, 1).await;

@@ -18,7 +18,7 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
     add(&store, &board, (0..4_000).map(|number| like(number, 1)).collect()).await.unwrap();
     let live = live(&store);
     {
-        let mut tables = live.tables.lock();
+        let mut tables = live.state.lock();
         let holdings = &mut tables.holdings;
         for number in 0..3_500 {
             holdings.remove(HashedName::from(format!("post {number}").as_str()), 0);
@@ -32,11 +32,11 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
         }
         holdings.subjects.begin_compaction();
     }
-    let mut step = store.audit_step(&board, AuditCursor::default(), false).await.unwrap();
+    let mut step = store.audit_step(&board.main(), AuditCursor::default(), false).await.unwrap();
     assert!(step.checked < 500, "the first step must leave some records");
     let mut differences = std::mem::take(&mut step.differences);
     {
-        let mut tables = live.tables.lock();
+        let mut tables = live.state.lock();
         let moved = (3_500..4_000).filter(|id| {
             let floors = tables.floors();
             tables.holdings.expire_subject(*id, floors, 0);
@@ -45,7 +45,7 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
         assert_eq!(moved.count(), 500);
     }
     while let Some(next) = step.next {
-        step = store.audit_step(&board, next, false).await.unwrap();
+        step = store.audit_step(&board.main(), next, false).await.unwrap();
         differences.extend(std::mem::take(&mut step.differences));
     }
     let mut found: Vec<_> = differences.iter().map(|difference| difference.subject.as_str()).collect();
@@ -62,7 +62,7 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
     let audit = async |repair| {
         let (mut cursor, mut checked, mut differences, mut repaired) = (AuditCursor::default(), 0, Vec::new(), 0);
         loop {
-            let step = store.audit_step(&board, cursor, repair).await.unwrap();
+            let step = store.audit_step(&board.main(), cursor, repair).await.unwrap();
             assert!(step.checked <= 1_000);
             checked += step.checked;
             differences.extend(step.differences);
@@ -77,7 +77,7 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
 
     {
         let live = live(&store);
-        let mut tables = live.tables.lock();
+        let mut tables = live.state.lock();
         let holdings = &mut tables.holdings;
         let entry = |score, id: u32| Entry::new(score, holdings.subjects.text(id), id);
         let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
@@ -99,7 +99,7 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
     assert_eq!(repaired, 0);
     assert_eq!(audit(true).await.2, 3);
     assert_eq!(audit(false).await, (2_500, vec![], 0));
-    live_contents(&live(&store).tables.lock());
+    live_contents(&live(&store).state.lock());
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn retire_steps_are_bounded_unless_everything_expired() {
     store.set_clock(START.plus_millis(3 * HOUR)).await.unwrap();
     let (mut touched, mut removed, mut slots, mut steps) = (0, 0, 0, 0);
     loop {
-        let step = store.retire_step(&board).await.unwrap();
+        let step = store.retire_step(&board.main()).await.unwrap();
         assert!(step.subjects_touched <= 4_096);
         touched += step.subjects_touched;
         removed += step.subjects_removed;
@@ -127,10 +127,10 @@ async fn retire_steps_are_bounded_unless_everything_expired() {
     }
     assert_eq!((touched, removed, slots), (10_000, 9_000, 1));
     assert!(steps >= 3);
-    assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 2_000);
+    assert_eq!(store.page(&board.main(), 0, 1).await.unwrap().total, 2_000);
 
     store.set_clock(START.plus_millis(100 * HOUR)).await.unwrap();
-    let step = store.retire_step(&board).await.unwrap();
+    let step = store.retire_step(&board.main()).await.unwrap();
     assert_eq!((step.done, step.slots_retired, step.slots_advanced), (true, 1, 97));
-    assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 0);
+    assert_eq!(store.page(&board.main(), 0, 1).await.unwrap().total, 0);
 }

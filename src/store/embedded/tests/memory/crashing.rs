@@ -26,9 +26,9 @@ pub(super) enum Step {
 pub(super) type Item = (u8, i64, Option<i64>, Option<u8>, u8);
 
 pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> Increment {
-    let retract = how == 8 && board.takes_retractions();
+    let retract = how == 8 && board.edition().takes_retractions();
     let sample = Change::Set { sum: Amount(number), count: number.rem_euclid(3) };
-    let sets = how == 9 && board.takes(&sample);
+    let sets = how == 9 && board.edition().takes(&sample);
     let hours = hours.or((retract || sets).then_some(1));
     let change = if sets { sample } else { change(board, number) };
     // The time is not the slot's start, so that times within a slot differ.
@@ -75,26 +75,23 @@ async fn checkpointed(disk: &Simulated, live: &LiveBoard) {
 /// Checks that the state after a crash now is equal to the state of memory.
 async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     let now = store.now().await.unwrap();
-    store.status(board).await.unwrap();
+    store.status(&board.main()).await.unwrap();
     let copy = open(&disk.crash(0, Crash::Killed), usual()).unwrap();
     assert_eq!(copy.now().await.unwrap(), now);
     assert_eq!(copy.boards.read().len(), 1);
     assert_eq!(copy.key, store.key);
     let (live, found) = (live(store), live(&copy));
     assert_eq!(live.board.generation(), found.board.generation());
-    let (live, mut found) = (live.tables.lock(), found.tables.lock());
+    let (live, mut found) = (live.state.lock(), found.state.lock());
     // On a `from_first` board there may be no boundary that makes the board's time be recorded.
     found.advance(board, now);
-    for (window, board) in board.further().iter().enumerate() {
-        found.further[window].advance(board, now);
-    }
-    for (live, found) in live.windows().zip(found.windows()) {
+    for (live, found) in live.tracks.iter().zip(&found.tracks) {
         assert_eq!(live.window, found.window);
         assert_eq!(live_contents(live), live_contents(found));
     }
     for (who, id) in (0..12).flat_map(|who| (0..6).map(move |id| (who, id))) {
         let fingerprint = store.key.of(&subject(who), &EventId::parse(&format!("e{id}")).unwrap());
-        let seen = |tables: &Tables| tables.ids.is_recent(fingerprint, now.millis());
+        let seen = |tables: &BoardState| tables.ids.is_recent(fingerprint, now.millis());
         assert_eq!(seen(&live), seen(&found), "subject {who}, id {id}");
     }
 }
@@ -123,15 +120,14 @@ proptest! {
                         add(&store, &board, items.collect()).await.unwrap();
                     }
                     Step::Remove(who) => {
-                        let window = board.tracks().nth(usize::from(who) % (1 + board.further().len()));
-                        store.remove(window.unwrap(), &subject(who)).await.unwrap();
+                        store.remove(&board, &subject(who)).await.unwrap();
                     }
                     Step::Forward(by) => {
                         store.set_clock(now.plus_millis(by)).await.unwrap();
                     }
                     Step::Retire => {
-                        for window in board.tracks() {
-                            store.retire_step(window).await.unwrap();
+                        for track in board.each_track() {
+                            store.retire_step(&track).await.unwrap();
                         }
                     }
                     Step::Checkpoint if is_eager => checkpointed(&disk, &live(&store)).await,

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Applies a batch at a time.
-fn write(board: &Board, tables: &mut Tables, now: Timestamp, increments: Vec<Increment>) {
+fn write(board: &Board, tables: &mut BoardState, now: Timestamp, increments: Vec<Increment>) {
     tables.advance(board, now);
     let batch = Batch { increments, return_scores: false };
-    let added = apply(board, tables, &batch, &mut LogOperations::of(board.generation()));
+    let added = apply(board, tables, &batch, &mut LogOperations::of(board.edition().main().id()));
     assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
 }
 
@@ -19,7 +19,7 @@ async fn idle_subjects_are_freed() {
         let idle = (1..=100).map(|who| Increment { subject: subject(who), ..item(1) });
         add(&store, &board, idle.collect()).await.unwrap();
         // A retracted value is in no slot, and is removed all the same.
-        if board.takes_retractions() {
+        if board.edition().takes_retractions() {
             let gone = Increment { subject: subject(101), retract: true, at: Some(START), ..item(2) };
             add(&store, &board, vec![gone]).await.unwrap();
         }
@@ -27,10 +27,10 @@ async fn idle_subjects_are_freed() {
             store.set_clock(START.plus_millis(hour * HOUR)).await.unwrap();
             // One subject always gets writes, so that never everything expires at once.
             add(&store, &board, vec![Increment { subject: subject(200), ..item(hour) }]).await.unwrap();
-            while !store.retire_step(&board).await.unwrap().done {}
-            store.retire_step(&board).await.unwrap();
+            while !store.retire_step(&board.main()).await.unwrap().done {}
+            store.retire_step(&board.main()).await.unwrap();
         }
-        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 1, "{definition:?}");
+        assert_eq!(live(&store).state.lock().holdings.subjects.len(), 1, "{definition:?}");
     }
 }
 
@@ -43,9 +43,9 @@ async fn a_full_expiry_frees_all_subjects() {
         add(&store, &board, (0..100).map(item).collect()).await.unwrap();
         store.set_clock(START.plus_millis(1_000 * HOUR)).await.unwrap();
         for _ in 0..3 {
-            store.retire_step(&board).await.unwrap();
+            store.retire_step(&board.main()).await.unwrap();
         }
-        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 0, "{definition:?}");
+        assert_eq!(live(&store).state.lock().holdings.subjects.len(), 0, "{definition:?}");
     }
 }
 
@@ -57,7 +57,7 @@ fn the_number_of_kept_subjects_is_bounded() {
     let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
     definition.ranked = false;
     let board = alone(definition);
-    let mut tables = Tables::new(&board, START);
+    let mut tables = BoardState::new(&board, START);
     let mut most = 0;
     for step in 0..36 {
         let now = START.plus_millis(step * 600_000);
@@ -79,7 +79,7 @@ fn memory_is_released_after_subjects_expire() {
         let mut definition = hours("COUNT(3h, like, post)");
         definition.ranked = ranked;
         let board = alone(definition);
-        let mut tables = Tables::new(&board, START);
+        let mut tables = BoardState::new(&board, START);
         let like = |nth: usize| named(format!("post {nth:09}"), Change::Amount(Amount(1 + nth as i64 % 50)));
         for part in 0..COUNT / 1_000 {
             write(&board, &mut tables, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());

@@ -77,7 +77,7 @@ fn bytes_a_subject_and_longest_calls() {
     let most: u64 = std::env::var("ROLLTOP_SUBJECTS").ok().and_then(|most| most.parse().ok()).unwrap_or(10_000_000);
     let board = board("COUNT(24h, like, post)", true);
     let before = resident();
-    let mut tables = Tables::new(&board, START);
+    let mut tables = BoardState::new(&board, START);
     let slot = tables.window.head.millis();
     let (mut filled, mut portions) = (Instant::now(), Longest::default());
     let mut number = 0;
@@ -128,7 +128,7 @@ fn bytes_a_subject_and_longest_calls() {
     let started = Instant::now();
     let mut walk = tables.holdings.begin_walk();
     loop {
-        let mut checkpoint = LogOperations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.edition().main().id());
         let more = walks.time(|| tables.holdings.checkpoint_portion(&mut walk, 64 << 10, &mut checkpoint));
         written.push(checkpoint);
         if !more {
@@ -144,7 +144,8 @@ fn bytes_a_subject_and_longest_calls() {
     tables.advance(&board, later);
     for nth in (0..number).step_by(10) {
         let name = name(nth);
-        tables.holdings.add(HashedName::from(name.as_str()), tables.window.head.millis(), 1, 1 << 40).unwrap();
+        let head = tables.window.head.millis();
+        tables.holdings.add(HashedName::from(name.as_str()), head, 1, 1 << 40).unwrap();
     }
     let full = resident();
     tables.advance(&board, later.plus_millis(2 * HOUR));
@@ -170,16 +171,16 @@ fn bytes_a_subject_and_longest_calls() {
 
     filled = Instant::now();
     let before = resident();
-    let mut restored = Tables::new(&board, Timestamp::EPOCH);
+    let mut restored = BoardState::new(&board, Timestamp::EPOCH);
     for part in written {
         for operation in operations(part.bytes()) {
-            replay(&board, &mut restored, operation.unwrap()).unwrap();
+            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
         }
     }
     println!("restored in {:?}", filled.elapsed());
     restored.move_clock(&board, START);
     filled = Instant::now();
-    restored.rebuild(&board);
+    restored.rebuild();
     println!("rebuilt in {:?}: {} ranked", filled.elapsed(), restored.holdings.ranking.len());
     println!("{} MB before it, {} MB after", before >> 20, resident() >> 20);
 }
@@ -191,7 +192,7 @@ fn bytes_a_slot_and_a_mean() {
     const SLOTS: i64 = 60;
     for (metric, ranked) in [("SUM(60h, a, b, c)", true), ("SUM(60h, a, b, c)", false), ("AVG(60h, a, b, c)", true)] {
         let board = board(metric, ranked);
-        let mut tables = Tables::new(&board, START);
+        let mut tables = BoardState::new(&board, START);
         let mut last = 0.0;
         for hour in 0..SLOTS {
             tables.advance(&board, START.plus_millis(hour * HOUR));

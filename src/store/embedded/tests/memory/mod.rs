@@ -21,15 +21,32 @@ use std::time::Duration;
 use crate::board::{
     Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Subject, Timestamp,
 };
+use crate::store::embedded::board_state::BoardState;
 use crate::store::embedded::boards::LiveBoard;
 use crate::store::embedded::fingerprint::FingerprintKey;
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tables::Tables;
+use crate::store::embedded::tests::new_board;
 use crate::store::embedded::writing::BatchApplication;
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::{Added, Batch, ClockMode, Defined, Increment, Outcome, Result, Store};
+
+/// In these tests a board has one track, unless its other tracks are named.
+impl std::ops::Deref for BoardState {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        &self.tracks[0]
+    }
+}
+
+impl std::ops::DerefMut for BoardState {
+    fn deref_mut(&mut self) -> &mut Tables {
+        &mut self.tracks[0]
+    }
+}
 
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 const HOUR: i64 = 3_600_000;
@@ -54,7 +71,7 @@ async fn define(store: &Embedded, metric: &str) -> Arc<Board> {
 }
 
 async fn define_as(store: &Embedded, definition: &Definition) -> Arc<Board> {
-    match store.define(&BoardName::parse("b").unwrap(), definition).await.unwrap() {
+    match store.define(new_board(&BoardName::parse("b").unwrap(), definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
     }
 }
@@ -82,9 +99,9 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
 }
 
 /// Applies a whole batch to tables that have been advanced.
-fn apply(board: &Board, tables: &mut Tables, batch: &Batch, operations: &mut LogOperations) -> Added {
-    let place = (&tables.window.clone(), tables.now);
-    let mut application = BatchApplication::new(board, batch, place, 0, FingerprintKey::default());
+fn apply(board: &Board, tables: &mut BoardState, batch: &Batch, operations: &mut LogOperations) -> Added {
+    let (windows, now) = (tables.windows(), tables.now());
+    let mut application = BatchApplication::new(board, batch, (&windows, now), 0, FingerprintKey::default());
     while !application.apply_portion(tables, operations) {}
     application.finish(tables.frame())
 }
@@ -131,7 +148,7 @@ fn families() -> Vec<Definition> {
 fn change(board: &Board, number: i64) -> Change {
     let amount = Change::Amount(Amount(number));
     let seen = || Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());
-    if board.takes(&amount) { amount } else { seen() }
+    if board.edition().takes(&amount) { amount } else { seen() }
 }
 
 /// Waits until something holds that a thread brings about.

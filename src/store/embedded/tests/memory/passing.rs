@@ -47,8 +47,8 @@ impl Model {
 
 /// Writes to subjects that get events every second, occasionally, rarely, and late, with and without calls of the steps
 /// of retiring and visiting.
-fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
-    let mut tables = Tables::new(board, START);
+fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
+    let mut tables = BoardState::new(board, START);
     let (mut model, mut log) = (Model::default(), Vec::new());
     let duration = tables.holdings.traits.counter_duration;
     let mut now = START;
@@ -75,7 +75,7 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
             id: None,
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
-        let mut told = LogOperations::of(board.generation());
+        let mut told = LogOperations::of(board.edition().main().id());
         apply(board, &mut tables, &batch, &mut told);
         log.extend_from_slice(told.bytes());
         for (who, late) in &due {
@@ -93,7 +93,7 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
     (tables, model, log)
 }
 
-fn compare(tables: &Tables, model: &Model, now: Timestamp) {
+fn compare(tables: &BoardState, model: &Model, now: Timestamp) {
     let traits = tables.holdings.traits;
     let floor = tables.window.floor.millis();
     for who in model.amounts.keys().take(200) {
@@ -125,12 +125,12 @@ fn boards_are_exact_over_a_hundred_thousand_slots() {
             while !tables.retire(|_| true).1 {}
             contents::live_contents(&tables);
             // Applying the whole log again ends in the same state.
-            let mut restored = Tables::new(&board, Timestamp::EPOCH);
+            let mut restored = BoardState::new(&board, Timestamp::EPOCH);
             restored.move_clock(&board, tables.now);
             for operation in operations(&log) {
-                replay(&board, &mut restored, operation.unwrap()).unwrap();
+                replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
             }
-            restored.rebuild(&board);
+            restored.rebuild();
             compare(&restored, &model, tables.now);
             assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables), "{ranked} {mode:?}");
         }

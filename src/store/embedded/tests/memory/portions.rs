@@ -23,13 +23,13 @@ fn item(number: i64, hours: i64, id: bool) -> Increment {
 }
 
 /// Returns the state after replaying operations.
-fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
-    let mut tables = Tables::new(board, Timestamp::EPOCH);
+fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> BoardState {
+    let mut tables = BoardState::new(board, Timestamp::EPOCH);
     for operation in operations(bytes) {
-        replay(board, &mut tables, operation.unwrap()).unwrap();
+        replay(board, &mut tables, 0, operation.unwrap()).unwrap();
     }
     tables.move_clock(board, now);
-    tables.rebuild(board);
+    tables.rebuild();
     tables
 }
 
@@ -39,11 +39,11 @@ fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
 fn items_of_slots_that_end_between_portions_are_rejected() {
     for (ranked, id) in [(true, true), (true, false), (false, true), (false, false)] {
         let board = alone(Definition { ranked, ..hours("SUM(3h, sale, amount, seller)") });
-        let mut tables = Tables::new(&board, START);
+        let mut tables = BoardState::new(&board, START);
         let increments: Vec<_> = (0..ITEMS).map(|number| item(number, number % 3, id)).collect();
         let batch = Batch { increments, return_scores: true };
-        let mut application = BatchApplication::new(&board, &batch, (&tables.window.clone(), tables.now), 0, KEY);
-        let mut log = LogOperations::of(board.generation());
+        let mut application = BatchApplication::new(&board, &batch, (&tables.windows(), tables.now()), 0, KEY);
+        let mut log = LogOperations::of(board.edition().main().id());
         let mut portions = 0;
         let mut now = START;
         loop {
@@ -86,10 +86,10 @@ fn items_of_slots_that_end_between_portions_are_rejected() {
 #[test]
 fn concurrent_equal_batches_count_each_id_once() {
     let board = alone(hours("SUM(3h, sale, amount, seller)"));
-    let mut tables = Tables::new(&board, START);
-    let mut log = LogOperations::of(board.generation());
+    let mut tables = BoardState::new(&board, START);
+    let mut log = LogOperations::of(board.edition().main().id());
     let batch = Batch { increments: (0..ITEMS).map(|number| item(number, 0, true)).collect(), return_scores: false };
-    let new = || BatchApplication::new(&board, &batch, (&board.window_at(START), START), 0, KEY);
+    let new = || BatchApplication::new(&board, &batch, (&[board.edition().main().window_at(START)], START), 0, KEY);
     let (mut one, mut two) = (new(), new());
     let mut done = (false, false);
     while done != (true, true) {

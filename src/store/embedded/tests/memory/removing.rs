@@ -27,7 +27,7 @@ fn open_idle(disk: &Simulated) -> Arc<Embedded> {
 async fn define_all(store: &Embedded) -> Vec<Arc<Board>> {
     let mut boards = Vec::new();
     for number in 0..BOARDS {
-        match store.define(&board_name(number), &hours("COUNT(3h, like, post)")).await.unwrap() {
+        match store.define(new_board(&board_name(number), &hours("COUNT(3h, like, post)"))).await.unwrap() {
             Defined::Created(board) => boards.push(board),
             other => panic!("{other:?}"),
         }

@@ -11,20 +11,20 @@ const SUBJECTS: usize = 2_000;
 
 /// Returns the bytes that a board takes, without its ids.
 fn bytes(live: &LiveBoard) -> usize {
-    let tables = live.tables.lock();
+    let state = live.state.lock();
     let of = |tables: &Tables| {
         let holdings = &tables.holdings;
         holdings.memory_bytes() + holdings.ranking.memory_bytes() + holdings.subjects.owned_bytes()
     };
-    tables.windows().map(of).sum()
+    state.tracks.iter().map(of).sum()
 }
 
 /// Returns the largest number of subjects that the windows of a board have held at once. The lowest free id is assigned
 /// first, so this is at most the highest id in use.
 fn most_subjects(live: &LiveBoard) -> usize {
-    let tables = live.tables.lock();
+    let state = live.state.lock();
     let last = |tables: &Tables| tables.holdings.subjects.last_before(u32::MAX).map_or(0, |id| id as usize + 1);
-    tables.windows().map(last).sum()
+    state.tracks.iter().map(last).sum()
 }
 
 /// Tests that a start does not load what has expired since the log began: with names of any length, on boards of every
@@ -42,8 +42,8 @@ async fn expired_data_is_not_loaded() {
         let board = define_as(&store, &definition).await;
         for hour in 0..12 {
             store.set_clock(START.plus_millis(hour as i64 * HOUR)).await.unwrap();
-            for window in board.tracks() {
-                while !store.retire_step(window).await.unwrap().done {}
+            for track in board.each_track() {
+                while !store.retire_step(&track).await.unwrap().done {}
             }
             let item = |nth: usize| Increment {
                 id: Some(EventId::parse(&format!("{nth}")).unwrap()),

@@ -8,13 +8,13 @@ use crate::store::embedded::sizing::bytes_per_subject;
 const TOLERANCE: f64 = 0.25;
 
 /// Adds one increment for each subject, with a value of its own for each slot and `turn`.
-fn fill(board: &Board, tables: &mut Tables, subjects: u64, turn: i64) {
-    let mut operations = LogOperations::of(board.generation());
+fn fill(board: &Board, tables: &mut BoardState, subjects: u64, turn: i64) {
+    let mut operations = LogOperations::of(board.edition().main().id());
     let slot = tables.window.head.millis() / HOUR;
     let amount = Change::Amount(Amount(1));
     let item = |nth: u64| {
         let mixed = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let change = match board.takes(&amount) {
+        let change = match board.edition().takes(&amount) {
             true => Change::Amount(Amount((mixed >> 40) as i64 + slot)),
             false => Change::Seen(Counted::parse(&format!("{:04}{turn:08}", slot % 10_000)).unwrap()),
         };
@@ -23,12 +23,12 @@ fn fill(board: &Board, tables: &mut Tables, subjects: u64, turn: i64) {
     for from in (0..subjects).step_by(250) {
         let increments = (from..subjects.min(from + 250)).map(item).collect();
         apply(board, tables, &Batch { increments, return_scores: false }, &mut operations);
-        operations = LogOperations::of(board.generation());
+        operations = LogOperations::of(board.edition().main().id());
     }
 }
 
 /// Returns the bytes that a subject takes.
-fn taken(tables: &Tables) -> f64 {
+fn taken(tables: &BoardState) -> f64 {
     let holdings = &tables.holdings;
     let owned = holdings.subjects.owned_bytes();
     let all = holdings.memory_bytes() + holdings.ranking.memory_bytes() + owned;
@@ -54,16 +54,16 @@ fn estimates_are_close_to_the_memory_taken() {
     ] {
         for ranked in [true, false] {
             let board = alone(Definition { ranked, ..hours(metric) });
-            let estimate = bytes_per_subject(&board);
+            let estimate = bytes_per_subject(board.edition().main());
             let what = |slots: u32| format!("{metric}, ranked {ranked}, {slots} slots");
-            let mut tables = Tables::new(&board, START);
+            let mut tables = BoardState::new(&board, START);
             fill(&board, &mut tables, SUBJECTS, 0);
             compare(&what(1), estimate.one_slot, taken(&tables));
-            for hour in 1..board.kept() {
+            for hour in 1..board.edition().main().kept() {
                 tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
                 fill(&board, &mut tables, SUBJECTS, 0);
             }
-            compare(&what(board.kept()), estimate.all_slots, taken(&tables));
+            compare(&what(board.edition().main().kept()), estimate.all_slots, taken(&tables));
             assert_eq!(tables.holdings.subjects.len() as u64, SUBJECTS);
             if !matches!(board.kind(), Kind::Distinct | Kind::Sketch) {
                 assert_eq!((estimate.each_value, estimate.at_most), (None, Some(estimate.all_slots)));
@@ -78,9 +78,9 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
         for ranked in [true, false] {
             let max_values = metric.starts_with("COUNT").then_some(values as u32);
             let board = alone(Definition { ranked, max_values, ..hours(metric) });
-            let estimate = bytes_per_subject(&board);
-            let mut tables = Tables::new(&board, START);
-            for hour in 0..board.kept() {
+            let estimate = bytes_per_subject(board.edition().main());
+            let mut tables = BoardState::new(&board, START);
+            for hour in 0..board.edition().main().kept() {
                 tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
                 (0..values).for_each(|turn| fill(&board, &mut tables, 40, turn));
                 if hour == 0 && board.kind() == Kind::Distinct {
@@ -92,15 +92,15 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
         }
     }
     let unlimited = alone(hours("COUNT_DISTINCT(2h, e, s, v)"));
-    assert_eq!(bytes_per_subject(&unlimited).at_most, None);
+    assert_eq!(bytes_per_subject(unlimited.edition().main()).at_most, None);
 }
 
 #[test]
 fn the_estimate_of_a_counter_is_close_to_the_memory_taken() {
     let board = alone(Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(6h, e, s)") });
-    let mut tables = Tables::new(&board, START);
+    let mut tables = BoardState::new(&board, START);
     fill(&board, &mut tables, 4_000, 0);
-    let estimate = bytes_per_subject(&board);
+    let estimate = bytes_per_subject(board.edition().main());
     compare("from_first", estimate.one_slot, taken(&tables));
     assert_eq!((estimate.all_slots, estimate.at_most), (estimate.one_slot, Some(estimate.one_slot)));
 }

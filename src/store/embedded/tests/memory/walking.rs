@@ -11,7 +11,7 @@ use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 
 /// Does a step, and adds it to the log.
-fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut LogOperations) {
+fn change(board: &Board, tables: &mut BoardState, step: Step, log: &mut LogOperations) {
     match step {
         Step::Add(items) => {
             let increments = items.into_iter().map(|item| made(board, tables.now, item)).collect();
@@ -19,12 +19,14 @@ fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut LogOperation
         }
         Step::Remove(who) => {
             let subject = subject(who);
-            if tables.holdings.remove(HashedName::from(subject.as_str()), tables.window.floor.millis()).any {
+            let floor = tables.window.floor.millis();
+            if tables.holdings.remove(HashedName::from(subject.as_str()), floor).any {
                 log.removed(subject.as_str());
             }
         }
         Step::Forward(by) => {
-            if tables.advance(board, tables.now.plus_millis(by)).slots > 0 {
+            let advance = tables.advance(board, tables.now.plus_millis(by));
+            if !advance.tracks.is_empty() {
                 log.advanced(tables.now.millis());
             }
         }
@@ -45,14 +47,14 @@ proptest! {
         definition in prop::sample::select(every_definition()),
     ) {
         let board = alone(definition);
-        let mut tables = Tables::new(&board, START);
-        let mut earlier = LogOperations::of(board.generation());
+        let mut tables = BoardState::new(&board, START);
+        let mut earlier = LogOperations::of(board.edition().main().id());
         before.into_iter().for_each(|step| change(&board, &mut tables, step, &mut earlier));
 
-        let mut checkpoint = LogOperations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.edition().main().id());
         checkpoint.advanced(tables.now.millis());
         tables.events.write(&mut checkpoint);
-        let mut log = LogOperations::of(board.generation());
+        let mut log = LogOperations::of(board.edition().main().id());
         let mut walk: Walk = tables.holdings.begin_walk();
         let mut more = true;
         for (step, bytes) in during {
@@ -64,16 +66,16 @@ proptest! {
             more = tables.holdings.checkpoint_portion(&mut walk, 100, &mut checkpoint);
             prop_assert!(checkpoint.len() <= from + 100 + 100, "a portion is bounded");
         }
-        let mut restored = Tables::new(&board, Timestamp::EPOCH);
+        let mut restored = BoardState::new(&board, Timestamp::EPOCH);
         for operation in operations(checkpoint.bytes()).chain(operations(log.bytes())) {
-            replay(&board, &mut restored, operation.unwrap()).unwrap();
+            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
         }
-        restored.rebuild(&board);
+        restored.rebuild();
         restored.advance(&board, tables.now);
         while !tables.retire(|_| true).1 {}
         while !restored.retire(|_| true).1 {}
         prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
-        let events = |tables: &Tables| tables.events.since(tables.window.floor.millis()).collect::<Vec<_>>();
+        let events = |tables: &BoardState| tables.events.since(tables.window.floor.millis()).collect::<Vec<_>>();
         prop_assert_eq!(events(&restored), events(&tables));
     }
 }
@@ -83,16 +85,16 @@ proptest! {
 fn large_subjects_are_checkpointed_in_portions() {
     for definition in every_definition() {
         let board = alone(definition);
-        let takes_values = !board.takes(&Change::Amount(Amount(1)));
+        let takes_values = !board.edition().takes(&Change::Amount(Amount(1)));
         if !takes_values {
             continue;
         }
-        let mut tables = Tables::new(&board, START);
-        let mut log = LogOperations::of(board.generation());
+        let mut tables = BoardState::new(&board, START);
+        let mut log = LogOperations::of(board.edition().main().id());
         let item = |number: i64| Increment { change: super::change(&board, number), ..increment(1, 0, None, None) };
         let batch = Batch { increments: (0..3_000).map(item).collect(), return_scores: false };
         apply(&board, &mut tables, &batch, &mut log);
-        let mut checkpoint = LogOperations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.edition().main().id());
         let (mut walk, mut portions) = (tables.holdings.begin_walk(), 1);
         loop {
             let from = checkpoint.len();
@@ -103,11 +105,11 @@ fn large_subjects_are_checkpointed_in_portions() {
             }
             portions += 1;
         }
-        let mut restored = Tables::new(&board, START);
+        let mut restored = BoardState::new(&board, START);
         for operation in operations(checkpoint.bytes()) {
-            replay(&board, &mut restored, operation.unwrap()).unwrap();
+            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
         }
-        restored.rebuild(&board);
+        restored.rebuild();
         assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
         assert!(portions > 1 || checkpoint.len() < 2_500);
     }

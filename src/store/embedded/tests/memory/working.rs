@@ -14,12 +14,12 @@ const RANKING: usize = 2_048;
 const RANKING_EACH: usize = 512;
 
 /// Returns the number of entries moved so far in the tables of subjects and ids, and in the ranking.
-fn moved(tables: &Tables) -> [usize; 3] {
+fn moved(tables: &BoardState) -> [usize; 3] {
     [tables.holdings.subjects.moved(), tables.ids.moved(), tables.holdings.ranking.moved()]
 }
 
 /// Makes a change and checks how much it moved. `times` is the number of subjects that it changes.
-fn bounded<T>(tables: &mut Tables, times: usize, what: &str, change: impl FnOnce(&mut Tables) -> T) -> T {
+fn bounded<T>(tables: &mut BoardState, times: usize, what: &str, change: impl FnOnce(&mut BoardState) -> T) -> T {
     let before = moved(tables);
     let answer = change(tables);
     let after = moved(tables);
@@ -49,8 +49,8 @@ fn work_under_the_lock_does_not_grow_with_the_board() {
 
 fn work_is_bounded(count: usize, ranked: bool) {
     let board = alone(Definition { ranked, ..hours("COUNT(3h, like, post)") });
-    let mut tables = Tables::new(&board, START);
-    let mut log = LogOperations::of(board.generation());
+    let mut tables = BoardState::new(&board, START);
+    let mut log = LogOperations::of(board.edition().main().id());
 
     // New subjects, by single writes and by portions.
     let mut number = 0;
@@ -60,13 +60,8 @@ fn work_is_bounded(count: usize, ranked: bool) {
         let batch = Batch { increments, return_scores: false };
         log.clear();
         bounded(&mut tables, step, "new subjects", |tables| {
-            let mut application = BatchApplication::new(
-                &board,
-                &batch,
-                (&tables.window.clone(), tables.now),
-                0,
-                FingerprintKey::default(),
-            );
+            let mut application =
+                BatchApplication::new(&board, &batch, (&tables.windows(), tables.now()), 0, FingerprintKey::default());
             let mut portions = 0;
             while !application.apply_portion(tables, &mut log) {
                 portions += 1;

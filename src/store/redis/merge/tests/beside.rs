@@ -2,13 +2,14 @@
 
 use super::random::case;
 use super::*;
-use crate::store::{Direction, NextTo};
 
 impl Memory {
     /// Reads a page next to a place and compares it with the list.
-    fn check_beside(&self, next_to: &NextTo, limit: u64) -> Cost {
+    pub(super) fn check_beside(&self, next_to: &NextTo, limit: u64) -> Cost {
         let order = self.state.lock().content.order;
-        let Merged { total, found: (first, lines), .. } = block_on(beside(self, order, next_to, limit)).unwrap();
+        let wanted = Wanted::Page { start: PageStart::Place(next_to.clone()), limit };
+        let Merged { total, found, .. } = block_on(lines(self, order, &wanted, None)).unwrap();
+        let (first, lines) = found.unwrap();
         let ranking = self.ranking();
         let is_here = |line: &&Ranked| belongs(next_to, line, order);
         let count = ranking.iter().filter(is_here).count();
@@ -18,7 +19,7 @@ impl Memory {
                 ranking.iter().take(count).skip(count.saturating_sub(limit as usize)).cloned().collect()
             }
         };
-        assert_eq!(lines, expected, "{next_to:?}, limit {limit}");
+        assert_eq!(lines.to_vec(), expected, "{next_to:?}, limit {limit}");
         let start = match next_to.direction {
             Direction::Forward => ranking.len() - count,
             Direction::Backward => count.saturating_sub(limit as usize),
@@ -121,8 +122,8 @@ proptest::proptest! {
         let direction = if forward { Direction::Forward } else { Direction::Backward };
         let next_to = next_to(case.value(score), &format!("s-{subject}"), direction, inclusive);
         let memory = case.memory();
-        let merged = block_on(beside(&memory, case.order, &next_to, limit)).unwrap();
-        let (_, lines) = merged.found;
+        let wanted = Wanted::Page { start: PageStart::Place(next_to.clone()), limit };
+        let (_, lines) = block_on(lines(&memory, case.order, &wanted, None)).unwrap().found.unwrap();
         let place = Place::of;
         proptest::prop_assert!(lines.windows(2).all(|two| place(&two[0]).compare(&place(&two[1]), case.order).is_lt()));
         proptest::prop_assert!(lines.iter().all(|line| belongs(&next_to, line, case.order)));

@@ -15,9 +15,10 @@ fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
 /// Reads the known page again.
 fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Option<Vec<Ranked>> {
     let known = Known { head: page.frame.window.head, versions: &page.versions };
-    let merged = block_on(super::page(memory, Order::Desc, offset, 10, Some(known))).unwrap();
+    let wanted = Wanted::Page { start: PageStart::Offset(offset), limit: 10 };
+    let merged = block_on(lines(memory, Order::Desc, &wanted, Some(known))).unwrap();
     assert_eq!(merged.total, memory.ranking().len() as u64);
-    merged.found
+    merged.found.map(|(_, items)| items.to_vec())
 }
 
 #[test]

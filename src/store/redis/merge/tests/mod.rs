@@ -1,8 +1,9 @@
-//! Reads over parts in memory, compared with the answer of one sorted list.
+//! Reads over partitions in memory, compared with the answer of one sorted list.
 
 mod beside;
 mod changes;
 mod known;
+mod lone;
 mod neighbors;
 mod pages;
 mod random;
@@ -14,9 +15,10 @@ use std::future::Future;
 
 use parking_lot::Mutex;
 
-use super::scores::Found;
+use super::scores::FoundScore;
 use super::*;
 use crate::board::{Amount, BoardName, Frame, Window};
+use crate::store::Ranked;
 use crate::store::redis::partition::Partition;
 
 /// The content of all parts.
@@ -41,8 +43,6 @@ struct State {
     content: Content,
     /// Changes the content just before the parts answer in a round. The first round is 1.
     before_round: Change,
-    /// Whether calls of a round have arrived and none of them is answered yet.
-    gathering: bool,
     rounds: usize,
     calls: usize,
     lines: usize,
@@ -51,7 +51,7 @@ struct State {
 }
 
 /// What was found about the subject of this name.
-type Named = (String, Found);
+type Named = (String, FoundScore);
 
 /// The cost of a read.
 #[derive(Debug)]
@@ -154,8 +154,8 @@ impl Memory {
 
     fn changing(content: Content, before_round: impl FnMut(usize, &mut Content) + Send + 'static) -> Self {
         let before_round = Box::new(before_round);
-        let (gathering, rounds, calls, lines, advancing) = (false, 0, 0, 0, false);
-        Self { state: Mutex::new(State { content, before_round, gathering, rounds, calls, lines, advancing }) }
+        let (rounds, calls, lines, advancing) = (0, 0, 0, false);
+        Self { state: Mutex::new(State { content, before_round, rounds, calls, lines, advancing }) }
     }
 
     /// Returns the cost since the last call.
@@ -172,8 +172,11 @@ impl Memory {
 
     fn page(&self, offset: u64, limit: u64) -> Result<Merged<Vec<Ranked>, u64>, MergeError<String>> {
         let order = self.state.lock().content.order;
-        let Merged { frame, versions, total, found } = block_on(page(self, order, offset, limit, None))?;
-        Ok(Merged { frame, versions, total, found: found.unwrap() })
+        let wanted = Wanted::Page { start: PageStart::Offset(offset), limit };
+        let Merged { frame, versions, total, found } = block_on(lines(self, order, &wanted, None))?;
+        let (first, items) = found.unwrap();
+        assert_eq!(first, offset.min(total));
+        Ok(Merged { frame, versions, total, found: items.to_vec() })
     }
 
     fn around(&self, text: &str, radius: u64) -> Result<Merged<Around<usize>, u64>, MergeError<String>> {
@@ -181,7 +184,18 @@ impl Memory {
             let content = &self.state.lock().content;
             (content.order, content.part_of(&subject(text)))
         };
-        block_on(around(self, order, own, &subject(text), exact(0), radius))
+        block_on(around(self, order, own, &subject(text), exact(0), radius, true))
+    }
+
+    /// Reads the neighbors of a subject: the lines, and the number of lines before them.
+    fn neighbors(&self, text: &str, radius: u64) -> Result<(u64, Vec<Ranked>), MergeError<String>> {
+        let (order, own) = {
+            let content = &self.state.lock().content;
+            (content.order, content.part_of(&subject(text)))
+        };
+        let wanted = Wanted::Neighbors { subject: subject(text), own, radius };
+        let (first, items) = block_on(lines(self, order, &wanted, None))?.found.unwrap();
+        Ok((first, items.to_vec()))
     }
 
     /// Reads a page and compares it with the list.
@@ -205,7 +219,11 @@ impl Memory {
             Some(at) => {
                 let first = at.saturating_sub(radius as usize);
                 let last = (at + radius as usize).min(ranking.len() - 1);
-                assert_eq!(found.lines, ranking[first..=last], "{text}, radius {radius}");
+                assert_eq!(
+                    (found.first, &*found.lines),
+                    (first as u64, &ranking[first..=last]),
+                    "{text}, radius {radius}"
+                );
                 assert_eq!((found.score, found.better), (Some(ranking[at].score), ranking[at].rank - 1));
             }
             None => {
@@ -245,36 +263,36 @@ impl Memory {
         self.cost()
     }
 
-    /// Arrives with the other calls of a round, and is answered after all of them have arrived.
-    async fn answer<T>(
+    /// Answers a round.
+    fn answer<Q, T>(
         &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        say: impl FnOnce(&Content) -> (usize, T) + Send,
-    ) -> Result<Answer<T, u64>, String> {
-        self.state.lock().gathering = true;
-        tokio::task::yield_now().await;
+        round: Round<Q>,
+        say: impl Fn(&Content, usize, &Q) -> (usize, T),
+    ) -> Result<Vec<Share<T, u64>>, String> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        if std::mem::take(&mut state.gathering) {
+        if !round.questions.is_empty() {
             state.rounds += 1;
             (state.before_round)(state.rounds, &mut state.content);
         }
-        state.calls += 1;
-        let head = &mut state.content.heads[part];
-        if let Some(at_least) = at_least.filter(|_| state.advancing) {
-            *head = (*head).max(at_least.millis() / 1_000);
-        }
-        let at = Timestamp::from_millis(*head * 1_000);
-        let window = Window { floor: Timestamp::EPOCH, head: at, end: at.plus_millis(1_000) };
-        let frame = Frame { window, as_of: at.plus_millis(part as i64), retiring: part as u64 };
-        let (lines, said) = say(&state.content);
-        state.lines += lines;
-        Ok(Answer { frame, version: state.content.versions[part], said })
+        state.calls += round.questions.len();
+        let share = |(part, question): &(usize, Q)| {
+            let head = &mut state.content.heads[*part];
+            if let Some(at_least) = round.at_least.filter(|_| state.advancing) {
+                *head = (*head).max(at_least.millis() / 1_000);
+            }
+            let at = Timestamp::from_millis(*head * 1_000);
+            let window = Window { floor: Timestamp::EPOCH, head: at, end: at.plus_millis(1_000) };
+            let frame = Frame { window, as_of: at.plus_millis(*part as i64), retiring: *part as u64 };
+            let (lines, said) = say(&state.content, *part, question);
+            state.lines += lines;
+            Share { frame, version: state.content.versions[*part], said }
+        };
+        Ok(round.questions.iter().map(share).collect())
     }
 }
 
-impl Parts for Memory {
+impl Partitions for Memory {
     type Error = String;
     type Version = u64;
     /// The number of bytes of the subject.
@@ -284,47 +302,45 @@ impl Parts for Memory {
         self.state.lock().content.parts.len()
     }
 
-    async fn lines(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Near,
-    ) -> Result<Answer<Lines<usize>, u64>, String> {
-        assert!(question.after > 0 && (question.before > 0 || question.center == Center::Start));
-        let say = |content: &Content| {
+    async fn lines(&self, round: Round<Near>) -> Result<Vec<Share<Excerpt<usize>, u64>>, String> {
+        self.answer(round, |content, part, question| {
             let lines = &content.parts[part];
             let mut located = None;
             let center = match &question.center {
-                Center::Start => 0,
-                Center::Place(place) => content.position(part, place),
+                Center::Position(position) => Some(lines.len().min(usize::try_from(*position).unwrap())),
+                Center::Place { place, after_line } => {
+                    let position = content.position(part, place);
+                    let has_line = lines.get(position).is_some_and(|line| line == place);
+                    Some(position + usize::from(*after_line && has_line))
+                }
                 Center::Subject { subject, absent } => {
                     let score = lines.iter().find(|line| line.subject == *subject).map(|line| line.score);
-                    located = Some(Located { score, extra: subject.as_str().len() });
-                    let place = Place { score: score.unwrap_or(*absent), subject: subject.clone() };
-                    content.position(part, &place)
+                    let extra = if question.with_slots { subject.as_str().len() } else { 0 };
+                    located = Some(Located { score, extra });
+                    let place = |score| Place { score, subject: subject.clone() };
+                    score.or(*absent).map(|score| content.position(part, &place(score)))
                 }
             };
-            let first = center.saturating_sub(question.before as usize);
-            let last = lines.len().min(center.saturating_add(question.after as usize));
-            let said = Lines {
-                total: lines.len() as u64,
-                first: first as u64,
-                better: lines.get(first).map_or(0, |line| content.better(part, line.score)),
-                lines: lines[first..last].to_vec(),
-                subject: located,
-            };
-            (said.lines.len(), said)
-        };
-        self.answer(part, at_least, say).await
+            let (mut first, mut items) = (0, Vec::new());
+            if let Some(center) = center {
+                first = center.saturating_sub(question.before as usize);
+                let last = lines.len().min(center.saturating_add(question.after as usize));
+                for (place, line) in lines[first..last].iter().enumerate() {
+                    let rank = match items.last() {
+                        Some(Ranked { rank, score, .. }) if *score == line.score => *rank,
+                        Some(_) => (first + place) as u64 + 1,
+                        None => content.better(part, line.score) + 1,
+                    };
+                    items.push(Ranked { rank, subject: line.subject.clone(), score: line.score });
+                }
+            }
+            let total = lines.len() as u64;
+            (items.len(), Excerpt { total, first: first as u64, items: items.into(), subject: located })
+        })
     }
 
-    async fn between(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Between,
-    ) -> Result<Answer<Sampled, u64>, String> {
-        let say = |content: &Content| {
+    async fn between(&self, round: Round<Between>) -> Result<Vec<Share<Sampled, u64>>, String> {
+        self.answer(round, |content, part, question| {
             let lines = &content.parts[part];
             let lo = question.lo.as_ref().map_or(0, |lo| content.position(part, lo)) as u64;
             let hi = question.hi.as_ref().map_or(lines.len(), |hi| content.position(part, hi)) as u64;
@@ -340,17 +356,11 @@ impl Parts for Memory {
                 lines: positions.into_iter().map(|at| (at, lines[at as usize].clone())).collect(),
             };
             (said.lines.len(), said)
-        };
-        self.answer(part, at_least, say).await
+        })
     }
 
-    async fn scores(
-        &self,
-        part: usize,
-        at_least: Option<Timestamp>,
-        question: &Scores,
-    ) -> Result<Answer<Scored, u64>, String> {
-        let say = |content: &Content| {
+    async fn scores(&self, round: Round<Scores>) -> Result<Vec<Share<Scored, u64>>, String> {
+        self.answer(round, |content, part, question| {
             let lines = &content.parts[part];
             let score = |subject: &Subject| {
                 assert_eq!(content.part_of(subject), part);
@@ -363,15 +373,17 @@ impl Parts for Memory {
                 let better = scores.first().map_or(0, |score| content.better(part, *score));
                 Stretch { first: first as u64, better, scores }
             };
+            let better_than_subject = |subject| score(subject).map_or(0, |score| content.better(part, score));
+            let ranked = question.subjects.iter().filter(|_| question.ranks);
             let said = Scored {
                 total: lines.len() as u64,
                 scores: question.subjects.iter().map(score).collect(),
+                better_than_subjects: ranked.map(better_than_subject).collect(),
                 better: question.better_than.iter().map(|score| content.better(part, *score)).collect(),
                 near: question.better_than.iter().filter(|_| question.near > 0).map(|score| stretch(*score)).collect(),
             };
             (said.near.iter().map(|stretch| stretch.scores.len()).sum(), said)
-        };
-        self.answer(part, at_least, say).await
+        })
     }
 }
 

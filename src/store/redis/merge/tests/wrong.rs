@@ -1,4 +1,4 @@
-//! Parts that fail, and answers that cannot be true.
+//! Partitions that fail, and answers that cannot be true.
 
 use super::region::Segment;
 use super::samples::check;
@@ -8,9 +8,9 @@ fn place(score: i64, text: &str) -> Place {
     Place { score: exact(score), subject: subject(text) }
 }
 
-fn lines(total: u64, first: u64, better: u64, lines: &[(i64, &str)]) -> Lines<()> {
-    let lines = lines.iter().map(|(score, text)| place(*score, text)).collect();
-    Lines { total, first, better, lines, subject: None }
+fn lines(total: u64, first: u64, better: u64, lines: &[(i64, &str)]) -> Excerpt<()> {
+    let line = |(score, text): &(i64, &str)| Ranked { rank: better + 1, subject: subject(text), score: exact(*score) };
+    Excerpt { total, first, items: lines.iter().map(line).collect(), subject: None }
 }
 
 #[test]
@@ -57,40 +57,48 @@ fn inconsistent_samples_are_refused() {
     assert!(check::<()>(Order::Desc, &open, &said(10, 0, 0, 9, &[])).is_err());
 }
 
-/// A part whose calls fail.
-struct Broken;
+/// Partitions whose calls fail, and their number.
+struct Broken(usize);
 
-impl Parts for Broken {
+impl Partitions for Broken {
     type Error = &'static str;
     type Version = ();
     type Extra = ();
 
     fn count(&self) -> usize {
-        4
+        self.0
     }
 
-    async fn lines(&self, _: usize, _: Option<Timestamp>, _: &Near) -> Result<Answer<Lines<()>, ()>, &'static str> {
+    async fn lines(&self, _: Round<Near>) -> Result<Vec<Share<Excerpt<()>, ()>>, &'static str> {
         Err("no connection")
     }
 
-    async fn between(&self, _: usize, _: Option<Timestamp>, _: &Between) -> Result<Answer<Sampled, ()>, &'static str> {
+    async fn between(&self, _: Round<Between>) -> Result<Vec<Share<Sampled, ()>>, &'static str> {
         Err("no connection")
     }
 
-    async fn scores(&self, _: usize, _: Option<Timestamp>, _: &Scores) -> Result<Answer<Scored, ()>, &'static str> {
+    async fn scores(&self, _: Round<Scores>) -> Result<Vec<Share<Scored, ()>>, &'static str> {
         Err("no connection")
     }
 }
 
 #[test]
-fn a_failing_part_fails_the_read() {
-    for offset in [0, 10_000] {
-        let answer = block_on(page(&Broken, Order::Desc, offset, 10, None)).map(|_| ());
-        assert_eq!(answer, Err(MergeError::Part("no connection")));
+fn a_failing_partition_fails_the_read() {
+    for broken in [Broken(1), Broken(4)] {
+        let failed = MergeError::Partition("no connection");
+        let page = |start| Wanted::Page { start, limit: 10 };
+        for wanted in [
+            page(PageStart::Offset(0)),
+            page(PageStart::Offset(10_000)),
+            page(PageStart::Place(NextTo::after(place(1, "s")))),
+            Wanted::Neighbors { subject: subject("s"), own: broken.0 - 1, radius: 3 },
+        ] {
+            let answer = block_on(super::lines(&broken, Order::Desc, &wanted, None)).map(|_| ());
+            assert_eq!(answer.as_ref(), Err(&failed), "{wanted:?}");
+        }
+        let mut asked = vec![vec![]; broken.0];
+        asked[broken.0 - 1].push(subject("s"));
+        let answer = block_on(scores(&broken, Order::Desc, asked, true)).map(|_| ());
+        assert_eq!(answer, Err(failed));
     }
-    let answer = block_on(around(&Broken, Order::Desc, 2, &subject("s"), exact(0), 3)).map(|_| ());
-    assert_eq!(answer, Err(MergeError::Part("no connection")));
-    let asked = vec![vec![], vec![subject("s")], vec![], vec![]];
-    let answer = block_on(scores(&Broken, Order::Desc, asked, true)).map(|_| ());
-    assert_eq!(answer, Err(MergeError::Part("no connection")));
 }

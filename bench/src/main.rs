@@ -1,8 +1,11 @@
-//! `rolltop bench`: the measurements behind the numbers of `docs/performance.md`.
+//! `rolltop-bench`: the measurements behind the numbers of `docs/performance.md`.
 //!
 //! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B B A), and
 //! reports medians and ratios, because absolute rates depend more on the machine than on the program. This process only
-//! generates load. All servers are separate processes (`process`), started for the scenario and stopped after it.
+//! generates load. All servers are separate processes (`process`), started for the scenario and stopped after it. The
+//! measured program is the `rolltop` beside this one.
+
+#![forbid(unsafe_code)]
 
 mod api;
 mod arrivals;
@@ -31,21 +34,28 @@ mod usage;
 mod wire;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use bytes::Bytes;
+use clap::Parser;
 
 use api::Api;
 use arrivals::Schedule;
 use load::{Load, Pace, Refusals};
 use wire::Protocol;
 
+// The allocator of `rolltop`, so that the baselines have it too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measure rolltop and a baseline on this machine, in turns, and print medians and ratios.
-#[derive(Clone, Debug, clap::Args)]
-pub struct BenchArgs {
+#[derive(Clone, Debug, clap::Parser)]
+#[command(name = "rolltop-bench")]
+struct Cli {
     #[command(subcommand)]
     scenario: Scenario,
 }
@@ -64,10 +74,13 @@ enum Scenario {
     /// Increments in NDJSON; on Redis against raw pipelines of HINCRBY and ZINCRBY.
     Ingest(Setting),
     /// Pages of 50 of a large board, against a bare JSON echo: the top page, 1,000 different pages, and the top page
-    /// while the board receives writes.
+    /// while the board receives writes. With `--against` also against another rolltop program, in at least nine rounds.
     Page {
         #[command(flatten)]
         setting: LoadSetting,
+        /// Path of another rolltop program to measure in turns with this one.
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "target")]
+        against: Option<PathBuf>,
         /// Increments a second while the top page is read; 0 skips this measurement.
         #[arg(long, default_value_t = page::WRITES, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
         writes: u32,
@@ -109,6 +122,9 @@ enum Scenario {
         redis: String,
     },
 }
+
+/// The smallest number of rounds for the comparison of two programs.
+const LEAST_ROUNDS: u32 = 9;
 
 /// The options of a measurement.
 #[derive(Clone, Debug, clap::Args)]
@@ -177,6 +193,12 @@ impl LoadSetting {
         Self { setting, rate: None, target: None }
     }
 
+    /// Returns these options with enough rounds to compare two programs, whose results are close to each other.
+    fn for_comparison(&self, against: Option<&Path>) -> Self {
+        let rounds = if against.is_some() { self.setting.rounds.max(LEAST_ROUNDS) } else { self.setting.rounds };
+        Self { setting: Setting { rounds, ..self.setting.clone() }, ..self.clone() }
+    }
+
     fn pace(&self) -> Pace {
         self.rate.map_or(Pace::SATURATING, |rate| Pace::Open(Schedule::new(rate)))
     }
@@ -199,23 +221,32 @@ impl LoadSetting {
     }
 }
 
-/// Runs a scenario and prints its table.
-pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
-    match args.scenario {
-        Scenario::ServeEcho { listen } => return baseline::serve_echo(listen).await,
-        Scenario::ServePlain { listen, redis } => return baseline::serve_plain(listen, &redis).await,
-        _ if cfg!(debug_assertions) => eprintln!("note: this is a debug build; measure with `cargo run --release`"),
-        _ => {}
+/// Runs a scenario and prints its table. Exits with 0 (success), 1 (failure) or 2 (wrong usage).
+fn main() -> ExitCode {
+    let Cli { scenario } = Cli::parse();
+    let is_measurement = !matches!(scenario, Scenario::ServeEcho { .. } | Scenario::ServePlain { .. });
+    if cfg!(debug_assertions) && is_measurement {
+        eprintln!("note: this is a debug build; measure with `cargo build --profile dist --workspace`");
     }
-    // The causes become part of the message, because only the message is shown.
-    measure(args.scenario).await.map_err(|error| anyhow!("{error:#}"))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run(scenario))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rolltop-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
-async fn measure(scenario: Scenario) -> anyhow::Result<()> {
+async fn run(scenario: Scenario) -> anyhow::Result<()> {
     match scenario {
+        Scenario::ServeEcho { listen } => baseline::serve_echo(listen).await,
+        Scenario::ServePlain { listen, redis } => baseline::serve_plain(listen, &redis).await,
         Scenario::Single { setting, against } => single::run(&setting, against.as_deref()).await,
         Scenario::Ingest(setting) => ingest::run(&setting).await,
-        Scenario::Page { setting, writes } => page::run(&setting, NonZeroU32::new(writes)).await,
+        Scenario::Page { setting, writes, against } => {
+            page::run(&setting, NonZeroU32::new(writes), against.as_deref()).await
+        }
         Scenario::Mixed(setting) => mixed::run(&setting).await,
         Scenario::Retire(setting) => retire::run(&setting).await,
         Scenario::Busy(setting) => busy::run(&setting).await,
@@ -226,7 +257,6 @@ async fn measure(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
         Scenario::All(setting) => all(setting).await,
-        Scenario::ServeEcho { .. } | Scenario::ServePlain { .. } => Ok(()),
     }
 }
 
@@ -237,7 +267,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     let requests = LoadSetting::of(setting.clone());
     single::run(&requests, None).await?;
     ingest::run(&setting).await?;
-    page::run(&requests, NonZeroU32::new(page::WRITES)).await?;
+    page::run(&requests, NonZeroU32::new(page::WRITES), None).await?;
     mixed::run(&requests).await?;
     retire::run(&setting).await?;
     busy::run(&busy::BusySetting::of(setting.clone())).await?;
@@ -252,19 +282,18 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::CommandFactory;
 
     use super::*;
 
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        bench: BenchArgs,
+    fn parse(line: &str) -> Result<Scenario, String> {
+        let words = std::iter::once("rolltop-bench").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map(|cli| cli.scenario).map_err(|error| error.to_string())
     }
 
-    fn parse(line: &str) -> Result<Scenario, String> {
-        let words = std::iter::once("bench").chain(line.split_whitespace());
-        Cli::try_parse_from(words).map(|cli| cli.bench.scenario).map_err(|error| error.to_string())
+    #[test]
+    fn the_command_line_is_valid() {
+        Cli::command().debug_assert();
     }
 
     #[test]

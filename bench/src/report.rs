@@ -193,6 +193,11 @@ fn shown(value: f64) -> String {
     }
 }
 
+/// Prints the ratio of two sides immediately.
+pub fn show_ratio(name: &str, ours: &Side, theirs: &Side) -> anyhow::Result<()> {
+    show(format_args!("  {name:<48}{:>8.2}\n", ours.ratio_to(theirs)))
+}
+
 /// Prints a result immediately.
 pub fn show(result: impl fmt::Display) -> anyhow::Result<()> {
     std::io::stdout().write_all(result.to_string().as_bytes()).context("cannot print the result")

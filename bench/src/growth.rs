@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 
 use super::load::{Load, Measured, Pace, Refusals};
-use super::process::Server;
+use super::process::{self, Server};
 use super::report::{self, Comparison, Figure};
 use super::wire::{self, Protocol};
 use super::{ingest, subjects};
@@ -73,7 +73,7 @@ impl Names {
 
 /// Measures with random names, then with ascending ones. The programs take turns after each step.
 pub async fn run(setting: &GrowthSetting) -> anyhow::Result<()> {
-    let programs: Vec<PathBuf> = [std::env::current_exe()?].into_iter().chain(setting.against.clone()).collect();
+    let programs: Vec<PathBuf> = [process::rolltop()?].into_iter().chain(setting.against.clone()).collect();
     for (names, shown) in [(Names::Random, "random"), (Names::Ascending, "ascending")] {
         let mut all = Vec::new();
         for program in &programs {

@@ -1,6 +1,7 @@
 //! Pages of a large board.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,6 +17,8 @@ use super::{LoadSetting, ingest, wire};
 
 /// The default number of increments a second while the board is read.
 pub const WRITES: u32 = 500;
+const METRIC: &str = "COUNT(24h, hit, post)";
+const SLOT: &str = "1h";
 /// The number of lines of a page.
 const LINES: u32 = 50;
 /// The number of different pages, if the board is large enough.
@@ -26,16 +29,22 @@ const WRITERS: u16 = 8;
 const PREPARED: usize = 1 << 14;
 
 /// Measures one page and many pages of a board without writes, then one page while the board receives this many writes
-/// a second.
-pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>) -> anyhow::Result<()> {
+/// a second. If another rolltop program is given, measures its pages of a board without writes too.
+pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>, against: Option<&Path>) -> anyhow::Result<()> {
     if let Some(api) = &setting.target {
-        return Target::visit(api, async |target| measure(setting, writes, target, None, &mut None).await).await;
+        return Target::visit(api, async |target| measure(setting, writes, target, None, None, &mut None).await).await;
     }
+    let setting = &setting.for_comparison(against);
     let mut redis = Redis::of_store(&setting.setting.store).await?;
     let echo = Server::echo().await?;
-    let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
+    let url = redis.as_ref().map(|redis| redis.url.clone());
+    let rolltop = Server::rolltop(url.as_deref(), None).await?;
+    let other = match against {
+        Some(program) => Some(Server::rolltop_of(program, url.as_deref(), None).await?),
+        None => None,
+    };
     let target = Target::started(rolltop.api());
-    measure(setting, writes, &target, Some(&echo), &mut redis).await
+    measure(setting, writes, &target, Some(&echo), other.as_ref(), &mut redis).await
 }
 
 async fn measure(
@@ -43,10 +52,11 @@ async fn measure(
     writes: Option<NonZeroU32>,
     target: &Target,
     echo: Option<&Server>,
+    other: Option<&Server>,
     redis: &mut Option<Redis>,
 ) -> anyhow::Result<()> {
     let subjects = setting.setting.subjects;
-    let board = target.define("page", "COUNT(24h, hit, post)", "1h").await?;
+    let board = target.define("page", METRIC, SLOT).await?;
     ingest::seed(&target.api, &board, subjects).await?;
     target.api.ensure_total(&board, subjects).await?;
 
@@ -58,14 +68,30 @@ async fn measure(
     let offsets = offsets(subjects);
     let shown = format!("{} different pages", offsets.len());
     let different = offsets.into_iter().map(|offset| page(&board, offset)).collect::<Arc<[_]>>();
-    let different = setting.load(&target.api.address, different);
     let (place, how) = (setting.place(), setting.shown());
 
-    let sides = baseline().into_iter().chain([Side::new("one page", 1, hot.clone()), Side::new(shown, 1, different)]);
+    let mut sides: Vec<Side> = baseline().into_iter().collect();
+    sides.push(Side::new("one page", 1, hot.clone()));
+    sides.push(Side::new(shown, 1, setting.load(&target.api.address, Arc::clone(&different))));
+    if let Some(other) = other {
+        other.api().define(&board, METRIC, SLOT).await?;
+        // On the embedded store the other program has its own boards. On Redis both use the same board.
+        if redis.is_none() {
+            ingest::seed(&other.api(), &board, subjects).await?;
+        }
+        other.api().ensure_total(&board, subjects).await?;
+        sides.push(Side::new("the other rolltop, one page", 1, setting.load(&other.address, [page(&board, 0)])));
+        sides.push(Side::new("the other rolltop, different pages", 1, setting.load(&other.address, different)));
+    }
     let title = format!("pages of {LINES} of {subjects} subjects, no writes, {place}, {how}");
-    let mut table = Table { title, unit: "requests", sides: sides.collect() };
+    let mut table = Table { title, unit: "requests", sides };
     table.measure(&setting.setting, redis).await?;
     report::show(&table)?;
+    if let ([.., hot, different, their_hot, their_different], true) = (&table.sides[..], other.is_some()) {
+        for (shown, ours, theirs) in [("one page", hot, their_hot), ("different pages", different, their_different)] {
+            report::show_ratio(&format!("rolltop to the other rolltop, {shown}"), ours, theirs)?;
+        }
+    }
 
     let Some(writes) = writes else { return Ok(()) };
     let ours =

@@ -1,10 +1,10 @@
-//! The properties of a board that its tables use, and the keys that order its ranking.
+//! The properties of a track that its tables use, and the keys that order its ranking.
 
-use crate::board::{Amount, Board, Kind, Mode, Value};
+use crate::board::{Amount, Kind, Track, Value};
 
-/// The properties of a board, copied from its definition for fast access.
+/// The properties of a track, copied for fast access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BoardTraits {
+pub(super) struct TrackTraits {
     pub kind: Kind,
     pub ranked: bool,
     /// For AVG: the number of measurements that a subject needs to be ranked.
@@ -17,17 +17,15 @@ pub(super) struct BoardTraits {
     pub tombstone_life: Option<i64>,
 }
 
-impl BoardTraits {
-    pub(super) fn of(board: &Board) -> Self {
-        let definition = board.definition();
-        let duration = || definition.metric.window.approximate_millis();
+impl TrackTraits {
+    pub(super) fn of(track: &Track) -> Self {
         Self {
-            kind: board.kind(),
-            ranked: board.is_ranked(),
-            min_samples: board.min_samples(),
-            max_values: definition.max_values.map(|most| most as usize),
-            counter_duration: (definition.mode == Mode::FromFirst).then(duration),
-            tombstone_life: board.tombstone_life(),
+            kind: track.kind(),
+            ranked: track.is_ranked(),
+            min_samples: track.min_samples(),
+            max_values: track.max_values().map(|most| most as usize),
+            counter_duration: track.is_from_first().then(|| track.length().approximate_millis()),
+            tombstone_life: track.tombstone_life(),
         }
     }
 
@@ -85,7 +83,7 @@ mod tests {
 
     #[test]
     fn zero_means_absent_only_for_sums_and_counts() {
-        let traits = |kind| BoardTraits {
+        let traits = |kind| TrackTraits {
             kind,
             ranked: true,
             min_samples: 1,

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use reqwest::Url;
 use serde_json::Value;
+use url::Url;
 
 use super::api::Api;
 use super::usage::Usage;
@@ -20,6 +20,15 @@ const DATA: &str = "data";
 /// The options of a Redis without persistence.
 const REDIS: [&str; 8] =
     ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"];
+
+/// Returns the program to measure: `rolltop` in the directory of this program, where the same profile builds it.
+pub fn rolltop() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("rolltop");
+    if !program.is_file() {
+        bail!("{} does not exist: build it with `cargo build --profile dist --workspace`", program.display());
+    }
+    Ok(program)
+}
 
 /// A server on a free port of this machine.
 pub struct Server {
@@ -35,7 +44,7 @@ pub struct Server {
 impl Server {
     /// Starts rolltop on an empty store. `redis` is the URL of its Redis; without it the store is embedded.
     pub async fn rolltop(redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
-        Self::rolltop_of(&std::env::current_exe()?, redis, simulated).await
+        Self::rolltop_of(&rolltop()?, redis, simulated).await
     }
 
     /// Starts the rolltop program of this file on an empty store.
@@ -45,7 +54,7 @@ impl Server {
 
     /// Starts rolltop on a part of a Redis that no other process uses: the keys with this prefix.
     pub async fn rolltop_apart(redis: &str, prefix: &str, simulated: &str) -> anyhow::Result<Self> {
-        Self::serve(&std::env::current_exe()?, Some(redis), Some(simulated), &["--redis-prefix", prefix]).await
+        Self::serve(&rolltop()?, Some(redis), Some(simulated), &["--redis-prefix", prefix]).await
     }
 
     async fn serve(
@@ -66,13 +75,13 @@ impl Server {
 
     /// Starts the baseline that echoes JSON.
     pub async fn echo() -> anyhow::Result<Self> {
-        let args = ["bench", "serve-echo"];
+        let args = ["serve-echo"];
         Self::start(&std::env::current_exe()?, &args, |address| vec!["--listen".into(), address]).await
     }
 
     /// Starts the baseline that sends two commands to Redis for each request.
     pub async fn plain(redis: &str) -> anyhow::Result<Self> {
-        let args = ["bench", "serve-plain", "--redis", redis];
+        let args = ["serve-plain", "--redis", redis];
         Self::start(&std::env::current_exe()?, &args, |address| vec!["--listen".into(), address]).await
     }
 

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
-use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::wire::{self, Connection, Protocol};
 

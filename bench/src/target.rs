@@ -123,6 +123,6 @@ mod tests {
     fn visit_names_are_valid_and_random() {
         let name = || format!("bench-{:016x}-uniform", rand::random::<u64>());
         assert_ne!(name(), name());
-        assert!(crate::board::BoardName::parse(&name()).is_ok());
+        assert!(name().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
     }
 }

@@ -11,13 +11,10 @@ use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::target::Target;
-use super::{LoadSetting, Setting, wire};
+use super::{LoadSetting, wire};
 
 /// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 17;
-
-/// The smallest number of rounds for the comparison of two programs, whose results are close to each other.
-const LEAST_ROUNDS: u32 = 9;
 
 const METRIC: &str = "COUNT(24h, hit, post)";
 const SLOT: &str = "1h";
@@ -44,8 +41,7 @@ async fn at_target(setting: &LoadSetting, target: &Target) -> anyhow::Result<()>
 }
 
 async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Result<()> {
-    let rounds = if against.is_some() { setting.setting.rounds.max(LEAST_ROUNDS) } else { setting.setting.rounds };
-    let setting = &LoadSetting { setting: Setting { rounds, ..setting.setting.clone() }, ..setting.clone() };
+    let setting = &setting.for_comparison(against);
     let mut redis = Redis::of_store(&setting.setting.store).await?;
     let echo = Server::echo().await?;
     let plain = match &redis {
@@ -85,7 +81,7 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
         table.measure(&setting.setting, &mut redis).await?;
         report::show(&table)?;
         if let ([.., ours, _, _, theirs], true) = (&table.sides[..], other.is_some()) {
-            report::show(format!("  {:<48}{:>8.2}\n", "rolltop to the other rolltop", ours.ratio_to(theirs)))?;
+            report::show_ratio("rolltop to the other rolltop", ours, theirs)?;
         }
     }
     Ok(())

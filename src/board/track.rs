@@ -1,0 +1,284 @@
+//! A track: one thing that an edition of a board keeps, with the arithmetic of its slots.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{
+    Aggregate, Amount, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind, Layout,
+    Metric, Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
+};
+
+/// A day, in milliseconds.
+const DAY: i64 = 86_400_000;
+
+/// The identity of a track. Stored data contains it: the keys of a track, its operations in a log, cursors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrackId(pub u64);
+
+impl TrackId {
+    /// Returns the id of the track with this number, of a board for which no ids are stored: the board's generation for
+    /// the first track, and one more for each track after it.
+    #[must_use]
+    pub fn numbered(board: Generation, number: usize) -> Self {
+        Self(board.0.wrapping_add(number as u64))
+    }
+}
+
+impl fmt::Display for TrackId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// What a track is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackRole {
+    /// A window of the board, or a total over all time. It has a ranking, unless the board has none.
+    Window,
+    /// The newest slots, which are kept beside a total over all time. It has no ranking.
+    KeptSlots,
+    /// The windows of the subjects, each of which begins with the first event of its subject. It has no slots and no
+    /// ranking.
+    FromFirst,
+}
+
+/// A track: a window, a total, kept slots, or windows that begin with a first event.
+///
+/// It has slots, and what subjects have in them, and a ranking unless it is [unranked](Self::is_ranked). Reading, retiring
+/// and auditing is about one track. Writing changes all tracks of a board.
+#[derive(Clone, Debug)]
+pub struct Track {
+    id: TrackId,
+    role: TrackRole,
+    /// The metric with the window of this track.
+    metric: Metric,
+    slot: Option<Span>,
+    calendar: Calendar,
+    slots: u32,
+    kept: u32,
+    is_ranked: bool,
+    cover: Cover,
+    min_samples: i64,
+    /// The definition of the edition.
+    edition: Arc<Definition>,
+}
+
+impl Track {
+    /// Creates the track that `own` describes: a definition that has the window of this track only.
+    pub(super) fn new(
+        id: TrackId,
+        role: TrackRole,
+        edition: &Arc<Definition>,
+        own: Definition,
+    ) -> Result<Self, DefinitionError> {
+        let Layout { calendar, slots, kept } = own.layout()?;
+        Ok(Self {
+            id,
+            role,
+            slot: own.slot,
+            calendar,
+            slots,
+            kept,
+            is_ranked: own.ranked,
+            cover: own.cover,
+            min_samples: i64::from(own.min_samples),
+            metric: own.metric,
+            edition: edition.clone(),
+        })
+    }
+
+    pub fn id(&self) -> TrackId {
+        self.id
+    }
+
+    pub fn role(&self) -> TrackRole {
+        self.role
+    }
+
+    /// Returns the metric with the window of this track.
+    pub fn metric(&self) -> &Metric {
+        &self.metric
+    }
+
+    /// Returns the length of a slot, or `None` if the track has no slots to the outside.
+    pub fn slot(&self) -> Option<Span> {
+        self.slot
+    }
+
+    pub fn calendar(&self) -> &Calendar {
+        &self.calendar
+    }
+
+    /// Returns the length of the window.
+    pub fn length(&self) -> WindowLength {
+        self.metric.window
+    }
+
+    /// Returns the number of slots in the window.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Returns the number of slots that are kept. A ranked track keeps the slots of its window. An unranked one keeps one
+    /// slot more, or as many as `keep` asks for.
+    pub fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// Returns whether the track has a ranking.
+    pub fn is_ranked(&self) -> bool {
+        self.is_ranked
+    }
+
+    /// Returns whether the track counts over all time. Then it has one slot inside, which never ends, and no slots to the
+    /// outside.
+    pub fn is_all_time(&self) -> bool {
+        self.metric.window == WindowLength::All
+    }
+
+    /// Returns whether each subject has a window of its own, which begins with its first event.
+    pub fn is_from_first(&self) -> bool {
+        self.role == TrackRole::FromFirst
+    }
+
+    pub fn cover(&self) -> Cover {
+        self.cover
+    }
+
+    /// Returns how the slots combine.
+    pub fn kind(&self) -> Kind {
+        self.edition.kind()
+    }
+
+    pub fn order(&self) -> Order {
+        self.edition.order
+    }
+
+    pub fn decimals(&self) -> Decimals {
+        self.edition.decimals
+    }
+
+    /// Returns the largest number of values that are stored for a subject, for COUNT_DISTINCT.
+    pub fn max_values(&self) -> Option<u32> {
+        self.edition.max_values
+    }
+
+    /// Returns, for AVG, the number of measurements that a subject needs to be ranked.
+    pub fn min_samples(&self) -> i64 {
+        self.min_samples
+    }
+
+    /// Returns the combined value of the aggregates: a subject's score, or the value of a window. See [`Kind::value`].
+    pub fn value<'a>(&self, aggregates: impl IntoIterator<Item = &'a Aggregate>) -> Option<Value> {
+        self.kind().value(aggregates, self.min_samples)
+    }
+
+    /// Returns the largest magnitude that one subject may hold in one slot, in units: (2^53 − 1) / (2 x slots). With
+    /// this bound no sum of live and retiring slots exceeds 2^53 − 1, in whatever order they are added and subtracted.
+    /// Over all time, where nothing retires, it is 2^53 − 1.
+    pub fn slot_bound(&self) -> Amount {
+        if self.is_all_time() { Amount(EXACT_MAX) } else { Amount(EXACT_MAX / (2 * i64::from(self.slots))) }
+    }
+
+    /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds. Other
+    /// tracks, for which this is `None`, remember it until the slot of the retraction expires.
+    pub fn tombstone_life(&self) -> Option<i64> {
+        (self.is_all_time() && self.kind() == Kind::Distinct).then_some(DAY)
+    }
+
+    /// Returns the time, in milliseconds, for which an item can count: the length of the window, and the additional slot of
+    /// `cover = full`.
+    pub(super) fn life(&self) -> i64 {
+        let additional = match (self.cover, self.slot) {
+            (Cover::Full, Some(slot)) => slot.approximate_millis(),
+            _ => 0,
+        };
+        self.length().approximate_millis().saturating_add(additional)
+    }
+
+    /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly over, so
+    /// they cover noticeably less time than their length. Returns `None` with `cover = "full"`.
+    pub fn coarseness(&self, slots: u32) -> Option<String> {
+        const LARGE_PART: u32 = 4;
+        let slot = self.slot.filter(|_| !self.is_all_time())?;
+        if slots > LARGE_PART || self.cover == Cover::Full || self.is_from_first() {
+            return None;
+        }
+        let (least, are) = (slots - slots.min(1), if slots == 1 { "slot is" } else { "slots are" });
+        Some(format!(
+            "{slots} {are} read, each of {slot}: between {least} and {slots} x {slot} of time count, because the newest slot is \
+             only partly over; shorter slots or cover = \"full\" count nearly the whole time or more"
+        ))
+    }
+
+    /// Returns whether the window is one slot of a day or more, such as today or this month: it is meant to begin empty.
+    pub fn is_calendar(&self) -> bool {
+        self.slots == 1 && self.slot.is_some_and(|slot| slot.approximate_millis() >= DAY)
+    }
+
+    /// Returns the window at `now`. O(slots); a [`WindowSlots`] that is kept makes it O(1) while the head stays the same.
+    pub fn window_at(&self, now: Timestamp) -> Window {
+        WindowSlots::at(self, now).window
+    }
+
+    /// Returns where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
+    /// Without `at`, or with `at` up to `max_skew` milliseconds ahead, it belongs to the head.
+    pub fn place(&self, at: Option<Timestamp>, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
+        if self.is_from_first() {
+            return self.place_in_life(at.unwrap_or(now), now, max_skew);
+        }
+        match at {
+            None => Placement::Slot(window.head),
+            Some(at) if at >= window.head => {
+                if at > now.plus_millis(max_skew) {
+                    Placement::TooEarly
+                } else {
+                    Placement::Slot(window.head)
+                }
+            }
+            Some(at) if at < window.floor => Placement::TooLate,
+            Some(at) => Placement::Slot(self.calendar.slot_of(at)),
+        }
+    }
+
+    /// Returns where an increment belongs on a `from_first` board. Such a board has no slots: any time within the last
+    /// window length is accepted and is its own slot.
+    fn place_in_life(&self, at: Timestamp, now: Timestamp, max_skew: i64) -> Placement {
+        let life = self.length().approximate_millis();
+        if at > now.plus_millis(max_skew) {
+            Placement::TooEarly
+        } else if at.millis() <= now.millis().saturating_sub(life) {
+            // Not computed with `plus_millis`, which stops at the epoch.
+            Placement::TooLate
+        } else {
+            Placement::Slot(at.min(now))
+        }
+    }
+
+    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. With `stamp = "end"` this is
+    /// the slot of the last instant before `at`, so `at` may be the end of the slot. Unlike an increment it is not moved
+    /// back to the head, because a sample *replaces* the content of its slot and must not replace another slot's.
+    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
+        let at = match self.edition.stamp {
+            Stamp::End if !self.is_all_time() => at.plus_millis(-1),
+            _ => at,
+        };
+        if at < window.floor {
+            Placement::TooLate
+        } else if at >= window.end {
+            Placement::TooEarly
+        } else {
+            Placement::Slot(self.calendar.slot_of(at))
+        }
+    }
+}
+
+impl TrackRole {
+    /// Returns the role of the first track of an edition.
+    pub(super) fn of_first(definition: &Definition) -> Self {
+        match definition.mode {
+            Mode::Sliding => TrackRole::Window,
+            Mode::FromFirst => TrackRole::FromFirst,
+        }
+    }
+}

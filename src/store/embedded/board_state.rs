@@ -1,0 +1,93 @@
+//! The state of one board in memory: that of each of its tracks, and what holds for all of them. Pure: without disk or
+//! clock.
+
+use super::aggregate_state::Garbage;
+use super::ids::{Bucket, Ids};
+use super::tables::{Advance, Tables};
+use crate::board::{Board, Timestamp, Window};
+use crate::store::ClockTrust;
+
+/// The state of one board in memory. One lock guards all tracks, so that a write changes all of them in one step.
+#[derive(Debug)]
+pub(super) struct BoardState {
+    /// One for each of the board's [tracks](Board::tracks), the main one first.
+    pub tracks: Box<[Tables]>,
+    /// The ids counted recently, on all tracks together.
+    pub ids: Ids,
+    /// Judges the system clock for this board. Created with the first reading.
+    pub trust: Option<ClockTrust>,
+    /// Whether the board was removed. A call that still has a reference must change nothing.
+    pub removed: bool,
+}
+
+/// The effects of moving a board's clock.
+#[derive(Debug, Default)]
+pub(super) struct BoardAdvance {
+    /// The effects on the tracks whose heads moved, each with the number of its track.
+    pub tracks: Vec<(usize, Advance)>,
+    /// Ids past their horizon, which must be freed without the lock.
+    pub expired_ids: Option<Bucket>,
+}
+
+impl BoardState {
+    pub(super) fn new(board: &Board, now: Timestamp) -> Self {
+        Self {
+            tracks: board.tracks().iter().map(|track| Tables::new(track, now)).collect(),
+            ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
+            trust: None,
+            removed: false,
+        }
+    }
+
+    /// Returns the tables of the main track.
+    pub(super) fn main(&self) -> &Tables {
+        &self.tracks[0]
+    }
+
+    /// Returns the board's time, which never runs backward. It is that of every track.
+    pub(super) fn now(&self) -> Timestamp {
+        self.main().now
+    }
+
+    /// Returns the window of each track.
+    pub(super) fn windows(&self) -> Box<[Window]> {
+        self.tracks.iter().map(|tables| tables.window).collect()
+    }
+
+    /// Moves the time of the board, and head and floor of each track, forward to `now`. See [`Tables::advance`].
+    pub(super) fn advance(&mut self, board: &Board, now: Timestamp) -> BoardAdvance {
+        if now <= self.now() {
+            return BoardAdvance::default();
+        }
+        let tracks = self.tracks.iter_mut().zip(board.tracks()).enumerate();
+        let advanced = tracks.map(|(number, (tables, track))| (number, tables.advance(track, now)));
+        // Between two slots, which is nearly always, this allocates nothing.
+        let tracks = advanced.filter(|(_, advance)| advance.slots > 0).collect();
+        BoardAdvance { tracks, expired_ids: self.ids.remove_expired(now.millis()) }
+    }
+
+    /// Moves the clock while a store is opened. See [`Tables::move_clock`].
+    pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
+        if now <= self.now() {
+            return;
+        }
+        while self.ids.remove_expired(now.millis()).is_some() {}
+        for (tables, track) in self.tracks.iter_mut().zip(board.tracks()) {
+            tables.move_clock(track, now);
+        }
+    }
+
+    /// Completes the state after everything was restored. See [`Tables::rebuild`].
+    pub(super) fn rebuild(&mut self) {
+        self.tracks.iter_mut().for_each(Tables::rebuild);
+    }
+
+    /// Returns the data of all tracks that must be dropped without the lock.
+    pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
+        let mut garbage = Vec::new();
+        for tables in &mut self.tracks {
+            garbage.append(&mut tables.holdings.take_garbage());
+        }
+        garbage
+    }
+}

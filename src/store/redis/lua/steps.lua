@@ -1,0 +1,9 @@
+-- What change.lua uses of the parts before this one, for one track. Not a script of its own.
+
+-- Filled by change.lua: the entries, and by slot the number of items that were counted.
+track.entries, track.counted = {}, {}
+track.has_slots, track.size, track.ranking, track.missing, track.work = SLOTS > 0, ENTRIES, RANKING, missing, work
+track.entry_at, track.start_of, track.subject_of = entry_at, start_of, subject_of
+track.fetch, track.prepare, track.cell_of, track.cell_from = fetch, prepare, cell_of, cell_from
+track.total_entry, track.check, track.apply = total_entry, check, apply
+track.save, track.finish, track.score_text = save, finish, score_text

@@ -1,0 +1,56 @@
+-- The tracks of a board: its windows, or its total and its kept slots. Before this part come two functions: `track_of`
+-- for the main track and `further_of` for each further one. Both take the keys and arguments of one track, and return the
+-- table `track` of operation.lua. Not a script of its own.
+--
+-- ARGV  `sizes`: for each track, the number of its keys and that of its arguments, or '' if there is only one
+
+-- Returns this many values after a position.
+local function slice(values, after, count)
+  local own = {}
+  for i = 1, count do
+    own[i] = values[after + i]
+  end
+  return own
+end
+
+local call = redis.call
+local tracks = {}
+if ARGV.sizes == '' then
+  tracks[1] = track_of(KEYS, ARGV)
+end
+local keys_read, arguments_read = 0, 0
+for keys, arguments in string.gmatch(ARGV.sizes, '(%d+),(%d+)') do
+  keys, arguments = tonumber(keys), tonumber(arguments)
+  local of = #tracks == 0 and track_of or further_of
+  tracks[#tracks + 1] = of(slice(KEYS, keys_read, keys), slice(ARGV, arguments_read, arguments))
+  keys_read, arguments_read = keys_read + keys, arguments_read + arguments
+end
+local main = tracks[1]
+
+-- Begins a write: checks that the operation was not done before, then does the same as `enter` of board.lua for all
+-- tracks: advances them to one time, at or after the head of each. Returns nil, or the reply with which to end the
+-- script.
+local function begin()
+  local early = main.read_meta(main.field) or main.recorded()
+  if early then
+    return early
+  end
+  local time, reading = main.read_clock()
+  time = math.max(time, main.head())
+  for number = 2, #tracks do
+    if tracks[number].read_meta() then
+      -- The board exists, because its own meta does.
+      return {'damaged', 'a further window without its meta data'}
+    end
+    time = math.max(time, tracks[number].head())
+  end
+  for _, track in ipairs(tracks) do
+    early = track.advance(time, reading)
+    if early then
+      -- The arguments of all tracks are valid at the same times, so this is the main track, and nothing was done. An
+      -- earlier attempt of this operation may still arrive. It must not count in addition to the operation that
+      -- replaces it.
+      return main.record_unchanged(early)
+    end
+  end
+end
