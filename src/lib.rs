@@ -47,13 +47,13 @@
 //! service.add(&board, likes("post-1", 3)?).await?; // in the slot 10:00 to 11:00
 //! service.set_clock(Timestamp::parse("2026-01-01T12:00:00Z")?).await?;
 //! service.add(&board, likes("post-2", 2)?).await?; // in the slot 12:00 to 13:00
-//! let top = service.page(&board, 0, 10).await?.answer;
+//! let top = service.page(&board.main(), 0, 10).await?.answer;
 //! assert_eq!((top.total, top.items[0].subject.as_str()), (2, "post-1"));
 //!
 //! // A day later the first slot has left the window. A `service::Scheduler` would do this automatically.
 //! service.set_clock(Timestamp::parse("2026-01-02T10:30:00Z")?).await?;
 //! let rollover = service.rollover(&board).await?.answer;
-//! let top = service.page(&board, 0, 10).await?.answer;
+//! let top = service.page(&board.main(), 0, 10).await?.answer;
 //! assert_eq!((rollover.slots_retired, top.total, top.items[0].subject.as_str()), (1, 1, "post-2"));
 //! service.close().await?;
 //! # Ok(())
