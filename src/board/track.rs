@@ -125,6 +125,12 @@ impl Track {
         self.kept
     }
 
+    /// Returns the start of the oldest slot that is kept while the window has this floor. O(1) on a ranked track, otherwise
+    /// O(kept slots).
+    pub fn oldest_kept(&self, floor: Timestamp) -> Timestamp {
+        (self.slots..self.kept).fold(floor, |start, _| self.calendar.previous(start))
+    }
+
     /// Returns whether the track has a ranking.
     pub fn is_ranked(&self) -> bool {
         self.is_ranked

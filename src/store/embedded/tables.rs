@@ -294,11 +294,7 @@ fn new_holdings(track: &Track, traits: TrackTraits, window: &Window) -> Holdings
 /// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked tracks keep those of the window
 /// (and older ones until they are retired).
 fn oldest_kept(track: &Track, window: &Window) -> i64 {
-    let mut oldest = window.floor;
-    for _ in track.slots()..track.kept() {
-        oldest = track.calendar().previous(oldest);
-    }
-    oldest.millis()
+    track.oldest_kept(window.floor).millis()
 }
 
 /// Returns the same after the head has moved from one window to another, given the previous value. If it moved by a few

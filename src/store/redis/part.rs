@@ -193,22 +193,22 @@ impl Part {
 
     /// Returns the window of the part's track at `now`, and the starts of its slots. O(1) while the head stays the same.
     pub fn window_slots(&self, now: Timestamp) -> WindowSlots {
-        self.window_slots_of(self.track.number(), now)
+        self.with_window(self.track.number(), now, Clone::clone)
     }
 
     /// Returns the window of each track of the board at `now`, the main one first. O(tracks) while their heads stay the
     /// same.
     pub fn windows(&self, now: Timestamp) -> Box<[Window]> {
-        (0..self.windows.len()).map(|number| self.window_slots_of(number, now).window).collect()
+        (0..self.windows.len()).map(|number| self.with_window(number, now, |slots| slots.window)).collect()
     }
 
-    /// Returns the window of the track with this number. The lock is held only for a copy.
-    pub fn window_slots_of(&self, number: usize, now: Timestamp) -> WindowSlots {
+    /// Returns what `read` returns for the window of the track with this number. The window is locked meanwhile.
+    pub fn with_window<T>(&self, number: usize, now: Timestamp, read: impl FnOnce(&WindowSlots) -> T) -> T {
         let track = &self.track.board().tracks()[number];
         let mut latest = self.windows[number].lock();
         let latest = latest.get_or_insert_with(|| WindowSlots::at(track, now));
         latest.move_to(track, now);
-        latest.clone()
+        read(latest)
     }
 
     /// Returns the slots that the track keeps with this window. O(1) while the head stays the same, otherwise O(kept
@@ -242,13 +242,8 @@ impl Part {
 
 impl Kept {
     fn new(track: &Track, window: &Window) -> Self {
-        let (mut oldest, mut until) = (window.floor, window.end);
-        for _ in track.slots()..track.kept() {
-            oldest = track.calendar().previous(oldest);
-        }
-        for _ in 1..track.kept() {
-            until = track.calendar().next(until);
-        }
+        let until = (1..track.kept()).fold(window.end, |until, _| track.calendar().next(until));
+        let oldest = track.oldest_kept(window.floor);
         Self { head: window.head, oldest, life: until.millis().saturating_sub(window.head.millis()) }
     }
 }

@@ -92,8 +92,6 @@ pub(super) trait Pending: Any + Debug + Send {
     fn is_abandoned(&self) -> bool;
     /// Adds the callers of an equal question. Returns a question that is not equal.
     fn join(&mut self, other: Box<dyn Pending>) -> Option<Box<dyn Pending>>;
-    /// Returns whether the question shares a call of a script with others of its kind.
-    fn shares_calls(&self) -> bool;
     /// Returns what is sent for the question by itself.
     fn send(self: Box<Self>, session: &Session, moment: &Moment<'_>, pages: &Pages) -> Outgoing;
     fn fail(self: Box<Self>, failure: ServerFailure);
@@ -252,10 +250,6 @@ impl<R: Read> Pending for Asked<R> {
             self.callers.join(other.callers);
         }
         None
-    }
-
-    fn shares_calls(&self) -> bool {
-        self.question.read.shares_calls(&self.question.part.track)
     }
 
     fn send(self: Box<Self>, session: &Session, moment: &Moment<'_>, pages: &Pages) -> Outgoing {

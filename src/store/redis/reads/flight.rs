@@ -118,13 +118,13 @@ impl<'a> Batch<'a> {
 
     /// Adds a question.
     fn add(&mut self, pending: Box<dyn Pending>) {
-        // A question about a subject is the only kind that shares calls.
-        if pending.shares_calls() && (&*pending as &dyn Any).is::<Asked<SubjectRead>>() {
-            if let Ok(asked) = (pending as Box<dyn Any>).downcast() {
-                subject::group(&mut self.subjects, *asked);
-            }
-            return;
-        }
+        // Only questions about subjects of a ranked track share calls.
+        let pending = if self.part.track.is_ranked() && (&*pending as &dyn Any).is::<Asked<SubjectRead>>() {
+            let Ok(asked) = (pending as Box<dyn Any>).downcast() else { return };
+            return subject::group(&mut self.subjects, *asked);
+        } else {
+            pending
+        };
         match pending.send(self.session, &self.moment, self.pages) {
             Outgoing::Script(script, call, on_script) => self.scripts.push((script, call, on_script)),
             Outgoing::Look(commands, on_look) => self.looks.push((commands, on_look)),

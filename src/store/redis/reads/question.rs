@@ -46,11 +46,6 @@ pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn keep(&self, _part: &Arc<Part>, reply: Self::Reply, _pages: &Pages) -> Self::Reply {
         reply
     }
-
-    /// Returns whether questions of this kind share calls of a script in this track: see [`flight`](super::flight).
-    fn shares_calls(&self, _track: &Track) -> bool {
-        false
-    }
 }
 
 /// What every reply of a script says.

@@ -143,10 +143,6 @@ impl Read for SubjectRead {
         };
         Some(Peek { commands: vec![command], is_cached: false, read: Box::new(read) })
     }
-
-    fn shares_calls(&self, track: &Track) -> bool {
-        track.is_ranked()
-    }
 }
 
 impl SubjectSlots {

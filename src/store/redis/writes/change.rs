@@ -59,7 +59,7 @@ impl WriteOperation<'_, '_, '_> {
             self.chunk.entries.iter().filter_map(|entry| entry.slots.of(track.number)).collect();
         starts.extend(self.needed.get(track.number).into_iter().flatten());
         if self.kind().keeps_values() && track.track.is_ranked() {
-            let newest = self.flush.part.window_slots_of(track.number, track.window.head).starts;
+            let newest = self.flush.part.with_window(track.number, track.window.head, |slots| slots.starts.clone());
             starts.extend(newest.iter().rev().take(LIKELY));
         }
         starts.into_iter().zip(1..).collect()
@@ -202,11 +202,7 @@ impl WriteOperation<'_, '_, '_> {
     fn oldest(&self, track: &InTrack<'_>) -> Timestamp {
         match track.is_main() {
             true => self.flush.part.kept(&track.window).oldest,
-            false => {
-                let calendar = track.track.calendar();
-                let floor = track.window.floor;
-                (track.track.slots()..track.track.kept()).fold(floor, |start, _| calendar.previous(start))
-            }
+            false => track.track.oldest_kept(track.window.floor),
         }
     }
 

@@ -78,10 +78,12 @@ impl Writer {
             Ok(planned) => planned,
             Err(failure) => return flush.fail(all.items, &failure),
         };
-        let scripts = planned.divide(flush).len();
+        let chunks = planned.divide(flush);
+        let scripts = chunks.len();
         if scripts == 1 {
-            return WriteLane::new(flush, self, 0, false).write(planned).await;
+            return WriteLane::new(flush, self, 0, false).write_divided(&planned, &chunks).await;
         }
+        drop(chunks);
         let lanes = planned.split(flush, scripts.min(LANES)).into_iter().enumerate().map(async |(number, planned)| {
             if !planned.is_empty() {
                 WriteLane::new(flush, self, number, true).write(planned).await;
@@ -99,8 +101,13 @@ impl<'a, 'f> WriteLane<'a, 'f> {
 
     /// Writes until every item has an outcome or has failed.
     async fn write(&mut self, planned: Planned<'f>) {
+        self.write_divided(&planned, &planned.divide(self.flush)).await;
+    }
+
+    /// Writes a plan that is already divided into scripts.
+    async fn write_divided(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
         let mut in_vain = 0;
-        let mut next = self.write_chunks(&planned).await;
+        let mut next = self.write_chunks(planned, chunks).await;
         while let Some((mut left, is_in_vain)) = next {
             // Each script may be found to need further slots. So only scripts that give no item an outcome are counted.
             in_vain = if is_in_vain { in_vain + 1 } else { 0 };
@@ -115,15 +122,14 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                 Ok(planned) => planned,
                 Err(failure) => return self.flush.fail(left.items, &failure),
             };
-            next = self.write_chunks(&planned).await;
+            next = self.write_chunks(&planned, &planned.divide(self.flush)).await;
         }
     }
 
     /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do, and whether
     /// no item got its outcome before.
-    async fn write_chunks(&mut self, planned: &Planned<'f>) -> Option<(Unplanned, bool)> {
+    async fn write_chunks(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) -> Option<(Unplanned, bool)> {
         let flush = self.flush;
-        let chunks = planned.divide(flush);
         for (nth, chunk) in chunks.iter().enumerate() {
             let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
             let again =

@@ -48,8 +48,8 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Returns the validity of a plan that was made at `now`, when the tracks had these windows. With `strict`, an item that is too early now must also be
-    /// too early when the script runs.
+    /// Returns the validity of a plan that was made at `now`, when the tracks had these windows. With `strict`, an item
+    /// that is too early now must also be too early when the script runs.
     pub fn new<'i>(
         board: &Board,
         windows: Box<[Window]>,
