@@ -21,6 +21,18 @@ impl fmt::Display for Generation {
     }
 }
 
+/// The number of changes to a board's editions since it was created. Every instance that uses a board has to know its
+/// current editions, so stores refuse calls that name a different epoch with
+/// [`BoardChanged`](crate::store::StoreError::BoardChanged).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// A board: a name, a generation, and the editions that count the items that are written to it.
 ///
 /// Writing, defining and removing is about a board. Reading, retiring and auditing is about one of its tracks: see
@@ -29,6 +41,7 @@ impl fmt::Display for Generation {
 pub struct Board {
     name: BoardName,
     generation: Generation,
+    epoch: Epoch,
     partitions: Option<Partitions>,
     defined_at: Option<Timestamp>,
     dedupe_horizon: i64,
@@ -55,6 +68,7 @@ impl Board {
             clock_tolerance: edition.tracks().iter().map(tolerance).min().unwrap_or(DAY),
             name,
             generation,
+            epoch: Epoch::default(),
             partitions: None,
             defined_at: None,
             dedupe_horizon,
@@ -69,6 +83,12 @@ impl Board {
         Self { partitions, ..self }
     }
 
+    /// Returns the same board in this epoch.
+    #[must_use]
+    pub fn with_epoch(self, epoch: Epoch) -> Self {
+        Self { epoch, ..self }
+    }
+
     /// Returns the same board with the store's time of its definition.
     #[must_use]
     pub fn with_defined_at(self, defined_at: Option<Timestamp>) -> Self {
@@ -81,6 +101,16 @@ impl Board {
 
     pub fn generation(&self) -> Generation {
         self.generation
+    }
+
+    /// Returns the epoch of the editions.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Returns whether both are the same board with the same editions.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        (self.generation, self.epoch) == (other.generation, other.epoch)
     }
 
     /// Returns the edition that reads use.

@@ -58,7 +58,7 @@ impl Service {
         let Parsed { increments, depends_on_board, rest } = parse(board);
         if increments.is_empty() {
             // With nothing to add the store cannot report a stale board, so check here.
-            let is_stale = depends_on_board && self.refreshed(board).await?.generation() != board.generation();
+            let is_stale = depends_on_board && !self.refreshed(board).await?.is_same_as(board);
             return Ok((!is_stale).then(|| (rest, Vec::new())));
         }
         match self.add(board, Batch { increments, return_scores }).await {

@@ -230,7 +230,7 @@ impl Known {
         let mut agrees = true;
         for board in boards {
             match self.boards.get(board.name()).filter(|entry| is_newer(entry)) {
-                Some(entry) => agrees &= entry.board.generation() == board.generation(),
+                Some(entry) => agrees &= entry.board.is_same_as(board),
                 None => self.keep(board),
             }
         }
@@ -267,21 +267,20 @@ impl Known {
         self.unreadable = unreadable;
     }
 
-    /// Stores a board that the store has just returned on its own. If its generation differs from the known one, the
-    /// result may be older than the list, so the list has to be read again.
+    /// Stores a board that the store has just returned on its own. If it is not the same as the known one, the result may be older than the list, so the list has to be read again.
     fn put(&mut self, board: &Arc<Board>) {
-        if self.boards.get(board.name()).is_some_and(|entry| entry.board.generation() != board.generation()) {
+        if self.boards.get(board.name()).is_some_and(|entry| !entry.board.is_same_as(board)) {
             self.list = None;
         }
         self.keep(board);
     }
 
-    /// Stores a board. The existing object is kept if the generation is the same, because it may hold what is expensive
+    /// Stores a board. The existing object is kept if it is the same board, because it may hold what is expensive
     /// to recompute.
     fn keep(&mut self, board: &Arc<Board>) {
         let lesson = self.lessons;
         match self.boards.get_mut(board.name()) {
-            Some(entry) if entry.board.generation() == board.generation() => entry.lesson = lesson,
+            Some(entry) if entry.board.is_same_as(board) => entry.lesson = lesson,
             _ => {
                 self.boards.insert(board.name().clone(), Entry { board: board.clone(), lesson });
                 self.note_change();

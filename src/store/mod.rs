@@ -57,8 +57,8 @@
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
 //!   change to the list and before the call that made it returns, through any instance. So a list that was read after
 //!   its version is complete for as long as the version stays the same.
-//! - **Identity.** Every call names a [`Board`] with its generation, or a track of one. If that generation no longer exists, the call
-//!   changes nothing and returns [`StoreError::BoardChanged`]. The caller then looks the board up again.
+//! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no longer
+//!   exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller then looks the board up again.
 
 mod batch;
 pub mod embedded;

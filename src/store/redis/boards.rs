@@ -15,7 +15,7 @@ use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::timekeeping;
 use super::version;
-use crate::board::{Board, BoardName, BoardTrack, Definition, Generation, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Epoch, Generation, Timestamp};
 use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
 
 /// The oldest server version that has the commands of the scripts.
@@ -78,7 +78,7 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFai
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
         let mut call = ScriptCall::default();
-        call.key(meta).arg("generation", board.generation());
+        call.key(meta).arg("generation", board.generation()).arg("epoch", board.epoch());
         session.servers.call(slot, Channel::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
         parts.first().note_announced();
     }
@@ -201,15 +201,17 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         match reply.text()?.as_str() {
             "created" => return Ok(Creation::Created { at: reply.maybe_time()? }),
             "exists" => {
-                let (generation, definition, parts) = (reply.text()?, reply.text()?, reply.text()?);
-                let at = reply.maybe_time()?;
+                let (generation, definition) = (reply.text()?, reply.text()?);
+                let parts = Some(reply.text()?).filter(|parts| !parts.is_empty());
+                let defined_at = reply.maybe_time()?;
                 if generation == part.track.id().to_string() {
                     // An earlier attempt of this call created it.
-                    return Ok(Creation::Created { at });
+                    return Ok(Creation::Created { at: defined_at });
                 }
-                let parts = Some(parts.as_str()).filter(|parts| !parts.is_empty());
-                let found = stored(part.track.board().name(), &generation, &definition, parts, at);
+                let epoch = Some(reply.text()?).filter(|epoch| !epoch.is_empty());
+                let found = StoredFields { generation, definition, parts, defined_at, epoch };
                 return found
+                    .board(part.track.board().name())
                     .map(Creation::Exists)
                     .map_err(|unreadable| ServerFailure::Unreadable(Box::new(unreadable)));
             }
@@ -245,33 +247,43 @@ enum Stored {
     Unreadable(Unreadable),
 }
 
-/// Returns the board that a meta key describes.
-fn stored(
-    name: &BoardName,
-    generation: &str,
-    definition: &str,
-    parts: Option<&str>,
+/// The fields of a meta key that describe a board, as they are stored.
+struct StoredFields {
+    generation: String,
+    definition: String,
+    parts: Option<String>,
+    /// `None` for boards that an earlier version defined, which did not record it.
     defined_at: Option<Timestamp>,
-) -> Result<Arc<Board>, Unreadable> {
-    let damaged = |what: &dyn std::fmt::Display| Unreadable {
-        name: name.as_str().to_owned(),
-        generation: generation.to_owned(),
-        reason: what.to_string(),
-    };
-    let number =
-        u64::from_str_radix(generation, 16).map_err(|error| damaged(&format_args!("its generation: {error}")))?;
-    let definition: Definition = serde_json::from_str(definition).map_err(|error| damaged(&error))?;
-    let read = |parts| Partition::read(name, definition.shards.unwrap_or_default(), parts);
-    let partition = parts.map(read).transpose().map_err(|error| damaged(&format_args!("its parts: {error}")))?;
-    let board = Board::new(name.clone(), Generation(number), definition).map_err(|error| damaged(&error))?;
-    let partitions = partition.and_then(|partition| partition.numbers());
-    Ok(Arc::new(board.with_partitions(partitions).with_defined_at(defined_at)))
+    /// `None` in the first epoch.
+    epoch: Option<String>,
+}
+
+impl StoredFields {
+    fn board(self, name: &BoardName) -> Result<Arc<Board>, Unreadable> {
+        let damaged = |what: &dyn std::fmt::Display| Unreadable {
+            name: name.as_str().to_owned(),
+            generation: self.generation.clone(),
+            reason: what.to_string(),
+        };
+        let generation = u64::from_str_radix(&self.generation, 16)
+            .map_err(|error| damaged(&format_args!("its generation: {error}")))?;
+        let definition: Definition = serde_json::from_str(&self.definition).map_err(|error| damaged(&error))?;
+        let read = |parts: &str| Partition::read(name, definition.shards.unwrap_or_default(), parts);
+        let partition = self.parts.as_deref().map(read).transpose();
+        let partition = partition.map_err(|error| damaged(&format_args!("its parts: {error}")))?;
+        let epoch = self.epoch.as_deref().map_or(Ok(0), str::parse);
+        let epoch = epoch.map_err(|error| damaged(&format_args!("its epoch: {error}")))?;
+        let board = Board::new(name.clone(), Generation(generation), definition).map_err(|error| damaged(&error))?;
+        let partitions = partition.and_then(|partition| partition.numbers());
+        Ok(Arc::new(board.with_partitions(partitions).with_defined_at(self.defined_at).with_epoch(Epoch(epoch))))
+    }
 }
 
 async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, ServerFailure> {
     let meta = session.keys.meta(name);
     let mut command = cmd("HMGET");
     command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts").arg("defined_at");
+    command.arg("epoch");
     let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
         Ok(other) => return Err(ServerFailure::Corrupt(format!("unexpected reply to HMGET: {other:?}"))),
@@ -289,9 +301,10 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
         (None, None) => return Ok(Stored::None),
         (generation, definition) => (generation.unwrap_or_default(), definition.unwrap_or_default()),
     };
-    // Earlier versions did not record the time. A text that is no time counts as if it were not recorded.
+    // A text that is no time counts as if it were not recorded.
     let defined_at = text(4).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
-    Ok(match stored(name, &generation, &definition, text(3).as_deref(), defined_at) {
+    let fields = StoredFields { generation, definition, parts: text(3), defined_at, epoch: text(5) };
+    Ok(match fields.board(name) {
         Ok(board) => Stored::Board { board, announced: text(2).is_some() },
         Err(unreadable) => Stored::Unreadable(unreadable),
     })
@@ -365,7 +378,7 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
     let removed = Noted::removed(board);
     removed.write(session).await?;
     let mut call = ScriptCall::default();
-    call.key(session.keys.meta(board.name())).arg("generation", board.generation());
+    call.key(session.keys.meta(board.name())).arg("generation", board.generation()).arg("epoch", board.epoch());
     let command = UNDEFINE.command(&call);
     let slot = HashSlot::of_key(session.keys.meta(board.name()).as_bytes());
     let mut answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;
@@ -376,11 +389,16 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
     match Reply::new(answer?)?.text()?.as_str() {
         "removed" => {}
         // Most likely the first attempt removed it, and its reply was lost.
-        "board_changed" if is_unknown => {}
-        "board_changed" => {
+        "gone" if is_unknown => {}
+        "gone" => {
             // The instance that removed it may still be deleting its data, or may have ended.
             removing::begin(session, &removed).await?;
             return Ok(false);
+        }
+        // The note stays, which does no harm: the data of a board that exists is not deleted.
+        "board_changed" => {
+            session.forget(board);
+            return Err(ServerFailure::BoardChanged);
         }
         other => return Err(ServerFailure::Corrupt(format!("unexpected reply to the removal of a board: '{other}'"))),
     }

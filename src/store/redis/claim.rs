@@ -50,7 +50,10 @@ pub(super) async fn act(
     reason: &str,
 ) -> Result<Claim, ServerFailure> {
     let mut call = ScriptCall::default();
-    call.key(&part.keys.meta).arg("generation", part.track.id()).arg("action", action);
+    call.key(&part.keys.meta)
+        .arg("generation", part.track.id())
+        .arg("epoch", part.track.board().epoch())
+        .arg("action", action);
     call.arg("instance", &session.instance).arg("run", run_id);
     call.arg("duration", LEASE.as_millis()).arg("reason", reason);
     let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;

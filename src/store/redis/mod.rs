@@ -30,8 +30,8 @@
 //!   `born` is a random number, drawn when the store is first opened. It shows whether the store was emptied since.
 //! - `P:1:removed`: each note has the generation, the name, the parts and the number of further tracks of a board. The
 //!   board was removed, or it has several meta keys and its creation is not finished (see `removing`).
-//! - `P:1:{b}:meta`: `generation`; `definition` (JSON); `announced`, if the list version was changed for the board;
-//!   `parts`; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
+//! - `P:1:{b}:meta`: `generation`; `epoch`, absent if 0; `definition` (JSON); `defined_at`; `announced`, if the list
+//!   version was changed for the board; `parts`; `e:<start>`, the number of items of a slot; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
 //!   `cursor`, `stepper` and `stepped` of retiring; `run`, `healer` and `held` of healing; `o:<writer>:<lane>`, the
 //!   last write operation of a lane.
 //! - `P:1:{b}:g:x:<subject>`: a tombstone is `t` and the value, by the time of the retraction. `c` has the time of the

@@ -17,7 +17,7 @@ use super::reply::{Reply, Status};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
-use crate::board::{Board, BoardTrack, Frame, Subject, Timestamp, Track, TrackId, Window, WindowSlots};
+use crate::board::{Board, BoardTrack, Epoch, Frame, Subject, Timestamp, Track, TrackId, Window, WindowSlots};
 use crate::store::Limits;
 
 /// The largest number of attempts of a call, each with a better window.
@@ -36,8 +36,9 @@ pub(super) struct Session {
     started: Instant,
     pub clock: StoreClock,
     tokens: AtomicU64,
-    /// The parts of each track in use. The entry is removed with the board.
-    parts: Mutex<HashMap<TrackId, Arc<Parts>>>,
+    /// The parts of each track in use, in each epoch that a caller named, because scripts are called in that epoch. The
+    /// entry is removed when the board was found to be changed.
+    parts: Mutex<HashMap<(TrackId, Epoch), Arc<Parts>>>,
 }
 
 /// The input for the arguments of one attempt.
@@ -122,7 +123,7 @@ impl Session {
             Part::new(track.clone(), keys, self.simulated, start)
         };
         let new = || Arc::new(Parts::new(track, &self.keys, part));
-        parts.entry(track.id()).or_insert_with(new).clone()
+        parts.entry((track.id(), track.board().epoch())).or_insert_with(new).clone()
     }
 
     /// Returns the part of a track that has the subject.
@@ -135,11 +136,11 @@ impl Session {
         self.parts.lock().values().flat_map(|parts| parts.all()).cloned().collect()
     }
 
-    /// Drops the state about a board that no longer exists, with all its tracks.
+    /// Drops the state about a board that no longer exists in this epoch, with all its tracks.
     pub fn forget(&self, board: &Board) {
         let mut parts = self.parts.lock();
         for track in board.tracks() {
-            parts.remove(&track.id());
+            parts.remove(&(track.id(), board.epoch()));
         }
     }
 
@@ -150,13 +151,13 @@ impl Session {
         }
     }
 
-    /// Returns the first eight arguments of every script about a board.
-    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 8] {
+    /// Returns the first nine arguments of every script about a board.
+    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 9] {
         self.preamble_of(part, &part.track, preamble)
     }
 
     /// Returns these arguments for one of the tracks of the part's board. The clock is that of the part.
-    pub fn preamble_of(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 8] {
+    pub fn preamble_of(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 9] {
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
@@ -166,6 +167,7 @@ impl Session {
             ("believable", believable.millis().to_string()),
             ("time", estimate.millis().to_string()),
             ("generation", track.id().to_string()),
+            ("epoch", part.track.board().epoch().to_string()),
             ("floor", window.floor.millis().to_string()),
             ("head", window.head.millis().to_string()),
             ("valid_from", low.millis().to_string()),

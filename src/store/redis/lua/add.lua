@@ -31,18 +31,19 @@ for t = 1, tracks do
   local at, slot = FIXED_ARGUMENTS + 4 * (t - 1), keys[3 * t - 1]
   local bound = tonumber(argv[at + 3])
   -- Only the main track has a record of the operation.
-  local meta = redis_call('HMGET', keys[3 * t - 2], 'generation', 'head', 'retiring', 'e:' .. argv[at + 4], record)
-  if meta[5] then
-    local done, sequence = tonumber(string.match(meta[5], '^%d+')), tonumber(argv.sequence)
+  local meta = redis_call('HMGET', keys[3 * t - 2], 'generation', 'head', 'retiring', 'e:' .. argv[at + 4], 'epoch', record)
+  if meta[6] then
+    local done, sequence = tonumber(string.match(meta[6], '^%d+')), tonumber(argv.sequence)
     if done == sequence then
-      local at_time, packed = string.match(meta[5], '^%d+:(%d+):(.*)$')
+      local at_time, packed = string.match(meta[6], '^%d+:(%d+):(.*)$')
       return packed ~= '' and cmsgpack.unpack(packed)
           or {'ok', tonumber(at_time), tonumber(at_time), tonumber(meta[3] or 0)}
     elseif not done or done > sequence then
       return {'unusual'}
     end
   end
-  if not is_valid or meta[1] ~= argv[at + 1] or meta[2] ~= argv[at + 2] or not meta[3] then
+  if not is_valid or meta[1] ~= argv[at + 1] or (meta[5] or '0') ~= argv.epoch or meta[2] ~= argv[at + 2]
+      or not meta[3] then
     return {'unusual'}
   end
   local amounts = redis_call('HMGET', slot, unpack(argv, first, last))

@@ -1,11 +1,12 @@
 -- The beginning of every script about a board: checks the board, reads the clock, advances. Not a script of its own.
 --
 -- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
--- ARGV  `clock`, `believable` and `time` (clock.lua), `generation`, `floor` and `head` of the window that the caller
---       expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which the rest of the
+-- ARGV  `clock`, `believable` and `time` (clock.lua), `generation` and `epoch` of the board, `floor` and `head` of the
+--       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which the rest of the
 --       arguments is valid; a script's own arguments follow
 -- reply of every script: a status, then
---       board_changed                                 the generation does not exist; nothing was done
+--       board_changed                                 the generation does not exist, or has another epoch; nothing was
+--                                                     done
 --       damaged, what                                 the data is not what this store writes; nothing was done
 --       stale, now, reading                           the arguments are not valid at `now`; nothing was done
 --       stale_keys, now, reading, retiring, slots, buckets, head before
@@ -33,8 +34,8 @@ end
 -- Checks the board. `field` names an additional field of meta to read. Returns nil, or the reply with which to end the
 -- script.
 local function read_meta(field)
-  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
-  if meta[1] ~= ARGV.generation then
+  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head', 'epoch')
+  if meta[1] ~= ARGV.generation or (meta[6] or '0') ~= ARGV.epoch then
     return {'board_changed'}
   end
   previous_head, dropped = tonumber(meta[2]), tonumber(meta[3])

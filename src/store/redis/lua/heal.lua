@@ -1,10 +1,10 @@
 -- Decides which instance audits a board after a restart of its server, and records the result.
 --
 -- KEYS  1 meta
--- ARGV  `generation`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no
+-- ARGV  `generation`, `epoch`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no
 --       claim, this `instance`, `run` id of the server or '' if it is not known, `duration` of a claim in ms, `reason`
 --       for `hold`
--- reply gone: the generation does not exist; whole: the board needs no audit; held, reason: an operator has to decide;
+-- reply gone: the generation does not exist, or has another epoch; whole: the board needs no audit; held, reason: an operator has to decide;
 --       busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
 --       for its full duration from now on
 -- cost  O(1)
@@ -14,8 +14,8 @@
 local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV.action, ARGV.instance, ARGV.run, tonumber(ARGV.duration)
 local call = redis.call
 
-local meta = call('HMGET', META, 'generation', 'run', 'held', 'healer')
-if meta[1] ~= ARGV.generation then
+local meta = call('HMGET', META, 'generation', 'run', 'held', 'healer', 'epoch')
+if meta[1] ~= ARGV.generation or (meta[5] or '0') ~= ARGV.epoch then
   return {'gone'}
 end
 local time = call('TIME')

@@ -88,6 +88,6 @@ impl Read for Between {
             lines.push((position, Place { score: reply.line_score(kind)?, subject }));
         }
         let said = Sampled { total, before_lo, better_than_lo, before_hi, lines };
-        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.epoch), said })
+        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 }

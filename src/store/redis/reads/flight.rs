@@ -93,8 +93,8 @@ struct Batch<'a> {
     part: &'a Arc<Part>,
     moment: Moment<'a>,
     belief: Belief,
-    /// The epoch of the partition's node before anything was sent.
-    epoch: u64,
+    /// The incarnation of the partition's node before anything was sent.
+    incarnation: u64,
     scripts: Vec<(&'static Script, ScriptCall, OnScript)>,
     looks: Vec<(Vec<Cmd>, OnLook)>,
     /// The questions that share calls of `subjects.lua`, a list for each call.
@@ -111,9 +111,19 @@ impl<'a> Batch<'a> {
         };
         let at_least = group.iter().filter_map(|pending| pending.at_least()).max();
         let moment = session.moment(part, now, at_least);
-        let epoch = session.servers.epoch(part.slot());
+        let incarnation = session.servers.incarnation(part.slot());
         let (scripts, looks, subjects) = (Vec::new(), Vec::new(), Vec::new());
-        Self { session, pages, part, moment, belief: Belief { estimate, latest }, epoch, scripts, looks, subjects }
+        Self {
+            session,
+            pages,
+            part,
+            moment,
+            belief: Belief { estimate, latest },
+            incarnation,
+            scripts,
+            looks,
+            subjects,
+        }
     }
 
     /// Adds a question.
@@ -141,7 +151,7 @@ impl<'a> Batch<'a> {
             };
             self.scripts.push((script, call, Box::new(on_script)));
         }
-        let Self { session, part, moment, belief, epoch, scripts, looks, .. } = self;
+        let Self { session, part, moment, belief, incarnation, scripts, looks, .. } = self;
         let call = |(script, call, on_script): (_, ScriptCall, _)| (pipeline.call(part, script, &call), on_script);
         let scripts = scripts.into_iter().map(call).collect();
         // Looks come after the scripts, which may have advanced the partition.
@@ -159,7 +169,7 @@ impl<'a> Batch<'a> {
             }
             look = Some((time, pipeline.read(part, look::command(part))));
         }
-        Sent { moment, belief, epoch, scripts, looks: placed, look }
+        Sent { moment, belief, incarnation, scripts, looks: placed, look }
     }
 }
 
@@ -167,7 +177,7 @@ impl<'a> Batch<'a> {
 struct Sent<'a> {
     moment: Moment<'a>,
     belief: Belief,
-    epoch: u64,
+    incarnation: u64,
     scripts: Vec<(usize, OnScript)>,
     looks: Vec<(Range<usize>, OnLook)>,
     /// The positions of the replies with the time, unless it is simulated, and with the meta key.
@@ -176,14 +186,14 @@ struct Sent<'a> {
 
 impl Sent<'_> {
     fn receive(self, session: &Session, receiving: &mut Receiving<'_>, replies: &mut Replies) {
-        let Self { moment, belief, epoch, scripts, looks, look } = self;
-        // If a connection was replaced, the epoch changed before the first reply on the new one.
-        let epoch = (epoch == session.servers.epoch(moment.part.slot())).then_some(epoch);
+        let Self { moment, belief, incarnation, scripts, looks, look } = self;
+        // If a connection was replaced, the incarnation changed before the first reply on the new one.
+        let incarnation = (incarnation == session.servers.incarnation(moment.part.slot())).then_some(incarnation);
         for (place, on_script) in scripts {
-            let epoch = epoch.filter(|_| !replies.is_single(place));
+            let incarnation = incarnation.filter(|_| !replies.is_single(place));
             match replies.take(place).and_then(|value| read_status(session, &moment, value)) {
                 Ok((Status::Done(header), mut reply)) => {
-                    let seen = Seen { frame: header.frame(moment.window), epoch };
+                    let seen = Seen { frame: header.frame(moment.window), incarnation };
                     on_script(Heard::Done { moment: &moment, seen, reply: &mut reply }, receiving);
                 }
                 Ok((Status::Stale { now, .. }, _)) => on_script(Heard::Stale(now), receiving),
@@ -197,10 +207,10 @@ impl Sent<'_> {
         // A command that was redirected, or sent once more, was not executed in the order that a look requires. And the
         // time may be that of a node that no longer has the partition.
         let places = time.into_iter().chain([meta]).chain(looks.iter().flat_map(|(places, _)| places.clone()));
-        let in_order = epoch.is_some() && !places.into_iter().any(|place| replies.is_single(place));
+        let in_order = incarnation.is_some() && !places.into_iter().any(|place| replies.is_single(place));
         let reading = time.map_or(Ok(belief.estimate), |time| replies.share(time).and_then(clock::server_time));
         let looked = reading.and_then(|reading| Look::read(moment.part, belief, reading, replies.take(meta)?));
-        let looked = looked.map(|look| look.in_epoch(epoch));
+        let looked = looked.map(|look| look.in_incarnation(incarnation));
         let outcome = if looked.is_ok() { "ok" } else { "failed" };
         counter!("rolltop_store_calls_total", "call" => "look", "outcome" => outcome).increment(1);
         if let Err(ServerFailure::BoardChanged) = &looked {

@@ -4,7 +4,8 @@
 //! answer is as of the time that was read, and contains the data that its command found an instant later. It is correct
 //! if all of the following is true. Otherwise the question is asked again.
 //!
-//! - The generation is that of the board. A generation never comes back, so it existed when the subjects were read.
+//! - The generation and the epoch are those of the board. Neither ever comes back, so they were the same when the
+//!   subjects were read.
 //! - The stored head is that of the window of the time that was read. Head and floor only move forward, so they had not
 //!   moved further when the subjects were read, and nothing that the window needs had been deleted. If the stored head
 //!   is *behind*, the board has not been advanced yet, and a script must do so. Otherwise a later answer, given after
@@ -30,8 +31,8 @@ pub(super) struct Look {
     pub version: String,
     /// The number of retiring slots, or `None` if a script must count them.
     pub retiring: Option<u64>,
-    /// The epoch of the partition's node, or `None` if it changed in the meantime.
-    pub epoch: Option<u64>,
+    /// The incarnation of the partition's node, or `None` if it changed in the meantime.
+    pub incarnation: Option<u64>,
     belief: Belief,
 }
 
@@ -64,26 +65,29 @@ impl Belief {
 /// Returns the command that reads the meta key.
 pub(super) fn command(part: &Part) -> Cmd {
     let mut command = cmd("HMGET");
-    command.arg(&part.keys.meta).arg("generation").arg("head").arg("version").arg("retiring");
+    command.arg(&part.keys.meta).arg("generation").arg("head").arg("version").arg("retiring").arg("epoch");
     command
 }
 
 impl Look {
-    /// Reads the reply to [`command`], given the reading of the clock. The epoch is not known yet.
+    /// Reads the reply to [`command`], given the reading of the clock. The incarnation is not known yet.
     pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, ServerFailure> {
         let mut meta = Reply::new(meta)?;
-        if meta.maybe_text()?.is_none_or(|generation| generation != part.track.id().to_string()) {
+        let generation = meta.maybe_text()?;
+        let (head, version) = (meta.maybe_time()?, meta.maybe_text()?.unwrap_or_default());
+        let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
+        let epoch = meta.maybe_integer()?.unwrap_or_default();
+        let (expected, board) = (part.track.id().to_string(), part.track.board());
+        if generation.is_none_or(|generation| generation != expected) || u64::try_from(epoch) != Ok(board.epoch().0) {
             return Err(ServerFailure::BoardChanged);
         }
-        let head = meta.maybe_time()?.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
-        let version = meta.maybe_text()?.unwrap_or_default();
-        let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
-        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, epoch: None, belief })
+        let head = head.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
+        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, incarnation: None, belief })
     }
 
-    /// Sets the epoch.
-    pub fn in_epoch(self, epoch: Option<u64>) -> Self {
-        Self { epoch, ..self }
+    /// Sets the incarnation.
+    pub fn in_incarnation(self, incarnation: Option<u64>) -> Self {
+        Self { incarnation, ..self }
     }
 
     /// Returns whether an earlier reply to the same command, which was sent after the clock was read, has the same
@@ -124,7 +128,8 @@ mod tests {
         let belief = Belief { estimate: at(1_800), latest: at(5_400) };
         let window = part.track.window_at(at(1_800));
         let look = |reading: i64, head: i64| {
-            let meta = Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil, Value::Nil]);
+            let meta =
+                Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil, Value::Nil, Value::Nil]);
             Look::read(&part, belief, at(reading), meta).unwrap()
         };
         let judged = |reading, head| (look(reading, head).now, look(reading, head).fit(&window));
@@ -147,10 +152,12 @@ mod tests {
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
         let generation = part.track.id();
         let nil = || Value::Nil;
-        assert!(matches!(read(vec![nil(), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
-        assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil()]), Err(ServerFailure::BoardChanged)));
-        assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil()]), Err(ServerFailure::Corrupt(_))));
-        let look = read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3)]).unwrap();
+        assert!(matches!(read(vec![nil(), nil(), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
+        assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
+        assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil(), nil()]), Err(ServerFailure::Corrupt(_))));
+        let of_epoch = |epoch| read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3), epoch]);
+        assert!(matches!(of_epoch(bulk(1)), Err(ServerFailure::BoardChanged)));
+        let look = of_epoch(nil()).unwrap();
         assert_eq!((look.version.as_str(), look.retiring), ("v", Some(3)));
         assert_eq!(server_time(Value::Array(vec![bulk(5), bulk(1_999)])).unwrap(), Timestamp::from_millis(5_001));
     }

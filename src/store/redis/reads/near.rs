@@ -74,7 +74,7 @@ impl Read for Near {
             Center::Position(_) | Center::Place { .. } => None,
         };
         let said = Excerpt { total, first, items: lines(reply, kind, first, better)?, subject };
-        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.epoch), said })
+        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
     fn peek(&self, part: &Arc<Part>, _: &Moment<'_>, pages: Option<&Pages>) -> Option<Peek<Self>> {
@@ -128,7 +128,7 @@ impl Near {
 
 /// Returns cached lines at the time of a look, if the partition is as it was when they were read.
 fn look_at_cached(held: &CachedPage, look: &Look) -> Option<Share<Excerpt>> {
-    if !held.is_right(look.epoch, &look.version, look.head) {
+    if !held.is_right(look.incarnation, &look.version, look.head) {
         return None;
     }
     let Page { mut frame, total, first, items } = held.page.clone();
@@ -145,7 +145,9 @@ fn read_first(
     values: Vec<redis::Value>,
 ) -> Result<Option<Share<Excerpt>>, ServerFailure> {
     let Ok([before, items, total]) = <[redis::Value; 3]>::try_from(values) else { return Ok(None) };
-    let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, look.epoch), look.retiring) else { return Ok(None) };
+    let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, look.incarnation), look.retiring) else {
+        return Ok(None);
+    };
     if !look.is_same(moment.part, before)? {
         return Ok(None);
     }
@@ -198,12 +200,12 @@ mod tests {
         let belief = Belief { estimate: at, latest: at };
         let meta = |version: &str, retiring: Value| {
             let generation = bulk(part.track.id());
-            Value::Array(vec![generation, bulk(window.head.millis()), bulk(version), retiring])
+            Value::Array(vec![generation, bulk(window.head.millis()), bulk(version), retiring, Value::Nil])
         };
-        let read = |before: &str, after: &str, epoch, retiring: Value, lines: u64| {
+        let read = |before: &str, after: &str, incarnation, retiring: Value, lines: u64| {
             let near = Near::first(lines);
             let look = Look::read(&part, belief, at, meta(after, retiring.clone())).unwrap();
-            let look = look.in_epoch(epoch);
+            let look = look.in_incarnation(incarnation);
             let lines = Value::Array(["b", "2", "a", "1"].map(bulk).to_vec());
             let values = vec![meta(before, retiring), lines, Value::Int(7)];
             read_first(&near, &moment, &look, values).unwrap()

@@ -7,9 +7,9 @@
 //! the page's window, whose head is the stored one.
 //!
 //! A server that restarts, or a different one that replaces it, may have lost the newest writes with their versions,
-//! even a part of a script. Both end the connections, which changes the epoch of the node. So a page is correct only in
-//! the epoch in which it was read, and the epoch must not change from before the question is sent until after it is
-//! answered. A version with the epoch in which it was read is a [`Stamp`].
+//! even a part of a script. Both end the connections, which changes the incarnation of the node. So a page is correct only in
+//! the incarnation in which it was read, and the incarnation must not change from before the question is sent until after it is
+//! answered. A version with the incarnation in which it was read is a [`Stamp`].
 //!
 //! For a board of several partitions two things are cached. First, the first lines of each partition, like a page of a
 //! board without shards: if one partition has changed, only that one is read again. Second, the merged page, with the
@@ -93,10 +93,10 @@ impl CachedPage {
         self.page.items.len() > MANY || !self.keeps_changing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the page is correct if its only partition has this version and head, in this epoch of its node.
-    pub fn is_right(&self, epoch: Option<u64>, version: &str, head: Timestamp) -> bool {
+    /// Returns whether the page is correct if its only partition has this version and head, in this incarnation of its node.
+    pub fn is_right(&self, incarnation: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
-        Some(stamp.epoch) == epoch && *stamp.version == *version && self.head() == head
+        Some(stamp.incarnation) == incarnation && *stamp.version == *version && self.head() == head
     }
 
     /// Returns the size in bytes, including everything that is computed from its lines.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_page_is_valid_for_its_version_head_and_epoch() {
+    fn a_cached_page_is_valid_for_its_version_head_and_incarnation() {
         let held = held(&part("COUNT(2h, e, s)", "1h", true), 1, "one");
         let head = held.head();
         assert!(held.is_right(Some(7), "one", head));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_requires_a_version_and_an_epoch() {
+    fn a_stamp_requires_a_version_and_an_incarnation() {
         assert_eq!((Stamp::new("", Some(7)), Stamp::new("one", None)), (None, None));
         assert_ne!(Stamp::new("one", Some(7)), Stamp::new("one", Some(8)));
     }

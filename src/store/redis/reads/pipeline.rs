@@ -45,7 +45,7 @@ impl Pipeline {
             None => Request::read(*slot, command),
         });
         let told = session.servers.replies(channel, &requests.collect::<Vec<_>>()).await;
-        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
+        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.incarnation.is_none())).unzip();
         Replies { values, single }
     }
 }

@@ -52,8 +52,8 @@ pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub frame: Frame,
-    /// The epoch of the partition's node, or `None` if it changed in the meantime.
-    pub epoch: Option<u64>,
+    /// The incarnation of the partition's node, or `None` if it changed in the meantime.
+    pub incarnation: Option<u64>,
 }
 
 /// Commands that answer a read together with a [look](super::look) that follows them.

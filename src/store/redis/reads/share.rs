@@ -10,16 +10,16 @@ use crate::store::redis::merge;
 pub(super) struct Stamp {
     /// The partition's version.
     pub version: Arc<str>,
-    /// The epoch of the partition's node.
-    pub epoch: u64,
+    /// The incarnation of the partition's node.
+    pub incarnation: u64,
 }
 
 impl Stamp {
-    /// Creates a stamp. Returns `None` if the answer must not be cached: the partition has no version, or the epoch changed
+    /// Creates a stamp. Returns `None` if the answer must not be cached: the partition has no version, or the incarnation changed
     /// while it was read.
-    pub fn new(version: &str, epoch: Option<u64>) -> Option<Self> {
-        let epoch = epoch.filter(|_| !version.is_empty())?;
-        Some(Self { version: version.into(), epoch })
+    pub fn new(version: &str, incarnation: Option<u64>) -> Option<Self> {
+        let incarnation = incarnation.filter(|_| !version.is_empty())?;
+        Some(Self { version: version.into(), incarnation })
     }
 }
 

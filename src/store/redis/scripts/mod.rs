@@ -196,13 +196,13 @@ scripts! {
             ["board", "below", "slots", "subjects"] repeatable;
         AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys
             ["board", "version", "read_at", "subjects", "slots"] repeatable;
-        HEAL = "heal" after [] with 1 keys ["generation", "action", "instance", "run", "duration", "reason"] repeatable;
+        HEAL = "heal" after [] with 1 keys ["generation", "epoch", "action", "instance", "run", "duration", "reason"] repeatable;
         SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys
             ["board", "stored", "due", "current", "kept", "cells"];
-        UNDEFINE = "undefine" after [] with 1 keys ["generation"];
+        UNDEFINE = "undefine" after [] with 1 keys ["generation", "epoch"];
         DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run"] repeatable;
         ANNOUNCE = "announce" after [] with 2 keys ["name", "version", "gone_at"];
-        ANNOUNCED = "announced" after [] with 1 keys ["generation"] repeatable;
+        ANNOUNCED = "announced" after [] with 1 keys ["generation", "epoch"] repeatable;
         SET_CLOCK = "set_clock" after [] with 1 keys ["action", "mode", "time"] repeatable;
     }
     write [
@@ -262,6 +262,16 @@ mod tests {
                 let is_used = |word: &str| source.contains(&format!("{word}.{argument}"));
                 assert!(is_used("ARGV") || is_used("argv"), "{name} does not use {argument}");
             }
+        }
+    }
+
+    #[test]
+    fn every_script_that_checks_the_generation_checks_the_epoch() {
+        for script in all().into_iter().filter(|script| script.arguments.contains(&"generation")) {
+            // The script that creates boards only compares with those that exist.
+            let wanted = if script.name == "define" { "== ARGV.epoch" } else { "~= ARGV.epoch" };
+            let lower = wanted.replace("ARGV", "argv");
+            assert!(script.source.contains(wanted) || script.source.contains(&lower), "{}", script.name);
         }
     }
 

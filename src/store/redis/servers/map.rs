@@ -59,7 +59,7 @@ impl Map {
         }
     }
 
-    /// Renews the epoch of every node that has hash slots here which it did not have in the `earlier` map.
+    /// Renews the incarnation of every node that has hash slots here which it did not have in the `earlier` map.
     pub fn renew_gainers(&self, earlier: &Map) {
         let mut gained = vec![false; self.nodes.len()];
         for (slot, owner) in self.owners.iter().enumerate() {

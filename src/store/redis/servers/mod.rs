@@ -106,9 +106,9 @@ pub(super) struct Request<'a> {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub answer: Result<Value, ServerFailure>,
-    /// The [`Servers::epoch`] of the hash slot from before the request was sent until after it was answered. `None` if
+    /// The [`Servers::incarnation`] of the hash slot from before the request was sent until after it was answered. `None` if
     /// it changed in the meantime, or the request was redirected.
-    pub epoch: Option<u64>,
+    pub incarnation: Option<u64>,
 }
 
 impl<'a> Request<'a> {
@@ -193,7 +193,7 @@ impl Servers {
         self.replies(channel, requests).await.into_iter().map(|reply| reply.answer).collect()
     }
 
-    /// Sends commands like [`requests`](Self::requests), and returns for each reply the epoch in which it was read.
+    /// Sends commands like [`requests`](Self::requests), and returns for each reply the incarnation in which it was read.
     pub async fn replies(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<Reply> {
         let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
         let mut left = Vec::new();
@@ -215,7 +215,7 @@ impl Servers {
             for place in &group {
                 pipeline.add_command(requests[*place].command.clone());
             }
-            let (before, sent) = (node.epoch(), Instant::now());
+            let (before, sent) = (node.incarnation(), Instant::now());
             let is_doubtful = group.iter().any(|place| requests[*place].care(channel) == Care::Doubts);
             let care = if is_doubtful { Care::Doubts } else { Care::Repeats };
             let mut answers = node.request_all(channel, care, &pipeline).await;
@@ -224,11 +224,11 @@ impl Servers {
             {
                 answers = Err(refusal);
             }
-            let epoch = Some(before).filter(|before| *before == node.epoch());
-            (answers, epoch, group)
+            let incarnation = Some(before).filter(|before| *before == node.incarnation());
+            (answers, incarnation, group)
         });
-        for (together, epoch, group) in join_all(sent).await {
-            let reply = |answer| Some(Reply { answer, epoch });
+        for (together, incarnation, group) in join_all(sent).await {
+            let reply = |answer| Some(Reply { answer, incarnation });
             match together {
                 Ok(each) => {
                     for (place, answer) in group.into_iter().zip(each) {
@@ -253,19 +253,19 @@ impl Servers {
         }
         let again = left.into_iter().map(|place| async move { (place, self.deliver(channel, &requests[place]).await) });
         for (place, answer) in join_all(again).await {
-            replies[place] = Some(Reply { answer, epoch: None });
+            replies[place] = Some(Reply { answer, incarnation: None });
         }
         let lost = || ServerFailure::Unknown("there were fewer replies than commands".to_owned());
         let replies =
-            replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), epoch: None }));
+            replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), incarnation: None }));
         replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
     }
 
     /// Returns a number that changes whenever earlier reads of this hash slot may be outdated, even if the keys do not
     /// show it: because a connection to its node was replaced, the node was restarted, or the hash slot has moved to a
     /// different node.
-    pub fn epoch(&self, slot: HashSlot) -> u64 {
-        self.map.read().owner(slot).map_or(0, |node| node.epoch())
+    pub fn incarnation(&self, slot: HashSlot) -> u64 {
+        self.map.read().owner(slot).map_or(0, |node| node.incarnation())
     }
 
     /// Returns the run id of the process that has the hash slot, if it is known without a request.

@@ -30,7 +30,7 @@ pub(in crate::store::redis) struct Node {
     links: [Link; Channel::COUNT],
     turns: Turns,
     run: Mutex<Option<Arc<str>>>,
-    epoch: AtomicU64,
+    incarnation: AtomicU64,
     /// What the watch of the Sentinels knows about it, if there are Sentinels.
     standing: Option<Standing>,
     /// Whether it has refused a write because it is a replica, and has accepted none since.
@@ -38,25 +38,25 @@ pub(in crate::store::redis) struct Node {
     signs: Arc<Signs>,
 }
 
-/// The state that all nodes share: the next epoch.
+/// The state that all nodes share: the next incarnation.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
-    epochs: AtomicU64,
+    incarnations: AtomicU64,
 }
 
 impl Signs {
     /// Returns a number that no node has had yet.
-    fn epoch(&self) -> u64 {
-        self.epochs.fetch_add(1, Ordering::AcqRel) + 1
+    fn incarnation(&self) -> u64 {
+        self.incarnations.fetch_add(1, Ordering::AcqRel) + 1
     }
 }
 
 impl Node {
     pub(super) fn new(host: Host, client: Client, standing: Option<Standing>, signs: Arc<Signs>) -> Self {
         let at = host.to_string().into();
-        let epoch = AtomicU64::new(signs.epoch());
+        let incarnation = AtomicU64::new(signs.incarnation());
         let (links, turns, run, refuses) = Default::default();
-        Self { host, at, client, links, turns, run, epoch, standing, refuses, signs }
+        Self { host, at, client, links, turns, run, incarnation, standing, refuses, signs }
     }
 
     /// Returns host and port, for messages.
@@ -66,12 +66,12 @@ impl Node {
 
     /// Returns a number that changes whenever earlier reads may be outdated: because a connection was replaced, the
     /// server's process was restarted, or hash slots were moved to this node.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation.load(Ordering::Acquire)
     }
 
     pub(super) fn renew(&self) {
-        self.epoch.store(self.signs.epoch(), Ordering::Release);
+        self.incarnation.store(self.signs.incarnation(), Ordering::Release);
     }
 
     /// Returns what the watch of the Sentinels knows about the server, if there are Sentinels.
@@ -180,7 +180,7 @@ impl Server for Node {
     }
 
     fn renew(&self) {
-        self.epoch.store(self.signs.epoch(), Ordering::Release);
+        self.incarnation.store(self.signs.incarnation(), Ordering::Release);
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
@@ -208,6 +208,6 @@ impl Server for Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({}, epoch {})", self.at, self.epoch())
+        write!(f, "Node({}, incarnation {})", self.at, self.incarnation())
     }
 }

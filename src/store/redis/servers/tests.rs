@@ -87,9 +87,9 @@ async fn moved_redirections_are_followed_and_remembered() {
     let port = other.port;
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 7 127.0.0.1:{port}"))));
     other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+moved")));
-    let before = servers.epoch(slot(7));
+    let before = servers.incarnation(slot(7));
     assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
-    assert_ne!(servers.epoch(slot(7)), before);
+    assert_ne!(servers.incarnation(slot(7)), before);
     assert_eq!(without_cluster(one.asked()), ["GET k"]);
     assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
     assert_eq!(without_cluster(one.asked()), [""; 0]);
@@ -264,7 +264,7 @@ async fn only_repeatable_requests_are_repeated_after_a_lost_reply() {
 }
 
 #[tokio::test]
-async fn the_epoch_changes_on_reconnection_and_server_restart() {
+async fn the_incarnation_changes_on_reconnection_and_server_restart() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let send = |number: u16| {
         let servers = &servers;
@@ -272,10 +272,10 @@ async fn the_epoch_changes_on_reconnection_and_server_restart() {
     };
     text(send(1).await);
     text(send(9_000).await);
-    let epochs = || (servers.epoch(slot(1)), servers.epoch(slot(9_000)));
-    let before = epochs();
+    let incarnations = || (servers.incarnation(slot(1)), servers.incarnation(slot(9_000)));
+    let before = incarnations();
     text(servers.send(slot(1), Channel::Bulk, &get()).await);
-    assert_eq!(epochs(), before, "one more channel is no other connection");
+    assert_eq!(incarnations(), before, "one more channel is no other connection");
     assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
 
     let owners = [(0, 8_191, one.port), (8_192, 16_383, other.port)];
@@ -290,23 +290,23 @@ async fn the_epoch_changes_on_reconnection_and_server_restart() {
     };
     hang_up_once(&one);
     assert_eq!(text(send(1).await), "again");
-    let replaced = epochs();
+    let replaced = incarnations();
     assert!(replaced.0 != before.0 && replaced.1 == before.1, "{before:?} {replaced:?}");
     assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
 
-    // Each of several replies has the epoch in which it was read, if that is known.
+    // Each of several replies has the incarnation in which it was read, if that is known.
     let command = get();
     let requests = [Request::read(slot(1), &command), Request::read(slot(9_000), &command)];
-    let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.epoch).collect::<Vec<_>>();
-    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [Some(epochs().0), Some(epochs().1)]);
+    let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.incarnation).collect::<Vec<_>>();
+    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [Some(incarnations().0), Some(incarnations().1)]);
     hang_up_once(&one);
-    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [None, Some(epochs().1)]);
-    let replaced = epochs();
+    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [None, Some(incarnations().1)]);
+    let replaced = incarnations();
 
     other.state.run.store(2, Ordering::SeqCst);
     hang_up_once(&other);
     assert_eq!(text(send(9_000).await), "again");
-    assert!(epochs().0 == replaced.0 && epochs().1 != replaced.1);
+    assert!(incarnations().0 == replaced.0 && incarnations().1 != replaced.1);
     assert_eq!(servers.run(slot(9_000)).as_deref(), Some("2"));
 }
 
@@ -402,7 +402,7 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
 
     // The replica is promoted, and a Sentinel names it. The former master takes writes for as long as nothing tells it,
     // and one of three Sentinels is too few to confirm the new one.
-    let epoch = servers.epoch(slot(0));
+    let incarnation = servers.incarnation(slot(0));
     old.on(with_role("master", "+old"));
     behind.on(naming(old.port, 3, new.port));
     let answer = servers.send(slot(0), Channel::Calls, &get()).await;
@@ -414,7 +414,7 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     }
     informed.on(naming(old.port, 3, new.port));
     answered(&servers, "old").await;
-    assert_ne!(servers.epoch(slot(0)), epoch);
+    assert_ne!(servers.incarnation(slot(0)), incarnation);
 
     // There is no master: the command was certainly not done, and must be tried again.
     old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
