@@ -168,19 +168,20 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Places the increments by the clock `now` and adds up amounts where possible. `windows` are those of the board's
-    /// tracks at that time. O(items x tracks).
+    /// Places the increments by the clock `now` and adds up amounts where possible, unless each increment must be applied
+    /// `singly`. `windows` are those of the board's tracks at that time. O(items x tracks).
     pub fn new(
         board: &Board,
         windows: &[Window],
         now: Timestamp,
         max_skew: i64,
+        singly: bool,
         increments: impl IntoIterator<Item = (usize, &'a Increment)>,
     ) -> Self {
         let mut plan = Plan::default();
         let increments = increments.into_iter();
         // A single increment, the most frequent request, has nothing to be added up with.
-        let is_alone = increments.size_hint().1 == Some(1);
+        let singly = singly || increments.size_hint().1 == Some(1);
         let placing = Placing { tracks: board.tracks(), windows, now, max_skew };
         // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
@@ -205,7 +206,7 @@ impl<'a> Plan<'a> {
                 _ => (Amount(0), Some(increment)),
             };
             let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
-            if increment.id.is_none() && !is_alone && adds_up {
+            if increment.id.is_none() && !singly && adds_up {
                 match open.entry((slots.clone(), increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         plan.entries[*found.get()].add(index, amount);

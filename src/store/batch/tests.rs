@@ -32,7 +32,7 @@ fn items_of_one_slot_and_subject_without_ids_are_summed() {
         increment("a", 64, Some("2026-01-01T11:00:00Z"), None),
         increment("a", -5, None, None),
     ];
-    let plan = Plan::new(&board, &[window], now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &[window], now, 5_000, false, items.iter().enumerate());
     let seen: Vec<_> = plan
         .entries
         .iter()
@@ -68,7 +68,7 @@ fn items_are_placed_in_every_window_that_reaches_back_to_them() {
         increment("a", 32, Some("2020-01-01T10:30:00Z"), None),
         increment("a", 64, Some("2026-01-01T10:31:00Z"), None),
     ];
-    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
     let time = |slot: Option<Timestamp>| slot.map_or("-".to_owned(), |slot| slot.to_string()[11..16].to_owned());
     let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount.0)).collect();
     let slots = |slots: [&str; 3]| slots.map(str::to_owned);
@@ -93,7 +93,7 @@ fn a_sum_keeps_a_margin_for_its_intermediate_values() {
     let sum = |amounts: &[(usize, i64)]| {
         let amounts = amounts.iter().flat_map(|(times, amount)| std::iter::repeat_n(*amount, *times));
         let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
-        let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
+        let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
         assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
         (plan.entries[0].amount.0, plan.entries[0].margin())
     };
@@ -132,7 +132,7 @@ fn amounts_after_an_item_with_an_id_are_a_new_sum() {
         increment("b", 64, None, None),
         increment("a", 128, None, None),
     ];
-    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, items.iter().enumerate());
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
     let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount.0)).collect();
     assert_eq!(seen, [("a", 1), ("a", 34), ("b", 68), ("a", 8), ("a", 144)]);
 }

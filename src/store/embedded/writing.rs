@@ -72,7 +72,7 @@ impl<'a> BatchApplication<'a> {
         key: FingerprintKey,
     ) -> Self {
         let mut outcomes = vec![Outcome::Counted { score: None }; batch.increments.len()];
-        let plan = Plan::new(board, windows, now, max_skew, batch.increments.iter().enumerate());
+        let plan = Plan::new(board, windows, now, max_skew, false, batch.increments.iter().enumerate());
         for (item, rejection) in &plan.rejected {
             outcomes[*item] = Outcome::Rejected(*rejection);
         }

@@ -177,12 +177,9 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
 /// Creates a meta key, unless there is one.
 async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFailure> {
     let part = &*new.part;
-    let mut read = None;
+    let mut known = None;
     for _ in 0..ATTEMPTS {
-        let now = match session.read_simulated(part).await? {
-            Some(now) => now,
-            None => read.unwrap_or_else(|| part.estimate(session.monotonic()).0),
-        };
+        let now = session.time_for(part, known).await?;
         if now >= new.until && new.until < Timestamp::MAX {
             break;
         }
@@ -191,7 +188,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         call.key(&new.meta);
         let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
         let run = session.servers.run(new.slot);
-        for (name, argument) in session.preamble(part, &preamble) {
+        for (name, argument) in session.preamble(part, &part.track, &preamble) {
             call.arg(name, argument);
         }
         call.arg("definition", new.definition).arg("parts", &new.parts);
@@ -218,7 +215,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
             "stale" => {
                 let (now, reading) = (reply.time()?, reply.time()?);
                 part.learn_time(reading, session.monotonic());
-                read = Some(now);
+                known = Some(now);
             }
             other => {
                 return Err(ServerFailure::Corrupt(format!(

@@ -125,14 +125,13 @@ use tokio::time::sleep;
 
 use self::findings::Health;
 use self::keys::StoreKeys;
-use self::part::Part;
 use self::reads::Reads;
 pub use self::servers::{Address, AddressError};
 use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{BatchAnswer, Call, Queue, divide};
+use self::writes::{BatchAnswer, Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
     Lookup, Page, PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
@@ -232,28 +231,15 @@ impl RedisStore {
     }
 
     /// Waits for the answer of a batch.
-    async fn told(&self, board: &Board, told: oneshot::Receiver<BatchAnswer>) -> Result<Added> {
+    async fn answer(&self, board: &Board, answer: oneshot::Receiver<BatchAnswer>) -> Result<Added> {
         let stopped = |stopped| StoreError::Backend { source: Box::new(stopped) };
-        let BatchAnswer { added, is_disputed } = receive(told).await.map_err(stopped)?;
+        let BatchAnswer { added, is_disputed } = receive(answer).await.map_err(stopped)?;
         // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
         // has lost a part.
         match is_disputed && boards::is_gone(&self.session, board).await {
             true => Err(StoreError::BoardChanged),
             false => added,
         }
-    }
-
-    /// Returns an error if the clock has been doubted since the start, so that the board must not be written to.
-    async fn admit(&self, part: &Part) -> Result<()> {
-        timekeeping::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
-    }
-
-    /// Checks the same for all calls of a batch.
-    async fn admit_all(&self, calls: &[Call]) -> Result<()> {
-        for call in calls {
-            self.admit(&call.part).await?;
-        }
-        Ok(())
     }
 }
 
@@ -372,20 +358,23 @@ impl Store for RedisStore {
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
         let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
-            let (own, told) = divide(&self.session.parts_of(&board.main()), batch, self.session.servers.at());
-            admitted.push(match self.admit_all(&own).await {
-                Ok(()) => {
-                    calls.extend(own);
-                    Ok((board, told))
+            let (own, answer) = divide(&self.session.parts_of(&board.main()), batch, self.session.servers.at());
+            let admission = async {
+                for call in &own {
+                    timekeeping::admit(&self.session, &call.part).await?;
                 }
-                Err(refused) => Err(refused),
-            });
+                Ok(())
+            };
+            admitted.push(admission.await.map(|()| {
+                calls.extend(own);
+                (board, answer)
+            }));
         }
-        let refused = self.queue.push(calls).err().map(|full| full.retry_after().unwrap_or_default());
-        let added = admitted.into_iter().map(async |admitted| match (admitted, refused) {
+        let pushed = self.queue.push(calls);
+        let added = admitted.into_iter().map(async |admitted| match (admitted, pushed) {
             (Err(refused), _) => Err(refused),
-            (Ok(_), Some(retry_after)) => Err(StoreError::Overloaded { retry_after }),
-            (Ok((board, told)), None) => self.told(&board, told).await,
+            (Ok(_), Err(QueueFull { retry_after })) => Err(StoreError::Overloaded { retry_after }),
+            (Ok((board, answer)), Ok(())) => self.answer(&board, answer).await,
         });
         join_all(added).await
     }
@@ -410,7 +399,7 @@ impl Store for RedisStore {
         let mut removals = Vec::with_capacity(board.tracks().len());
         for track in board.each_track() {
             let part = self.session.part_for(&track, subject);
-            self.admit(&part).await?;
+            timekeeping::admit(&self.session, &part).await?;
             let removal = match track.is_ranked() {
                 true => retire::remove(&self.session, &part, subject).await,
                 false => reads::remove(&self.session, &part, subject).await,

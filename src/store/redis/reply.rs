@@ -59,6 +59,11 @@ impl Reply {
         }
     }
 
+    /// Returns whether the reply is this word alone.
+    pub fn is_word(&self, word: &str) -> bool {
+        matches!(self.0.as_slice(), [Value::BulkString(only)] if only == word.as_bytes())
+    }
+
     /// Reads the status of a script about a board.
     pub fn status(&mut self) -> Result<Status, ServerFailure> {
         match self.text()?.as_str() {

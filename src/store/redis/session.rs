@@ -151,13 +151,8 @@ impl Session {
         }
     }
 
-    /// Returns the first nine arguments of every script about a board.
-    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 9] {
-        self.preamble_of(part, &part.track, preamble)
-    }
-
-    /// Returns these arguments for one of the tracks of the part's board. The clock is that of the part.
-    pub fn preamble_of(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 9] {
+    /// Returns the first nine arguments of every script about a board, for one of its tracks. The clock is that of the part.
+    pub fn preamble(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 9] {
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
@@ -175,16 +170,16 @@ impl Session {
         ]
     }
 
-    /// Reads a simulated clock and uses it for the part. Returns `None` on a system clock, which each script reads
-    /// itself. A simulated clock may be on a different server than the board, so scripts receive the time as an
-    /// argument.
-    pub async fn read_simulated(&self, part: &Part) -> Result<Option<Timestamp>, ServerFailure> {
+    /// Returns the time by which to prepare an attempt of a call to a part: `known`, which an earlier attempt returned, or the
+    /// expected time. A simulated clock is read instead: it may be on a different server than the board, so scripts receive
+    /// its time as an argument.
+    pub async fn time_for(&self, part: &Part, known: Option<Timestamp>) -> Result<Timestamp, ServerFailure> {
         if !self.simulated {
-            return Ok(None);
+            return Ok(known.unwrap_or_else(|| part.estimate(self.monotonic()).0));
         }
         let now = clock::read(&self.servers, &self.keys, true).await?;
         part.learn_time(now, self.monotonic());
-        Ok(Some(now))
+        Ok(known.map_or(now, |known| now.max(known)))
     }
 
     pub fn clock_mode(&self) -> &'static str {
@@ -214,7 +209,9 @@ impl Session {
         let mut call = ScriptCall::default();
         call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
         let low = if moment.is_ahead { Timestamp::EPOCH } else { window.head };
-        for (name, argument) in self.preamble(moment.part, &Preamble { window, low, high: window.end }) {
+        for (name, argument) in
+            self.preamble(moment.part, &moment.part.track, &Preamble { window, low, high: window.end })
+        {
             call.arg(name, argument);
         }
         call
@@ -268,13 +265,9 @@ impl Session {
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
     ) -> Result<Answer<T>, ServerFailure> {
-        let (mut read, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
+        let (mut known, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
-            let now = match self.read_simulated(part).await? {
-                Some(now) => read.map_or(now, |read| read.max(now)),
-                None => read.unwrap_or_else(|| part.estimate(self.monotonic()).0),
-            };
-            let moment = self.moment(part, now, at_least);
+            let moment = self.moment(part, self.time_for(part, known).await?, at_least);
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);
@@ -284,10 +277,10 @@ impl Session {
                     let frame = header.frame(window);
                     return Ok(Answer { frame, asked, reply, head_before });
                 }
-                Status::Stale { now, .. } => read = Some(now),
-                Status::Missing { header, .. } => read = Some(header.now),
+                Status::Stale { now, .. } => known = Some(now),
+                Status::Missing { header, .. } => known = Some(header.now),
                 Status::StaleKeys { header, head_before: before, .. } => {
-                    read = Some(header.now);
+                    known = Some(header.now);
                     head_before.get_or_insert(before);
                 }
             }

@@ -44,12 +44,11 @@ pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
 
 /// Returns an error if the clock of a part has been doubted since this instance started, so that the part must not be
 /// written to.
-pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), StoreError>, ServerFailure> {
-    if !part.is_standing() {
-        return Ok(Ok(()));
+pub(super) async fn admit(session: &Session, part: &Part) -> Result<(), StoreError> {
+    if part.is_standing() {
+        look(session).await.map_err(|failure| session.servers.error(failure))?;
     }
-    look(session).await?;
-    Ok(part.doubt(session.monotonic()).map_or(Ok(()), Err))
+    part.doubt(session.monotonic()).map_or(Ok(()), Err)
 }
 
 /// Returns the reason why writes to some board are refused, if the clock has been doubted since this instance started.

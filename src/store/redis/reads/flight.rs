@@ -47,8 +47,8 @@ async fn round(
     left: Vec<Box<dyn Pending>>,
 ) -> Vec<Box<dyn Pending>> {
     let Some(first) = left.first() else { return left };
-    let simulated = match session.read_simulated(first.part()).await {
-        Ok(simulated) => simulated,
+    let now = match session.time_for(first.part(), None).await {
+        Ok(now) => now,
         Err(failure) => {
             left.into_iter().for_each(|pending| pending.fail(failure.clone()));
             return Vec::new();
@@ -59,7 +59,7 @@ async fn round(
     let mut sent = Vec::with_capacity(groups.len());
     let parts: Vec<Arc<Part>> = groups.iter().map(|(part, _)| part.clone()).collect();
     for (part, (_, group)) in parts.iter().zip(groups) {
-        if let Some(now) = simulated {
+        if session.simulated {
             part.learn_time(now, session.monotonic());
         }
         let mut batch = Batch::new(session, pages, part, &group);

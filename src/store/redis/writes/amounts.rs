@@ -24,16 +24,16 @@ impl WriteOperation<'_, '_, '_> {
     /// track has this slot, and no score is wanted.
     pub fn common_slots(&self) -> Option<&Slots> {
         let entries = self.chunk.entries;
-        let slots = &entries.first().filter(|_| !self.planned.alone)?.slots;
+        let slots = &entries.first().filter(|_| !self.planned.singly)?.slots;
         let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
         let is_plain = |entry: &Entry<'_>| {
-            entry.slots == *slots && entry.id.is_none() && entry.margin() == 0 && !self.flush.wants_score(entry)
+            entry.slots == *slots && entry.id.is_none() && entry.margin() == 0 && !self.lane.flush.wants_score(entry)
         };
         (is_in_all && entries.iter().all(is_plain)).then_some(slots)
     }
 
     /// Returns the call of `add.lua`.
-    pub fn add(&self, slots: &Slots) -> Cmd {
+    pub fn add_command(&self, slots: &Slots) -> Cmd {
         let (tracks, entries) = (self.tracks(), self.chunk.entries);
         let slot = |number| slots.of(number).unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
@@ -60,10 +60,10 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
-    pub fn write(&self) -> Cmd {
+    pub fn write_command(&self) -> Cmd {
         let (tracks, entries) = (self.tracks(), self.chunk.entries);
         let has_ids = entries.iter().any(|entry| entry.id.is_some());
-        let board = self.flush.part.track.board();
+        let board = self.lane.flush.part.track.board();
         let Validity { bucket, .. } = self.planned.validity;
         let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
         let horizon = board.dedupe_horizon();
@@ -144,7 +144,7 @@ impl WriteOperation<'_, '_, '_> {
             // to wait for the items of a sum.
             let is_awaited = (has_ids || tracks > 1) && entry.items.len() > 1;
             let flags =
-                if track == 0 { 2 * i64::from(is_awaited) + i64::from(self.flush.wants_score(entry)) } else { 0 };
+                if track == 0 { 2 * i64::from(is_awaited) + i64::from(self.lane.flush.wants_score(entry)) } else { 0 };
             codes.push(4 * place + flags);
         }
         let are_required = slots.len() != 1 || codes.iter().any(|code| *code != 0);

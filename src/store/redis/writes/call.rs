@@ -60,7 +60,7 @@ pub(in crate::store::redis) fn divide(
     };
     let items = increments.len();
     if let Some(part) = whole {
-        let (batch, told) = BatchProgress::new(0, 1, at.clone());
+        let (batch, told) = BatchProgress::new(items, 1, at.clone());
         return (vec![Call::new(part.clone(), increments, return_scores, None, batch)], told);
     }
     let mut of_parts: Vec<(Vec<usize>, Vec<Increment>)> = Vec::new();
@@ -97,8 +97,13 @@ impl Call {
         self.increments.len().min(LARGE)
     }
 
-    /// Records the outcome of an item. Ends the call if that was its last item.
+    /// Records the outcome of an item, with its score if the caller wants scores. Ends the call if that was its last item.
     pub fn settle(&self, item: usize, outcome: Outcome, frame: Frame) {
+        let outcome = match outcome {
+            Outcome::Counted { .. } if !self.return_scores => Outcome::Counted { score: None },
+            Outcome::Duplicate { .. } if !self.return_scores => Outcome::Duplicate { score: None },
+            outcome => outcome,
+        };
         let mut progress = self.progress.lock();
         let before = progress.ended.outcomes[item].replace(outcome);
         progress.open -= usize::from(before.is_none());
@@ -130,7 +135,10 @@ impl Call {
     /// failure.
     pub fn finish(&self, latest: &Result<Frame, ServerFailure>) {
         let mut progress = self.progress.lock();
-        if progress.ended.outcomes.is_empty() && progress.batch.is_some() {
+        if progress.batch.is_none() {
+            return;
+        }
+        if progress.ended.outcomes.is_empty() {
             match latest {
                 Ok(frame) => progress.ended.frame = Some(*frame),
                 Err(failure) => progress.ended.failure = Some(failure.clone()),

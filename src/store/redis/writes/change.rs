@@ -35,7 +35,7 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     fn board(&self) -> &Board {
-        self.flush.part.track.board()
+        self.lane.flush.part.track.board()
     }
 
     /// Returns the keys that belong to one subject only.
@@ -57,9 +57,10 @@ impl WriteOperation<'_, '_, '_> {
         }
         let mut starts: BTreeSet<Timestamp> =
             self.chunk.entries.iter().filter_map(|entry| entry.slots.of(track.number)).collect();
-        starts.extend(self.needed.get(track.number).into_iter().flatten());
+        starts.extend(self.lane.needed.get(track.number).into_iter().flatten());
         if self.kind().keeps_values() && track.track.is_ranked() {
-            let newest = self.flush.part.with_window(track.number, track.window.head, |slots| slots.starts.clone());
+            let newest =
+                self.lane.flush.part.with_window(track.number, track.window.head, |slots| slots.starts.clone());
             starts.extend(newest.iter().rev().take(LIKELY));
         }
         starts.into_iter().zip(1..).collect()
@@ -69,7 +70,7 @@ impl WriteOperation<'_, '_, '_> {
     fn subjects(&self) -> (Vec<&Subject>, HashMap<&str, usize>) {
         let chunk = self.chunk;
         let (mut subjects, mut places) = (Vec::new(), HashMap::new());
-        let looked_at = chunk.looks.iter().map(|i| &self.flush.item(*i).subject);
+        let looked_at = chunk.looks.iter().map(|i| &self.lane.flush.item(*i).subject);
         for subject in chunk.entries.iter().map(|entry| entry.subject).chain(looked_at) {
             places.entry(subject.as_str()).or_insert_with(|| {
                 subjects.push(subject);
@@ -80,7 +81,7 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     /// Returns the call of `change.lua`.
-    pub fn change(&self) -> Cmd {
+    pub fn change_command(&self) -> Cmd {
         let (script, chunk) = (kinds::change_script(self.board().edition()), self.chunk);
         let (subjects, places) = self.subjects();
         let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
@@ -111,7 +112,7 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Adds the keys of a track.
     fn name_keys(&self, track: &InTrack<'_>, subjects: &[&Subject], has_ids: bool, all: &mut Vec<String>) -> NamedKeys {
-        let (part, session) = (self.flush.part, self.session);
+        let (part, session) = (self.lane.flush.part, &self.lane.writer.session);
         let own = track.keys;
         let slots = self.slots(track);
         let mut keys =
@@ -147,7 +148,7 @@ impl WriteOperation<'_, '_, '_> {
         (has_ids, sizes): (bool, &str),
         command: &mut Cmd,
     ) {
-        let (flush, chunk) = (self.flush, self.chunk);
+        let (flush, chunk) = (self.lane.flush, self.chunk);
         let NamedKeys { slots, first_subject_key, first_bucket_key, period, .. } = named;
         let gives_scores = !flush.budget.reads_scores;
         let looks = if track.is_main() { chunk.looks } else { &[] };
@@ -201,7 +202,7 @@ impl WriteOperation<'_, '_, '_> {
     /// Returns the start of the oldest slot that is kept.
     fn oldest(&self, track: &InTrack<'_>) -> Timestamp {
         match track.is_main() {
-            true => self.flush.part.kept(&track.window).oldest,
+            true => self.lane.flush.part.kept(&track.window).oldest,
             false => track.track.oldest_kept(track.window.floor),
         }
     }
@@ -220,7 +221,7 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns whether the entry is a retraction that is not just a negative amount.
     fn undoes(&self, entry: &Entry<'_>) -> bool {
-        let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
+        let retracts = entry.items.first().is_some_and(|i| self.lane.flush.item(*i).retract);
         retracts && (entry.sent.is_some() || self.board().edition().main().is_from_first())
     }
 }

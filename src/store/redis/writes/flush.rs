@@ -23,7 +23,7 @@ pub(super) struct Flush<'a> {
     calls: &'a [Call],
     /// The items, each with its call and its index within the call.
     items: Vec<(&'a Increment, &'a Call, usize)>,
-    /// The frame for calls without items, if any script was done.
+    /// The frame for calls without items: that of the latest script, or the failure if none was done.
     latest: RefCell<Result<Frame, ServerFailure>>,
     /// The subjects with items that are tried one by one.
     retried: RefCell<HashMap<&'a str, Retried>>,
@@ -49,11 +49,12 @@ pub(super) struct EntryReply {
 pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
 
 impl<'a> Flush<'a> {
-    /// Creates a flush of the portions of some calls.
-    pub fn new(part: &'a Part, calls: &'a [Call]) -> Self {
+    /// Creates a flush of the portions of some calls to one part, or returns `None` if there are none.
+    pub fn new(calls: &'a [Call]) -> Option<Self> {
+        let part = &*calls.first()?.part;
         let portion = |call: &'a Call| call.portion.clone().map(move |index| (&call.increments[index], call, index));
-        let oldest = calls.iter().map(|call| call.since).min().unwrap_or_else(Instant::now);
-        Self {
+        let oldest = calls.iter().map(|call| call.since).min()?;
+        Some(Self {
             part,
             budget: Budget::new(part.track.board(), calls.iter().any(|call| call.return_scores)),
             deadline: (oldest + PATIENCE).max(Instant::now() + LEAST),
@@ -61,7 +62,7 @@ impl<'a> Flush<'a> {
             items: calls.iter().flat_map(portion).collect(),
             latest: RefCell::new(Err(ServerFailure::KeptChanging)),
             retried: RefCell::default(),
-        }
+        })
     }
 
     /// Returns the number of items.
@@ -94,24 +95,28 @@ impl<'a> Flush<'a> {
         &self,
         chunk: &Chunk<'_, '_>,
         frame: Frame,
-        entry_replies: &[EntryReply],
+        replies: &[EntryReply],
         scores: Option<&Scores<'_>>,
     ) -> Vec<usize> {
         let mut singly = Vec::new();
         *self.latest.borrow_mut() = Ok(frame);
+        let settle = |item: usize, outcome: Outcome| {
+            let (_, call, index) = self.items[item];
+            call.settle(index, outcome, frame);
+        };
         for (i, rejection) in chunk.rejected {
-            self.note(*i, Outcome::Rejected(*rejection), frame);
+            settle(*i, Outcome::Rejected(*rejection));
         }
-        let mut entry_replies = entry_replies.iter().peekable();
-        let told = |entry_replies: Option<&EntryReply>, subject: &Subject| match scores {
+        let mut replies = replies.iter().peekable();
+        let score_of = |reply: Option<&EntryReply>, subject: &Subject| match scores {
             Some(scores) => scores.get(subject.as_str()).copied().flatten(),
-            None => entry_replies.and_then(|entry_replies| entry_replies.score),
+            None => reply.and_then(|reply| reply.score),
         };
         for (number, entry) in chunk.entries.iter().enumerate() {
-            let entry_replies = entry_replies.next_if(|entry_replies| entry_replies.entry == number);
-            let outcome = match entry_replies.map(|entry_replies| entry_replies.outcome.as_str()) {
-                None | Some("counted") => Outcome::Counted { score: told(entry_replies, entry.subject) },
-                Some("duplicate") => Outcome::Duplicate { score: told(entry_replies, entry.subject) },
+            let reply = replies.next_if(|reply| reply.entry == number);
+            let outcome = match reply.map(|reply| reply.outcome.as_str()) {
+                None | Some("counted") => Outcome::Counted { score: score_of(reply, entry.subject) },
+                Some("duplicate") => Outcome::Duplicate { score: score_of(reply, entry.subject) },
                 Some("behind") => {
                     singly.extend(&entry.items);
                     continue;
@@ -135,13 +140,13 @@ impl<'a> Flush<'a> {
                 self.rescore(entry.subject.as_str(), score);
             }
             for i in &entry.items {
-                self.note(*i, outcome, frame);
+                settle(*i, outcome);
             }
         }
         for (nth, i) in chunk.expired_retractions.iter().enumerate() {
-            let looked = entry_replies.next_if(|entry_replies| entry_replies.entry == chunk.entries.len() + nth);
-            let score = told(looked, &self.item(*i).subject);
-            self.note(*i, Outcome::Counted { score }, frame);
+            let looked = replies.next_if(|reply| reply.entry == chunk.entries.len() + nth);
+            let score = score_of(looked, &self.item(*i).subject);
+            settle(*i, Outcome::Counted { score });
         }
         self.expect_scores(chunk, &singly);
         singly
@@ -177,16 +182,6 @@ impl<'a> Flush<'a> {
         }
     }
 
-    fn note(&self, item: usize, outcome: Outcome, frame: Frame) {
-        let (_, call, index) = self.items[item];
-        let outcome = match outcome {
-            Outcome::Counted { .. } if !call.return_scores => Outcome::Counted { score: None },
-            Outcome::Duplicate { .. } if !call.return_scores => Outcome::Duplicate { score: None },
-            outcome => outcome,
-        };
-        call.settle(index, outcome, frame);
-    }
-
     /// Marks the calls of these items as failed. Other items of the calls may have been counted.
     pub fn fail(&self, items: impl IntoIterator<Item = usize>, failure: &ServerFailure) {
         let mut latest = self.latest.borrow_mut();
@@ -210,8 +205,8 @@ mod tests {
     use super::*;
     use crate::board::{Amount, Change};
     use crate::store::redis::writes::call::tests::whole;
-    use crate::store::redis::writes::{plan, queue};
-    use crate::store::{Added, Result, StoreError};
+    use crate::store::redis::writes::queue;
+    use crate::store::{Added, Plan, Result, StoreError};
 
     fn item(subject: &str, amount: i64) -> Increment {
         let subject = Subject::parse(subject).unwrap();
@@ -232,8 +227,12 @@ mod tests {
         .map(|(items, scores)| whole(&part, items, scores))
         .into_iter()
         .unzip();
-        let flush = Flush::new(&part, &calls);
-        let place = |items: &[usize], alone| plan::place(&flush, items, (&part.windows(now), now), 5_000, alone);
+        let flush = Flush::new(&calls).unwrap();
+        let windows = part.windows(now);
+        let place = |items: &[usize], singly| {
+            let items = items.iter().map(|i| (*i, flush.item(*i)));
+            Plan::new(board, &windows, now, 5_000, singly, items)
+        };
         let all = place(&(0..flush.len()).collect::<Vec<_>>(), false);
         let budget = Budget::new(board, true);
         let wants = |entry: &Entry<'_>| flush.wants_score(entry);
@@ -243,16 +242,16 @@ mod tests {
         assert_eq!(wanted, [true, false, true, true, false]);
 
         let frame = Frame { window: part.window_slots(now).window, as_of: now, retiring: 0 };
-        let entry_replies = |entry, outcome: &str, score: Option<i64>| EntryReply {
+        let reply = |entry, outcome: &str, score: Option<i64>| EntryReply {
             entry,
             outcome: outcome.to_owned(),
             score: score.map(|units| Value::Exact(Amount(units))),
         };
         let replies = [
-            entry_replies(0, "counted", Some(2)),
-            entry_replies(2, "refused", None),
-            entry_replies(3, "refused", None),
-            entry_replies(4, "damaged", None),
+            reply(0, "counted", Some(2)),
+            reply(2, "refused", None),
+            reply(3, "refused", None),
+            reply(4, "damaged", None),
         ];
         let singly = flush.settle(&chunks[0], frame, &replies, None);
         assert_eq!(singly, [3, 5], "the sum for c is tried singly");
@@ -260,7 +259,7 @@ mod tests {
         let mut alone = place(&[3, 5], true);
         alone.entries.truncate(1);
         let chunks = budget.divide(&alone, false, wants, |i| &flush.item(i).subject, false);
-        flush.settle(&chunks[0], frame, &[entry_replies(0, "refused", None)], None);
+        flush.settle(&chunks[0], frame, &[reply(0, "refused", None)], None);
         flush.finish();
         let told: Vec<Option<Result<Added>>> =
             answers.into_iter().map(|mut answer| answer.try_recv().ok().map(|told| told.added)).collect();

@@ -13,13 +13,12 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::chunk::Chunk;
-use super::flush::{EntryReply, Flush};
+use super::flush::{EntryReply, Flush, Scores};
 use super::operation::WriteOperation;
 use super::plan::{Planned, Unplanned};
 use super::retry::too_late;
 use super::score;
 use crate::board::{Frame, Kind, Timestamp};
-use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Session};
@@ -27,7 +26,7 @@ use crate::store::redis::session::{ATTEMPTS, Session};
 /// The largest number of lanes of a flush.
 const LANES: usize = 4;
 
-/// Gives the scripts of one instance numbers, so that each is done once.
+/// Writes the flushes of one instance, and numbers its scripts, so that each is done once.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub session: Arc<Session>,
@@ -54,9 +53,9 @@ impl Writer {
         self.sequence.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Writes portions of calls to a part. Calls that are done or have failed end. Must be called for one flush per part
-    /// at a time.
-    pub async fn write(&self, part: &Part, calls: &mut [Call]) {
+    /// Writes portions of calls to one part. Afterwards calls with items that were not taken yet go on, and all others have
+    /// ended. Must be called for one flush per part at a time.
+    pub async fn write(&self, calls: &mut [Call]) {
         // Small calls are written first, so that their callers do not wait for large ones. Calls that were made
         // together have the same time of arrival, and stay in their order.
         let mut largest: HashMap<Instant, usize> = HashMap::new();
@@ -65,28 +64,25 @@ impl Writer {
             *size = call.portion.len().max(*size);
         }
         calls.sort_by_key(|call| largest.get(&call.since).copied());
-        let flush = Flush::new(part, calls);
-        self.write_lanes(&flush).await;
+        let Some(flush) = Flush::new(calls) else { return };
+        let all = Unplanned { items: (0..flush.len()).collect(), singly: false, now: None };
+        match Planned::new(&self.session, &flush, &all).await {
+            Ok(planned) => self.write_lanes(&flush, planned).await,
+            Err(failure) => flush.fail(all.items, &failure),
+        }
         flush.finish();
-        let now = Instant::now();
-        calls.iter_mut().for_each(|call| call.since = now);
     }
 
-    async fn write_lanes(&self, flush: &Flush<'_>) {
-        let all = Unplanned { items: (0..flush.len()).collect(), alone: false, read: None };
-        let planned = match Planned::new(&self.session, flush, &all).await {
-            Ok(planned) => planned,
-            Err(failure) => return flush.fail(all.items, &failure),
-        };
+    async fn write_lanes<'f>(&self, flush: &Flush<'f>, planned: Planned<'f>) {
         let chunks = planned.divide(flush);
         let scripts = chunks.len();
         if scripts == 1 {
-            return WriteLane::new(flush, self, 0, false).write_divided(&planned, &chunks).await;
+            return WriteLane::new(flush, self, 0, false).write(&planned, &chunks).await;
         }
         drop(chunks);
         let lanes = planned.split(flush, scripts.min(LANES)).into_iter().enumerate().map(async |(number, planned)| {
             if !planned.is_empty() {
-                WriteLane::new(flush, self, number, true).write(planned).await;
+                WriteLane::new(flush, self, number, true).write(&planned, &planned.divide(flush)).await;
             }
         });
         join_all(lanes).await;
@@ -99,13 +95,8 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         Self { flush, writer, number, is_bulk, needed }
     }
 
-    /// Writes until every item has an outcome or has failed.
-    async fn write(&mut self, planned: Planned<'f>) {
-        self.write_divided(&planned, &planned.divide(self.flush)).await;
-    }
-
-    /// Writes a plan that is already divided into scripts.
-    async fn write_divided(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
+    /// Writes a plan, divided into scripts, until every item has an outcome or has failed.
+    async fn write(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
         let mut in_vain = 0;
         let mut next = self.write_chunks(planned, chunks).await;
         while let Some((mut left, is_in_vain)) = next {
@@ -114,7 +105,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
             if in_vain >= ATTEMPTS {
                 return self.flush.fail(left.items, &ServerFailure::KeptChanging);
             }
-            if !left.alone {
+            if !left.singly {
                 // Items that are tried one by one keep the order of the entries from which they come.
                 left.items.sort_unstable();
             }
@@ -133,12 +124,15 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         for (nth, chunk) in chunks.iter().enumerate() {
             let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
             let again =
-                |now| (Unplanned { items: rest(nth).collect(), alone: planned.alone, read: Some(now) }, nth == 0);
-            match self.send(planned, chunk).await {
+                |now| (Unplanned { items: rest(nth).collect(), singly: planned.singly, now: Some(now) }, nth == 0);
+            let operation = WriteOperation { lane: self, planned, chunk, sequence: self.writer.next() };
+            match operation.send().await {
                 Ok((Status::Done(header), mut reply)) => {
                     let frame = header.frame(planned.validity.windows[0]);
                     let mut singly = match entry_replies(&mut reply, flush.part.track.kind()) {
-                        Ok(entry_replies) => self.settle(chunk, frame, &entry_replies).await,
+                        Ok(replies) => {
+                            flush.settle(chunk, frame, &replies, self.read_scores(chunk, frame).await.as_ref())
+                        }
                         Err(failure) => {
                             flush.fail(chunk.items(), &failure);
                             continue;
@@ -146,9 +140,9 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                     };
                     if !singly.is_empty() {
                         // Items that follow a refused sum wait for the items of that sum.
-                        let is_in_vain = singly.len() == chunk.items().count() && planned.alone;
+                        let is_in_vain = singly.len() == chunk.items().count() && planned.singly;
                         singly.extend(rest(nth + 1));
-                        return Some((Unplanned { items: singly, alone: true, read: None }, is_in_vain));
+                        return Some((Unplanned { items: singly, singly: true, now: None }, is_in_vain));
                     }
                 }
                 Ok((Status::Stale { now, .. }, _)) => return Some(again(now)),
@@ -170,48 +164,30 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         None
     }
 
-    /// Sends the script for a chunk, and reads the status of its reply.
-    async fn send(&self, planned: &Planned<'f>, chunk: &Chunk<'_, 'f>) -> Result<(Status, Reply), ServerFailure> {
-        let operation = WriteOperation {
-            flush: self.flush,
-            session: &self.writer.session,
-            lane: self.number,
-            is_bulk: self.is_bulk,
-            needed: &self.needed,
-            planned,
-            chunk,
-            sequence: self.writer.next(),
-        };
-        let mut reply = Reply::new(operation.send().await?)?;
-        Ok((self.writer.session.learn(self.flush.part, &mut reply)?, reply))
-    }
-
-    /// Records the result of a script. Reads the scores that the script could not return.
-    async fn settle(&self, chunk: &Chunk<'_, 'f>, frame: Frame, entry_replies: &[EntryReply]) -> Vec<usize> {
+    /// Reads the scores for a chunk that was written, if scripts do not return them.
+    async fn read_scores(&self, chunk: &Chunk<'_, 'f>, frame: Frame) -> Option<Scores<'f>> {
         let flush = self.flush;
         if !flush.budget.reads_scores {
-            return flush.settle(chunk, frame, entry_replies, None);
+            return None;
         }
         let scored: Vec<usize> = chunk.items().filter(|i| flush.is_scored(*i)).collect();
         let subjects = scored.iter().map(|i| &flush.item(*i).subject);
-        let scores = match score::read(&self.writer.session, flush, frame.window.head, subjects).await {
-            Ok(scores) => scores,
-            Err(failure) => {
-                flush.fail(scored.iter().copied(), &failure);
-                Default::default()
-            }
-        };
-        flush.settle(chunk, frame, entry_replies, Some(&scores))
+        let scores = score::read(&self.writer.session, flush, frame.window.head, subjects).await;
+        Some(scores.unwrap_or_else(|failure| {
+            flush.fail(scored.iter().copied(), &failure);
+            Scores::default()
+        }))
     }
 }
 
+/// Reads what a script says about single entries: nothing if each was simply counted.
 fn entry_replies(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
-    let mut entry_replies = Vec::new();
+    let mut replies = Vec::new();
     while !reply.is_empty() {
         let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
         let outcome = reply.text()?;
         let score = reply.score(kind)?.or(kind.absent());
-        entry_replies.push(EntryReply { entry, outcome, score });
+        replies.push(EntryReply { entry, outcome, score });
     }
-    Ok(entry_replies)
+    Ok(replies)
 }

@@ -19,9 +19,9 @@ pub(super) struct Unplanned {
     /// The indexes of the items, in their order if they are tried one by one.
     pub items: Vec<usize>,
     /// Whether to apply each item by itself, because its sum with others was refused.
-    pub alone: bool,
+    pub singly: bool,
     /// The time that a reply returned. By this time the window has moved.
-    pub read: Option<Timestamp>,
+    pub now: Option<Timestamp>,
 }
 
 /// Items that are ready to be sent.
@@ -29,12 +29,12 @@ pub(super) struct Unplanned {
 pub(super) struct Planned<'a> {
     pub plan: Plan<'a>,
     pub validity: Validity,
-    /// Whether entries are applied one after the other, by `change.lua`.
-    pub in_order: bool,
+    /// Whether `change.lua` applies the entries, one after the other.
+    pub by_change: bool,
     /// Whether scripts return the scores of items for which nothing is left to do.
     pub looks: bool,
     /// Whether items are tried one by one.
-    pub alone: bool,
+    pub singly: bool,
 }
 
 /// The time for which a plan is valid, the windows and the dedupe bucket for which it was made.
@@ -103,37 +103,37 @@ impl<'a> Planned<'a> {
     /// returned.
     pub async fn new(session: &Session, flush: &Flush<'a>, left: &Unplanned) -> Result<Self, ServerFailure> {
         let part = flush.part;
-        let Unplanned { items, alone, read } = left;
-        let reading = repeat(flush.deadline, async || session.read_simulated(part).await).await;
-        let now = match reading.map_err(|failure| if failure.is_unknown() { too_late() } else { failure })? {
-            Some(now) => read.map_or(now, |read| now.max(read)),
-            None => read.unwrap_or_else(|| part.estimate(session.monotonic()).0),
-        };
+        let Unplanned { items, singly, now } = left;
+        // A failure to read a simulated clock says nothing about the items, which are not sent yet.
+        let is_known = now.is_some();
+        let now = repeat(flush.deadline, async || session.time_for(part, *now).await).await;
+        let now = now.map_err(|failure| if failure.is_unknown() { too_late() } else { failure })?;
         let board = part.track.board();
         let windows = part.windows(now);
         let max_skew = session.limits.max_skew;
-        let mut plan = place(flush, items, (&windows, now), max_skew, *alone);
+        let increments = items.iter().map(|i| (*i, flush.item(*i)));
+        let mut plan = Plan::new(board, &windows, now, max_skew, *singly, increments);
         if flush.has_scores() {
             group_by_subject(&mut plan);
         }
-        // A reading taken after the items arrived is an instant by which they may be judged. Only on a simulated clock,
-        // which stands still, they must be judged by the instant at which the script runs.
-        let strict = session.simulated || read.is_none();
+        // A time that a reply returned after the items arrived is an instant by which they may be judged. Only on a
+        // simulated clock, which stands still, they must be judged by the instant at which the script runs.
+        let strict = session.simulated || !is_known;
         let validity = Validity::new(board, windows, now, max_skew, strict, items.iter().map(|i| flush.item(*i)));
         let looks = !flush.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
-        let in_order = looks || !is_sum_of_amounts(board, &plan);
-        Ok(Self { plan, validity, in_order, looks, alone: *alone })
+        let by_change = looks || !is_sum_of_amounts(board, &plan);
+        Ok(Self { plan, validity, by_change, looks, singly: *singly })
     }
 
     /// Divides the plan into scripts.
     pub fn divide<'p>(&'p self, flush: &Flush<'a>) -> Vec<Chunk<'p, 'a>> {
         let wants_score = |entry: &Entry<'a>| flush.wants_score(entry);
-        flush.budget.divide(&self.plan, self.in_order, wants_score, |i| &flush.item(i).subject, self.looks)
+        flush.budget.divide(&self.plan, self.by_change, wants_score, |i| &flush.item(i).subject, self.looks)
     }
 
     /// Divides the plan by the hash of subjects.
     pub fn split(self, flush: &Flush<'a>, lanes: usize) -> Vec<Planned<'a>> {
-        let Planned { plan, validity, in_order, looks, alone } = self;
+        let Planned { plan, validity, by_change, looks, singly } = self;
         let hasher = rapidhash::fast::RandomState::default();
         let lane = |subject: &Subject| hasher.hash_one(subject.as_str()) as usize % lanes;
         let mut plans: Vec<Plan<'a>> = (0..lanes).map(|_| Plan::default()).collect();
@@ -146,7 +146,7 @@ impl<'a> Planned<'a> {
         for i in plan.expired_retractions {
             plans[lane(&flush.item(i).subject)].expired_retractions.push(i);
         }
-        let planned = |plan| Planned { plan, validity: validity.clone(), in_order, looks, alone };
+        let planned = |plan| Planned { plan, validity: validity.clone(), by_change, looks, singly };
         plans.into_iter().map(planned).collect()
     }
 
@@ -154,28 +154,6 @@ impl<'a> Planned<'a> {
         let Plan { entries, rejected, expired_retractions } = &self.plan;
         entries.is_empty() && rejected.is_empty() && expired_retractions.is_empty()
     }
-}
-
-/// Places items in slots at `now`, when the tracks have these windows.
-pub(super) fn place<'a>(
-    flush: &Flush<'a>,
-    items: &[usize],
-    (windows, now): (&[Window], Timestamp),
-    max_skew: i64,
-    alone: bool,
-) -> Plan<'a> {
-    let board = flush.part.track.board();
-    let indexed = |i: &usize| (*i, flush.item(*i));
-    if !alone {
-        return Plan::new(board, windows, now, max_skew, items.iter().map(indexed));
-    }
-    let mut plan = Plan::default();
-    for single in items.iter().map(indexed).map(|item| Plan::new(board, windows, now, max_skew, [item])) {
-        plan.entries.extend(single.entries);
-        plan.rejected.extend(single.rejected);
-        plan.expired_retractions.extend(single.expired_retractions);
-    }
-    plan
 }
 
 /// Puts entries of one subject next to each other, in their order. Then they are in one script if they fit, and all get

@@ -20,12 +20,18 @@ use super::lane::Writer;
 use super::retry::{PATIENCE, too_late};
 use crate::store::redis::part::Part;
 use crate::store::redis::session::Session;
-use crate::store::{Result, StoreError};
 
 /// The approximate number of scripts for the items of one flush.
 const SCRIPTS: usize = 8;
 /// The approximate number of scripts for a portion, if several calls wait.
 const SHARE: usize = 2;
+
+/// The refusal of calls that do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueFull {
+    /// The time after which there may be room.
+    pub retry_after: Duration,
+}
 
 /// The calls that wait for the next flush of their part.
 #[derive(Debug)]
@@ -56,17 +62,24 @@ impl Queue {
 
     /// Adds calls, either all of them or, if they do not fit, none. If no other calls wait, they are accepted even if they
     /// are larger than the queue.
-    pub fn push(&self, calls: Vec<Call>) -> Result<()> {
+    pub fn push(&self, calls: Vec<Call>) -> Result<(), QueueFull> {
         let now = Instant::now();
         let items: usize = calls.iter().map(Call::weight).sum();
         let mut state = self.state.lock();
         if !state.parts.is_empty() && state.items.saturating_add(items) > self.most {
-            return Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) });
+            return Err(QueueFull { retry_after: Duration::from_secs(1) });
         }
         state.items += items;
+        let WaitingCalls { parts, ready, .. } = &mut *state;
         for mut call in calls {
             call.since = now;
-            state.join(call);
+            match parts.get_mut(key(&call.part)) {
+                Some(waiting) => waiting.push_back(call),
+                None => {
+                    ready.push(call.part.clone());
+                    parts.insert(key(&call.part).to_owned(), VecDeque::from([call]));
+                }
+            }
         }
         drop(state);
         self.arrived.notify_one();
@@ -95,8 +108,9 @@ impl Queue {
         }
     }
 
-    /// Returns the calls of the next flush of a part, each with the portion to write, or `None` if nothing waits for it.
-    /// Calls that have waited too long end with an error instead.
+    /// Returns the calls of the next flush of a part, each with the portion to write. Calls that have waited too long end
+    /// with an error instead. If nothing is left to write, returns `None`: from then on the part has no task, and is ready
+    /// again when the next call arrives.
     fn take(&self, part: &Part, now: Instant) -> Option<Vec<Call>> {
         let mut state = self.state.lock();
         let waiting = state.parts.get_mut(key(part))?;
@@ -106,6 +120,9 @@ impl Queue {
             (late, *waiting) = (old, young.into());
         }
         let calls = portions(waiting);
+        if calls.is_empty() {
+            state.parts.remove(key(part));
+        }
         state.items -= late.iter().map(Call::weight).sum::<usize>();
         gauge!("rolltop_combine_waiting_items").set(state.items as f64);
         drop(state);
@@ -121,10 +138,12 @@ impl Queue {
         Some(calls)
     }
 
-    /// Puts calls back that have not ended, after the calls that arrived in the meantime.
+    /// Puts calls back that have not ended, after the calls that arrived in the meantime. Their latest portion was done now.
     fn put_back(&self, part: &Part, calls: Vec<Call>) {
+        let now = Instant::now();
         let mut state = self.state.lock();
-        for call in calls {
+        for mut call in calls {
+            call.since = now;
             if call.has_ended() {
                 state.items -= call.weight();
             } else if let Some(waiting) = state.parts.get_mut(key(part)) {
@@ -132,55 +151,32 @@ impl Queue {
             }
         }
     }
-
-    /// Records that the part has no task any more. If calls have arrived in the meantime, the part is ready again.
-    fn leave(&self, part: &Arc<Part>) {
-        let mut state = self.state.lock();
-        if state.parts.get(key(part)).is_some_and(VecDeque::is_empty) {
-            state.parts.remove(key(part));
-        } else {
-            state.ready.push(part.clone());
-            self.arrived.notify_one();
-        }
-    }
 }
 
-impl WaitingCalls {
-    fn join(&mut self, call: Call) {
-        let part = &call.part;
-        match self.parts.get_mut(key(part)) {
-            Some(waiting) => waiting.push_back(call),
-            None => {
-                self.ready.push(part.clone());
-                self.parts.insert(key(part).to_owned(), VecDeque::from([call]));
-            }
-        }
-    }
-}
-
-/// Returns the key that identifies a part. It differs between boards of the same name that were defined one after the
-/// other.
+/// Returns the key that identifies a part, in every epoch. It differs between boards of the same name that were defined one
+/// after the other.
 fn key(part: &Part) -> &str {
     &part.keys.index
 }
 
-/// Takes a portion of each waiting call in turn, until a flush is full. A call that waits alone may fill the flush. If
-/// several calls wait, each gets about [`SHARE`] scripts.
+/// Takes a portion of each waiting call in turn, until a flush is full or the next call is made in another epoch of the
+/// board. A call that waits alone may fill the flush. If several calls wait, each gets about [`SHARE`] scripts.
 fn portions(waiting: &mut VecDeque<Call>) -> Vec<Call> {
     let is_alone = waiting.len() == 1;
     let mut room = 1.0;
     let mut taken: Vec<Call> = Vec::new();
     while let Some(mut call) = waiting.pop_front() {
-        let script = Budget::new(call.part.track.board(), call.return_scores).items(&call.increments);
-        let flush = (SCRIPTS * script) as f64;
-        let fitting = if is_alone { SCRIPTS * script } else { (SHARE * script).min((room * flush) as usize) };
-        let left = call.increments.len() - call.portion.end;
-        let size = left.min(fitting.max(1));
-        if !taken.is_empty() && room <= 0.0 {
+        if taken.first().is_some_and(|first| room <= 0.0 || !Arc::ptr_eq(&first.part, &call.part)) {
             waiting.push_front(call);
             break;
         }
-        room -= (size.max(1)) as f64 / flush;
+        let per_script = Budget::new(call.part.track.board(), call.return_scores).items(&call.increments);
+        let per_flush = (SCRIPTS * per_script) as f64;
+        let fitting =
+            if is_alone { SCRIPTS * per_script } else { (SHARE * per_script).min((room * per_flush) as usize) };
+        let left = call.increments.len() - call.portion.end;
+        let size = left.min(fitting.max(1));
+        room -= (size.max(1)) as f64 / per_flush;
         call.portion = call.portion.end..call.portion.end + size;
         taken.push(call);
     }
@@ -206,10 +202,9 @@ pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
 /// Writes to one part until nothing waits for it.
 async fn write_part(queue: &Queue, writer: &Writer, part: Arc<Part>) {
     while let Some(mut calls) = queue.take(&part, Instant::now()) {
-        writer.write(&part, &mut calls).await;
+        writer.write(&mut calls).await;
         queue.put_back(&part, calls);
     }
-    queue.leave(&part);
 }
 
 #[cfg(test)]
@@ -220,9 +215,9 @@ pub(super) mod tests {
     use crate::board::{
         Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp, TrackId,
     };
-    use crate::store::Increment;
     use crate::store::redis::keys::StoreKeys;
     use crate::store::redis::store_clock::Start;
+    use crate::store::{Increment, StoreError};
     use tokio::sync::oneshot;
 
     pub fn part(name: &str, generation: u64) -> Arc<Part> {
@@ -248,7 +243,12 @@ pub(super) mod tests {
         (call, told)
     }
 
-    fn push(queue: &Queue, part: &Arc<Part>, items: usize, id: Option<&str>) -> Result<oneshot::Receiver<BatchAnswer>> {
+    fn push(
+        queue: &Queue,
+        part: &Arc<Part>,
+        items: usize,
+        id: Option<&str>,
+    ) -> Result<oneshot::Receiver<BatchAnswer>, QueueFull> {
         let (call, told) = call(part, items, id);
         queue.push(vec![call]).map(|()| told)
     }
@@ -263,7 +263,7 @@ pub(super) mod tests {
         let queue = Queue::new(10);
         let _first = push(&queue, &a, 4, None).unwrap();
         let _second = push(&queue, &b, 5, None).unwrap();
-        assert!(matches!(push(&queue, &a, 2, None), Err(StoreError::Overloaded { .. })));
+        assert!(matches!(push(&queue, &a, 2, None), Err(QueueFull { .. })));
         assert!(queue.push(vec![call(&a, 1, None).0, call(&b, 1, None).0]).is_err());
         let _third = push(&queue, &a, 1, None).unwrap();
         let ready: Vec<_> =
@@ -291,6 +291,22 @@ pub(super) mod tests {
         let b = part("b", 2);
         let _alone = push(&queue, &b, 100_000, None).unwrap();
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
+    }
+
+    #[tokio::test]
+    async fn a_flush_has_calls_of_one_epoch() {
+        let (old, new) = (part("a", 1), part("a", 1));
+        let queue = Queue::new(10);
+        let answers = [(&old, 1), (&old, 2), (&new, 3)].map(|(part, items)| push(&queue, part, items, None).unwrap());
+        for expected in [vec![1, 2], vec![3]] {
+            assert_eq!(sizes(&queue.take(&old, Instant::now())), expected);
+        }
+        assert!(queue.take(&old, Instant::now()).is_none());
+        // A call that arrives after that makes the part ready again.
+        queue.ready().await.unwrap();
+        let _next = push(&queue, &new, 4, None).unwrap();
+        assert_eq!(queue.ready().await.unwrap().len(), 1);
+        drop(answers);
     }
 
     #[tokio::test]
