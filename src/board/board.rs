@@ -42,7 +42,7 @@ pub struct Board {
     name: BoardName,
     generation: Generation,
     epoch: Epoch,
-    partitions: Option<Partitions>,
+    partitions: Option<PartitionNumbers>,
     defined_at: Option<Timestamp>,
     dedupe_horizon: i64,
     dedupe_bucket: i64,
@@ -51,7 +51,7 @@ pub struct Board {
 }
 
 /// The numbers that tell the partitions of a board apart, in their order. The store assigns them.
-pub type Partitions = Arc<[u32]>;
+pub type PartitionNumbers = Arc<[u32]>;
 
 impl Board {
     /// Creates a board from a definition, which is validated here.
@@ -79,7 +79,7 @@ impl Board {
 
     /// Returns the same board, divided into partitions with these numbers.
     #[must_use]
-    pub fn with_partitions(self, partitions: Option<Partitions>) -> Self {
+    pub fn with_partitions(self, partitions: Option<PartitionNumbers>) -> Self {
         Self { partitions, ..self }
     }
 
@@ -139,7 +139,7 @@ impl Board {
     }
 
     /// Returns the numbers of the board's partitions, or `None` if it is not divided.
-    pub fn partitions(&self) -> Option<&Partitions> {
+    pub fn partitions(&self) -> Option<&PartitionNumbers> {
         self.partitions.as_ref()
     }
 

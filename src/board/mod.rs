@@ -49,7 +49,7 @@ mod window_slots;
 
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
-pub use board::{Board, Epoch, Generation, Partitions};
+pub use board::{Board, Epoch, Generation, PartitionNumbers};
 pub use board_track::BoardTrack;
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures_util::future::{join_all, try_join_all};
 use redis::{Value, cmd};
 
+use super::division::Division;
 use super::hash_slot::HashSlot;
 use super::part::Part;
-use super::partition::Partition;
+
 use super::removing::{self, Noted};
 use super::reply::Reply;
 use super::scripts::{ANNOUNCE, ANNOUNCED, DEFINE, ScriptCall, UNDEFINE};
@@ -15,7 +16,7 @@ use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::timekeeping;
 use super::version;
-use crate::board::{Board, BoardName, BoardTrack, Definition, Epoch, Generation, Timestamp};
+use crate::board::{Board, BoardName, Definition, Epoch, Generation, Timestamp};
 use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
 
 /// The oldest server version that has the commands of the scripts.
@@ -25,8 +26,8 @@ const OLDEST: (u32, u32) = (6, 2);
 /// was created it is announced, so that every instance detects that its own list is old.
 pub(super) async fn define(session: &Session, board: Board) -> Result<Defined> {
     let refused = |error| StoreError::Setup { detail: format!("board '{}': {error}", board.name()) };
-    let partition = board.definition().shards.map(|shards| Partition::choose(board.name(), shards)).transpose();
-    let partitions = partition.map_err(refused)?.and_then(|partition| partition.numbers());
+    let division = board.definition().shards.map(|shards| Division::choose(board.name(), shards)).transpose();
+    let partitions = division.map_err(refused)?.and_then(|division| division.numbers());
     let board = board.with_partitions(partitions);
     if session.clock.refusal_to_define(session.monotonic()).is_some() {
         let failed = |failure| session.servers.error(failure);
@@ -72,15 +73,15 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
 /// that created it may have ended before it did this, or may be about to do it. An instance does this once per board,
 /// even if it is requested to define the same board again and again, as clients do when they start.
 async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
-    let parts = session.parts_of(&board.main());
-    if !parts.first().is_announced() {
+    let partitions = session.partitions_of(board);
+    if !partitions.first().is_announced() {
         change_list(session, board.name(), None).await?;
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
         let mut call = ScriptCall::default();
         call.key(meta).arg("generation", board.generation()).arg("epoch", board.epoch());
         session.servers.call(slot, Channel::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
-        parts.first().note_announced();
+        partitions.first().note_announced();
     }
     Ok(())
 }
@@ -133,10 +134,10 @@ struct New<'a> {
 impl<'a> New<'a> {
     /// Returns the input for the meta key of a board, which is also that of its only part if the board is not divided.
     fn whole(session: &Session, board: &'a Arc<Board>, definition: &'a str) -> Self {
-        let part = session.parts_of(&board.main()).first().clone();
+        let part = session.partitions_of(board).first().main().clone();
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
-        let parts = Partition::of(board.name(), board.partitions()).stored().unwrap_or_default();
+        let parts = Division::of(board.name(), board.partitions()).stored().unwrap_or_default();
         Self { part, meta, slot, definition, parts, until: Timestamp::MAX }
     }
 
@@ -163,9 +164,10 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
     let noted = Noted::unborn(board, timekeeping::look(session).await?);
     noted.write(session).await?;
     let until = noted.until();
-    let has_own_meta = |track: &BoardTrack| !track.is_main() || board.partitions().is_some();
-    let parts = board.each_track().filter(has_own_meta).flat_map(|track| session.parts_of(&track).all().to_vec());
-    try_join_all(parts.map(|part| async move { create(session, &New::part(&part, until)).await })).await?;
+    let partitions = session.partitions_of(board);
+    let has_own_meta = |part: &&Arc<Part>| !part.track.is_main() || board.partitions().is_some();
+    let parts = partitions.parts().filter(has_own_meta);
+    try_join_all(parts.map(|part| async move { create(session, &New::part(part, until)).await })).await?;
     let creation = create(session, &New { until, ..New::whole(session, board, json) }).await?;
     match &creation {
         Creation::Created { .. } => noted.strike(session).await?,
@@ -179,7 +181,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
     let part = &*new.part;
     let mut known = None;
     for _ in 0..ATTEMPTS {
-        let now = session.time_for(part, known).await?;
+        let now = session.time_for(&part.clock, known).await?;
         if now >= new.until && new.until < Timestamp::MAX {
             break;
         }
@@ -188,7 +190,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         call.key(&new.meta);
         let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
         let run = session.servers.run(new.slot);
-        for (name, argument) in session.preamble(part, &part.track, &preamble) {
+        for (name, argument) in session.preamble(part, &preamble) {
             call.arg(name, argument);
         }
         call.arg("definition", new.definition).arg("parts", &new.parts);
@@ -214,7 +216,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
             }
             "stale" => {
                 let (now, reading) = (reply.time()?, reply.time()?);
-                part.learn_time(reading, session.monotonic());
+                part.clock.learn(reading, session.monotonic());
                 known = Some(now);
             }
             other => {
@@ -265,13 +267,13 @@ impl StoredFields {
         let generation = u64::from_str_radix(&self.generation, 16)
             .map_err(|error| damaged(&format_args!("its generation: {error}")))?;
         let definition: Definition = serde_json::from_str(&self.definition).map_err(|error| damaged(&error))?;
-        let read = |parts: &str| Partition::read(name, definition.shards.unwrap_or_default(), parts);
-        let partition = self.parts.as_deref().map(read).transpose();
-        let partition = partition.map_err(|error| damaged(&format_args!("its parts: {error}")))?;
+        let read = |parts: &str| Division::read(name, definition.shards.unwrap_or_default(), parts);
+        let division = self.parts.as_deref().map(read).transpose();
+        let division = division.map_err(|error| damaged(&format_args!("its parts: {error}")))?;
         let epoch = self.epoch.as_deref().map_or(Ok(0), str::parse);
         let epoch = epoch.map_err(|error| damaged(&format_args!("its epoch: {error}")))?;
         let board = Board::new(name.clone(), Generation(generation), definition).map_err(|error| damaged(&error))?;
-        let partitions = partition.and_then(|partition| partition.numbers());
+        let partitions = division.and_then(|division| division.numbers());
         Ok(Arc::new(board.with_partitions(partitions).with_defined_at(self.defined_at).with_epoch(Epoch(epoch))))
     }
 }

@@ -81,8 +81,8 @@ pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
         let listed: HashSet<String> = listing
             .boards
             .iter()
-            .flat_map(|board| parts_of_tracks(session, board))
-            .map(|part| part.keys.index.clone())
+            .map(|board| session.partitions_of(board))
+            .flat_map(|partitions| partitions.parts().map(|part| part.keys.index.clone()).collect::<Vec<_>>())
             .collect();
         findings.held.retain(|key, _| listed.contains(key));
         findings.whole.retain(|key, _| listed.contains(key));
@@ -115,15 +115,10 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
 /// checked again soon.
 async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let mut all_known = true;
-    for part in parts_of_tracks(session, board) {
-        all_known &= see_to_part(session, &part).await?;
+    for part in session.partitions_of(board).parts() {
+        all_known &= see_to_part(session, part).await?;
     }
     Ok(all_known)
-}
-
-/// Returns the parts of all tracks of a board.
-fn parts_of_tracks(session: &Session, board: &Arc<Board>) -> Vec<Arc<Part>> {
-    board.each_track().flat_map(|track| session.parts_of(&track).all().to_vec()).collect()
 }
 
 async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailure> {
@@ -208,7 +203,7 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
 /// subjects differ.
 async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Healing, ServerFailure> {
     let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
-    if reading > part.estimate(session.monotonic()).1 {
+    if reading > part.clock.belief(session.monotonic()).latest {
         // The clock reads a time that is not believed yet. Slots that would be expired at that time must not be treated
         // as missing.
         return Ok(Healing::Lost);

@@ -60,14 +60,14 @@
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
 //! board is deleted in steps that any instance continues (see `removing`). Every decision that depends on time uses the
-//! believed time (see `store_clock` and `part`), never the server's clock alone.
+//! believed time (see `store_clock` and `partition_clock`), never the server's clock alone.
 //!
 //! Slots at or above `floor` are live. Slots below it are sealed and retire. Slots below `dropped` were dropped with
 //! the ranking when all slots had expired at once: they are deleted whole, and no sum contains them. `cursor` is the
 //! position where the next step continues in the oldest sealed slot. `stepper` and `stepped` are the instance that made
 //! the last step, and the time of that step.
 //!
-//! A board with `shards` is divided into parts (see `partition`, `parts`). Each part has all keys from `g:i` on, and a
+//! A board with `shards` is divided into parts (see `division`, `partitions`). Each part has all keys from `g:i` on, and a
 //! meta key `P:1:{b/<number>}:g:meta`, under a hash tag of its own. The board's own `meta` then has `generation`,
 //! `definition`, `announced` and `parts`, the numbers of the parts.
 //!
@@ -87,6 +87,7 @@ mod audit;
 mod boards;
 mod claim;
 mod clock;
+mod division;
 mod expiry;
 mod findings;
 mod hash_slot;
@@ -99,7 +100,8 @@ mod merge;
 mod numbers;
 mod part;
 mod partition;
-mod parts;
+mod partition_clock;
+mod partitions;
 mod reads;
 mod removing;
 mod reply;
@@ -358,10 +360,10 @@ impl Store for RedisStore {
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
         let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
-            let (own, answer) = divide(&self.session.parts_of(&board.main()), batch, self.session.servers.at());
+            let (own, answer) = divide(&self.session.partitions_of(&board), batch, self.session.servers.at());
             let admission = async {
                 for call in &own {
-                    timekeeping::admit(&self.session, &call.part).await?;
+                    timekeeping::admit(&self.session, &call.partition.clock).await?;
                 }
                 Ok(())
             };
@@ -399,7 +401,7 @@ impl Store for RedisStore {
         let mut removals = Vec::with_capacity(board.tracks().len());
         for track in board.each_track() {
             let part = self.session.part_for(&track, subject);
-            timekeeping::admit(&self.session, &part).await?;
+            timekeeping::admit(&self.session, &part.clock).await?;
             let removal = match track.is_ranked() {
                 true => retire::remove(&self.session, &part, subject).await,
                 false => reads::remove(&self.session, &part, subject).await,

@@ -1,17 +1,16 @@
-//! The state that this instance keeps about one part of a board: the expected time, and which keys exist. It may be out
+//! One track of one partition of a board: its keys, and which of them exist as far as this instance knows. That may be out
 //! of date at any moment. Every script checks the values that it receives and returns better ones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
-use super::store_clock::{RESTART, Start};
-use crate::board::{Board, BoardTrack, Timestamp, Track, Window, WindowSlots};
-use crate::store::{ClockTrust, StoreError};
+use super::partition_clock::PartitionClock;
+use crate::board::{BoardTrack, Timestamp, Track, Window, WindowSlots};
 
 /// The smallest and the largest number of subjects that one step of retiring subtracts, and the number for the first
 /// step.
@@ -21,37 +20,25 @@ const START: u32 = 200;
 /// The target duration of a step of retiring.
 const STEP: Duration = Duration::from_millis(2);
 
-/// The state that one instance keeps about one part of a board.
+/// One track of one partition of a board, as this instance knows it: what reading, retiring and auditing are about.
 #[derive(Debug)]
 pub(super) struct Part {
     pub track: BoardTrack,
     pub keys: BoardKeys,
-    /// For a part of the main track, the keys of the same part in each other track of the board.
-    pub further: Box<[BoardKeys]>,
+    /// The clock of the partition.
+    pub clock: Arc<PartitionClock>,
     slot: HashSlot,
-    simulated: bool,
-    half_window: i64,
-    time: Mutex<Time>,
     existing: Mutex<Existing>,
+    /// The number of subjects that the next step of retiring should subtract.
     pace: AtomicU32,
     kept: Mutex<Option<Kept>>,
-    /// The latest window of each track of the board.
-    windows: Box<[Mutex<Option<WindowSlots>>]>,
-    announced: AtomicBool,
-    /// Whether no reading of the clock has been believed since this instance started.
-    standing: AtomicBool,
+    /// The latest window.
+    window: Mutex<Option<WindowSlots>>,
     /// The shortest round trip of a step of retiring, in microseconds.
     distance: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Time {
-    trust: ClockTrust,
-    believed: Timestamp,
-    at: Duration,
-}
-
-/// The slots that a board keeps while its window has this head.
+/// The slots that a track keeps while its window has this head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     head: Timestamp,
@@ -70,106 +57,29 @@ pub(super) struct Existing {
 }
 
 impl Part {
-    /// Creates the state from the store's knowledge of its clock.
-    pub fn new(track: BoardTrack, keys: BoardKeys, simulated: bool, start: Start) -> Self {
-        let Start { trust, believed, at } = start;
-        let standing = AtomicBool::new(!simulated && trust.is_standing(at).is_some());
-        let time = Time { trust, believed, at };
+    pub fn new(track: BoardTrack, keys: BoardKeys, clock: Arc<PartitionClock>) -> Self {
         Self {
             slot: HashSlot::of_key(keys.meta.as_bytes()),
             keys,
-            further: Box::default(),
-            simulated,
-            half_window: half_window(track.board()),
-            windows: track.board().tracks().iter().map(|_| Mutex::default()).collect(),
             track,
-            time: Mutex::new(time),
+            clock,
             existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
             pace: AtomicU32::new(START),
             kept: Mutex::default(),
-            announced: AtomicBool::new(false),
-            standing,
+            window: Mutex::default(),
             distance: AtomicU64::new(u64::MAX),
         }
     }
 
-    /// Adds the keys of the part in each other track.
-    pub fn with_further(self, further: Box<[BoardKeys]>) -> Self {
-        Self { further, ..self }
-    }
-
-    /// Returns the hash slot of all keys of the part, in every track.
+    /// Returns the hash slot of all keys of the partition.
     pub fn slot(&self) -> HashSlot {
         self.slot
     }
 
-    /// Returns the largest jump of the clock that is believed for a board with this window, in milliseconds.
-    pub fn tolerance(board: &Board) -> i64 {
-        half_window(board).saturating_mul(2)
-    }
-
-    /// Returns the expected time and the latest reading to believe.
-    pub fn estimate(&self, monotonic: Duration) -> (Timestamp, Timestamp) {
-        let time = self.time.lock();
-        if self.simulated {
-            return (time.believed, Timestamp::MAX);
-        }
-        if self.is_standing() {
-            return (time.believed, time.believed.plus_millis(Self::tolerance(self.track.board()).max(RESTART)));
-        }
-        let passed = i64::try_from(monotonic.saturating_sub(time.at).as_millis()).unwrap_or(i64::MAX);
-        let now = time.believed.plus_millis(passed);
-        (now, now.plus_millis(self.half_window))
-    }
-
-    /// Records a reading of the store's clock.
-    pub fn learn_time(&self, reading: Timestamp, monotonic: Duration) {
-        let mut time = self.time.lock();
-        time.at = monotonic;
-        if self.simulated {
-            time.believed = reading;
-            return;
-        }
-        let tolerance = Self::tolerance(self.track.board());
-        let tolerance = if self.is_standing() { tolerance.max(RESTART) } else { tolerance };
-        time.believed = time.trust.believe(reading, monotonic, tolerance);
-        if self.is_standing() {
-            self.standing.store(time.trust.is_standing(monotonic).is_some(), Ordering::Release);
-        }
-    }
-
-    /// Returns whether time stands still: the clock was too far ahead when this instance started, and no reading has
-    /// been believed since.
-    pub fn is_standing(&self) -> bool {
-        self.standing.load(Ordering::Acquire)
-    }
-
-    /// Returns the error that refuses writes to this part while time stands still.
-    pub fn doubt(&self, monotonic: Duration) -> Option<StoreError> {
-        if !self.is_standing() {
-            return None;
-        }
-        let time = self.time.lock();
-        let retry_after = time.trust.is_standing(monotonic)?;
-        let reading = time.trust.doubted()?;
-        Some(StoreError::ClockDoubted { reading, recorded: time.believed, retry_after })
-    }
-
-    /// Resets what is known about existing keys and about the server's speed. The expected time is kept: if a server
-    /// has come back on a different machine, its clock may be wrong.
+    /// Resets what is known about existing keys and about the server's speed.
     pub fn drop_beliefs(&self) {
         self.learn_existing(Vec::new(), Vec::new());
         self.pace.store(START, Ordering::Relaxed);
-        self.announced.store(false, Ordering::Release);
-    }
-
-    /// Returns whether this instance has announced the board in the list of boards.
-    pub fn is_announced(&self) -> bool {
-        self.announced.load(Ordering::Acquire)
-    }
-
-    pub fn note_announced(&self) {
-        self.announced.store(true, Ordering::Release);
     }
 
     pub fn existing(&self) -> Existing {
@@ -191,23 +101,16 @@ impl Part {
         }
     }
 
-    /// Returns the window of the part's track at `now`, and the starts of its slots. O(1) while the head stays the same.
+    /// Returns the window at `now`, and the starts of its slots. O(1) while the head stays the same.
     pub fn window_slots(&self, now: Timestamp) -> WindowSlots {
-        self.with_window(self.track.number(), now, Clone::clone)
+        self.with_window(now, Clone::clone)
     }
 
-    /// Returns the window of each track of the board at `now`, the main one first. O(tracks) while their heads stay the
-    /// same.
-    pub fn windows(&self, now: Timestamp) -> Box<[Window]> {
-        (0..self.windows.len()).map(|number| self.with_window(number, now, |slots| slots.window)).collect()
-    }
-
-    /// Returns what `read` returns for the window of the track with this number. The window is locked meanwhile.
-    pub fn with_window<T>(&self, number: usize, now: Timestamp, read: impl FnOnce(&WindowSlots) -> T) -> T {
-        let track = &self.track.board().tracks()[number];
-        let mut latest = self.windows[number].lock();
-        let latest = latest.get_or_insert_with(|| WindowSlots::at(track, now));
-        latest.move_to(track, now);
+    /// Returns what `read` returns for the window at `now`, which is locked meanwhile.
+    pub fn with_window<T>(&self, now: Timestamp, read: impl FnOnce(&WindowSlots) -> T) -> T {
+        let mut latest = self.window.lock();
+        let latest = latest.get_or_insert_with(|| WindowSlots::at(&self.track, now));
+        latest.move_to(&self.track, now);
         read(latest)
     }
 
@@ -248,11 +151,6 @@ impl Kept {
     }
 }
 
-/// Returns half a window in milliseconds, at least 5 s. A clock that is ahead by more than this is doubted.
-fn half_window(board: &Board) -> i64 {
-    (board.clock_tolerance() / 2).max(5_000)
-}
-
 /// Returns the pace of the next step. A short last step of a slot does not change the pace, unless it took too long.
 fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
     if touched < u64::from(asked / 2) && took <= STEP {
@@ -266,52 +164,26 @@ fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation, TrackId};
+    use crate::board::{Board, BoardName, Definition, Generation, TrackId};
     use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::store_clock::Start;
 
-    fn part(simulated: bool) -> Part {
-        of(Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap()), simulated)
-    }
-
-    fn of(definition: Definition, simulated: bool) -> Part {
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+    fn part(metric: &str, slot: &str) -> Part {
+        let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+        let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
         let keys = StoreKeys::new("p").board(board.name(), TrackId(1));
-        Part::new(Arc::new(board).main(), keys, simulated, Start::believed(at(0)))
+        let clock = PartitionClock::new(&board, true, |_| Start::believed(at(0)));
+        Part::new(board.main(), keys, Arc::new(clock))
     }
 
-    /// Returns the time this many seconds after the first reading of a part.
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000)
-    }
-
-    #[test]
-    fn the_estimate_advances_between_readings_and_doubts_jumps() {
-        let part = part(false);
-        let seconds = Duration::from_secs;
-        assert_eq!(part.estimate(seconds(10)), (at(10), at(10 + 3_600)));
-        part.learn_time(at(20), seconds(10));
-        assert_eq!(part.estimate(seconds(11)).0, at(21));
-        // 2 hours ahead of the expected time, which is more than half of the 2-hour window.
-        part.learn_time(at(7_221), seconds(11));
-        assert_eq!(part.estimate(seconds(12)), (at(22), at(22 + 3_600)));
-        // The readings have agreed for more than a minute.
-        part.learn_time(at(7_300), seconds(90));
-        assert_eq!(part.estimate(seconds(91)).0, at(7_301));
-    }
-
-    #[test]
-    fn a_simulated_clock_does_not_advance_and_is_always_trusted() {
-        let part = part(true);
-        assert_eq!(part.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
-        part.learn_time(at(1_000_000), Duration::from_secs(10));
-        assert_eq!(part.estimate(Duration::from_secs(99)).0, at(1_000_000));
     }
 
     /// February and March together are shorter than March and April, the months for which a value of March 1 is kept.
     #[test]
     fn a_monthly_slot_is_kept_as_long_as_the_months_after_it() {
-        let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());
-        let part = of(definition, false);
+        let part = part("COUNT_DISTINCT(2mo, e, s, c)", "1mo");
         let t = |text: &str| Timestamp::parse(text).unwrap();
         let kept = part.kept(&part.track.window_at(t("2026-03-01T00:00:00Z")));
         assert_eq!(kept.oldest, t("2026-02-01T00:00:00Z"));
@@ -320,7 +192,7 @@ mod tests {
 
     #[test]
     fn deleted_slots_and_buckets_are_forgotten() {
-        let part = part(true);
+        let part = part("COUNT(2h, like, post)", "1h");
         part.learn_existing(vec![at(0), at(1)], vec![7, 8]);
         part.forget(Some(at(0)), Some(8));
         let Existing { slots, buckets } = part.existing();

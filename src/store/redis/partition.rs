@@ -1,169 +1,69 @@
-//! Divides a board into parts: determines the hash tag of each part, and the part of each subject.
-//!
-//! Each part has its own hash tag, so its keys may be on a different node than those of the board's other parts. The
-//! tag is the board's name, a `/`, which no name contains, and a number: `{hot-posts/17}`. A board without shards has
-//! one part, whose tag is the name alone.
-//!
-//! # Even distribution over nodes
-//! The 16,384 hash slots are divided into as many bands as there are parts. Each part gets a tag whose hash slot is
-//! near the middle of its band. Nodes usually have contiguous ranges of hash slots of equal size. So each node gets an
-//! even share of the parts, for any number of nodes and any rounding of the limits of their ranges. With tags numbered
-//! 0, 1, 2 … the busiest of six nodes would have 50 % more parts than an even share.
-//!
-//! The numbers are stored with the definition, so that data stays where it is if the rule for choosing them changes.
+//! One partition of a board, with a part for each track.
 
-use std::fmt;
-
-use xxhash_rust::xxh3::xxh3_64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, MAX_SHARDS, Partitions, Subject};
+use super::keys::BoardKeys;
+use super::part::Part;
+use super::partition_clock::PartitionClock;
+use crate::board::{Board, Timestamp, Window};
 
-/// The separator of name and number. No board's name contains it.
-const SEPARATOR: char = '/';
-
-/// The middle eighth of a band, in sixteenths of the band. Because this range is so narrow, the distance between two
-/// neighbors is between 7/8 and 9/8 of a band, so no node has more than one part too many.
-const MIDDLE: std::ops::Range<u64> = 7..9;
-
-/// The division of a board into parts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One partition of a board, as this instance knows it: what a write is about.
+#[derive(Debug)]
 pub(super) struct Partition {
-    /// The hash tag of each part, without braces.
-    tags: Box<[Box<str>]>,
-    /// The number in each tag, or `None` for a board without shards.
-    suffixes: Option<Box<[u32]>>,
-}
-
-/// The reason why the stored form of a partition cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PartitionError {
-    #[error("'{text}' is not the number of a part")]
-    Number { text: String },
-    #[error("two parts have the number {suffix}")]
-    Twice { suffix: u32 },
-    #[error("{found} parts are stored for a board with {shards} shards")]
-    Count { found: usize, shards: u32 },
-    #[error("a board cannot have {shards} shards; 1 to {MAX_SHARDS} are allowed")]
-    Shards { shards: u32 },
+    pub clock: Arc<PartitionClock>,
+    /// The main track's comes first.
+    parts: Box<[Arc<Part>]>,
+    announced: AtomicBool,
 }
 
 impl Partition {
-    /// Returns the partition of a board without shards: a single part.
-    pub fn unsharded(name: &BoardName) -> Self {
-        Self { tags: Box::new([name.as_str().into()]), suffixes: None }
+    /// Creates a partition from its keys in each track of the board, the main one first.
+    pub fn new(board: &Arc<Board>, keys: Vec<BoardKeys>, clock: PartitionClock) -> Self {
+        let clock = Arc::new(clock);
+        let part = |(track, keys)| Arc::new(Part::new(track, keys, clock.clone()));
+        let parts = board.each_track().zip(keys).map(part).collect();
+        Self { clock, parts, announced: AtomicBool::new(false) }
     }
 
-    /// Chooses the parts of a new board: for each part, the smallest number whose hash slot is in the middle of the
-    /// part's band.
-    pub fn choose(name: &BoardName, shards: u32) -> Result<Self, PartitionError> {
-        let count = parts(shards)?;
-        let mut chosen: Vec<Option<u32>> = vec![None; count];
-        let mut missing = count;
-        // The loop ends: a test shows that numbers of up to five digits reach the middle of every band, for any name.
-        for suffix in 0.. {
-            if missing == 0 {
-                break;
-            }
-            let slot = HashSlot::of_key(tag(name, suffix).as_bytes());
-            if let Some(part) = band_in_whose_middle(slot, count)
-                && chosen[part].is_none()
-            {
-                chosen[part] = Some(suffix);
-                missing -= 1;
-            }
-        }
-        Ok(Self::with_suffixes(name, chosen.into_iter().flatten().collect()))
+    /// Returns the part of each track, the main one first.
+    pub fn parts(&self) -> &[Arc<Part>] {
+        &self.parts
     }
 
-    /// Reads the text that [`stored`](Self::stored) returned for a board with this number of shards.
-    pub fn read(name: &BoardName, shards: u32, text: &str) -> Result<Self, PartitionError> {
-        let count = parts(shards)?;
-        let suffixes: Vec<u32> = text.split(',').map(suffix).collect::<Result<_, _>>()?;
-        if suffixes.len() != count {
-            return Err(PartitionError::Count { found: suffixes.len(), shards });
-        }
-        let mut sorted = suffixes.clone();
-        sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(PartitionError::Twice { suffix: pair[0] });
-        }
-        Ok(Self::with_suffixes(name, suffixes))
+    /// Returns the part of the main track.
+    pub fn main(&self) -> &Arc<Part> {
+        &self.parts[0]
     }
 
-    fn with_suffixes(name: &BoardName, suffixes: Vec<u32>) -> Self {
-        let tags = suffixes.iter().map(|suffix| tag(name, *suffix).into_boxed_str()).collect();
-        Self { tags, suffixes: Some(suffixes.into_boxed_slice()) }
+    pub fn board(&self) -> &Arc<Board> {
+        self.main().track.board()
     }
 
-    /// Returns the numbers of the parts in their order, as they are stored with the definition: `5,0,12`. Returns
-    /// `None` for a board without shards, for which nothing is stored.
-    pub fn stored(&self) -> Option<String> {
-        let suffixes = self.suffixes.as_ref()?;
-        Some(suffixes.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+    /// Returns the hash slot of all keys of the partition.
+    pub fn slot(&self) -> HashSlot {
+        self.main().slot()
     }
 
-    /// Returns the partition of a board with these numbers of its partitions.
-    pub fn of(name: &BoardName, numbers: Option<&Partitions>) -> Self {
-        match numbers {
-            None => Self::unsharded(name),
-            Some(numbers) => Self::with_suffixes(name, numbers.to_vec()),
-        }
+    /// Returns the window of each track at `now`, the main one first. O(tracks) while their heads stay the same.
+    pub fn windows(&self, now: Timestamp) -> Box<[Window]> {
+        self.parts.iter().map(|part| part.with_window(now, |slots| slots.window)).collect()
     }
 
-    /// Returns the numbers of the parts in their order, or `None` for a board without shards.
-    pub fn numbers(&self) -> Option<Partitions> {
-        self.suffixes.as_deref().map(Partitions::from)
+    /// Returns whether this instance has announced the board in the list of boards. Only the first partition knows.
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
     }
 
-    /// Returns the number of parts, at least 1.
-    pub fn count(&self) -> usize {
-        self.tags.len()
+    pub fn note_announced(&self) {
+        self.announced.store(true, Ordering::Release);
     }
 
-    /// Returns the hash tag of each part, without braces.
-    pub fn tags(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.tags.iter().map(|tag| &**tag)
-    }
-
-    /// Returns the index of the part that has the subject, from 0.
-    ///
-    /// The index is the upper half of the product of the subject's XXH3 (64 bits, seed 0) and the number of parts. The
-    /// hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change: otherwise
-    /// subjects would be looked for in parts that do not have them.
-    pub fn part_of(&self, subject: &Subject) -> usize {
-        let hash = xxh3_64(subject.as_str().as_bytes());
-        ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize
+    /// Resets what is known about existing keys and about the server's speed. The expected time is kept: if a server
+    /// has come back on a different machine, its clock may be wrong.
+    pub fn drop_beliefs(&self) {
+        self.parts.iter().for_each(|part| part.drop_beliefs());
+        self.announced.store(false, Ordering::Release);
     }
 }
-
-/// Returns the number of parts for a number of shards.
-fn parts(shards: u32) -> Result<usize, PartitionError> {
-    match usize::try_from(shards) {
-        Ok(count) if (1..=MAX_SHARDS).contains(&shards) => Ok(count),
-        _ => Err(PartitionError::Shards { shards }),
-    }
-}
-
-/// Returns the hash tag of a part, without braces.
-fn tag(name: &BoardName, suffix: impl fmt::Display) -> String {
-    format!("{name}{SEPARATOR}{suffix}")
-}
-
-/// Reads a number as it was written: without a sign and without leading zeros.
-fn suffix(text: &str) -> Result<u32, PartitionError> {
-    let number = text.parse::<u32>().ok().filter(|number| number.to_string() == text);
-    number.ok_or_else(|| PartitionError::Number { text: text.chars().take(20).collect() })
-}
-
-/// Returns the band of a hash slot, if the hash slot is in the middle of the band.
-fn band_in_whose_middle(slot: HashSlot, bands: usize) -> Option<usize> {
-    let place = u64::from(slot.number()) * bands as u64;
-    let slots = u64::from(HashSlot::COUNT);
-    let (band, within) = (place / slots, place % slots);
-    MIDDLE.contains(&(within * 16 / slots)).then_some(band as usize)
-}
-
-#[cfg(test)]
-#[path = "partition/tests.rs"]
-mod tests;

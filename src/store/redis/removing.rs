@@ -7,11 +7,11 @@
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
 
+use super::division::Division;
 use super::expiry;
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
-use super::partition::Partition;
-use super::parts;
+use super::partitions;
 use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
@@ -44,7 +44,7 @@ pub(super) struct Noted {
 impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
-        let parts = Partition::of(board.name(), board.partitions()).stored();
+        let parts = Division::of(board.name(), board.partitions()).stored();
         let (name, further) = (board.name().clone(), board.tracks().len() - 1);
         Self { name, generation: board.generation(), parts, further, unborn: None }
     }
@@ -76,7 +76,7 @@ impl Noted {
         };
         let name = BoardName::parse(name).ok()?;
         if let Some(parts) = &parts {
-            Partition::read(&name, parts::count(parts), parts).ok()?;
+            Division::read(&name, partitions::count(parts), parts).ok()?;
         }
         Some(Self { name, generation, parts, further, unborn })
     }
@@ -104,11 +104,12 @@ impl Noted {
 
     /// Returns the keys of its parts in all tracks.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
-        let read = self.parts.as_deref().and_then(|parts| Partition::read(&self.name, parts::count(parts), parts).ok());
-        let partition = read.unwrap_or_else(|| Partition::unsharded(&self.name));
+        let read =
+            self.parts.as_deref().and_then(|parts| Division::read(&self.name, partitions::count(parts), parts).ok());
+        let division = read.unwrap_or_else(|| Division::unsharded(&self.name));
         let of_track = |number: usize| {
             let track = TrackId::numbered(self.generation, number);
-            parts::keys(&session.keys, &self.name, track, number == 0, &partition)
+            partitions::keys(&session.keys, &self.name, track, number == 0, &division)
         };
         (0..=self.further).flat_map(of_track).collect()
     }

@@ -7,7 +7,7 @@ use super::expiry;
 use super::id_buckets;
 use super::kinds;
 use super::part::Part;
-use super::parts::Parts;
+use super::partitions::Parts;
 use super::scripts::REMOVE;
 use super::servers::ServerFailure;
 use super::session::{Answer, Session};

@@ -8,16 +8,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::clock;
+use super::clock::read;
 use super::findings::Health;
 use super::keys::StoreKeys;
 use super::part::{Existing, Part};
-use super::parts::Parts;
+use super::partition::Partition;
+use super::partition_clock::{Belief, PartitionClock};
+use super::partitions::{Partitions, Parts};
 use super::reply::{Reply, Status};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
-use crate::board::{Board, BoardTrack, Epoch, Frame, Subject, Timestamp, Track, TrackId, Window, WindowSlots};
+use crate::board::{Board, BoardTrack, Epoch, Frame, Generation, Subject, Timestamp, Window, WindowSlots};
 use crate::store::Limits;
 
 /// The largest number of attempts of a call, each with a better window.
@@ -36,9 +38,9 @@ pub(super) struct Session {
     started: Instant,
     pub clock: StoreClock,
     tokens: AtomicU64,
-    /// The parts of each track in use, in each epoch that a caller named, because scripts are called in that epoch. The
+    /// The partitions of each board in use, in each epoch that a caller named, because scripts are called in that epoch. The
     /// entry is removed when the board was found to be changed.
-    parts: Mutex<HashMap<(TrackId, Epoch), Arc<Parts>>>,
+    boards: Mutex<HashMap<(Generation, Epoch), Arc<Partitions>>>,
 }
 
 /// The input for the arguments of one attempt.
@@ -100,7 +102,7 @@ impl Session {
             started: Instant::now(),
             clock,
             tokens: AtomicU64::new(0),
-            parts: Mutex::default(),
+            boards: Mutex::default(),
         }
     }
 
@@ -115,15 +117,19 @@ impl Session {
         self.started.elapsed()
     }
 
+    /// Returns the partitions of a board.
+    pub fn partitions_of(&self, board: &Arc<Board>) -> Arc<Partitions> {
+        let start = |tolerance| self.clock.for_partition(tolerance, self.monotonic());
+        let new = || {
+            let clock = || PartitionClock::new(board, self.simulated, start);
+            Arc::new(Partitions::new(board, &self.keys, clock))
+        };
+        self.boards.lock().entry((board.generation(), board.epoch())).or_insert_with(new).clone()
+    }
+
     /// Returns the parts of a track.
     pub fn parts_of(&self, track: &BoardTrack) -> Arc<Parts> {
-        let mut parts = self.parts.lock();
-        let part = |keys| {
-            let start = self.clock.for_part(Part::tolerance(track.board()), self.monotonic());
-            Part::new(track.clone(), keys, self.simulated, start)
-        };
-        let new = || Arc::new(Parts::new(track, &self.keys, part));
-        parts.entry((track.id(), track.board().epoch())).or_insert_with(new).clone()
+        self.partitions_of(track.board()).of_track(track.number()).clone()
     }
 
     /// Returns the part of a track that has the subject.
@@ -131,37 +137,32 @@ impl Session {
         self.parts_of(track).of(subject).clone()
     }
 
-    /// Returns the parts in use, of all boards.
-    pub fn parts(&self) -> Vec<Arc<Part>> {
-        self.parts.lock().values().flat_map(|parts| parts.all()).cloned().collect()
+    /// Returns the partitions in use, of all boards.
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.boards.lock().values().flat_map(|partitions| partitions.all()).cloned().collect()
     }
 
-    /// Drops the state about a board that no longer exists in this epoch, with all its tracks.
+    /// Drops the state about a board that no longer exists in this epoch.
     pub fn forget(&self, board: &Board) {
-        let mut parts = self.parts.lock();
-        for track in board.tracks() {
-            parts.remove(&(track.id(), board.epoch()));
-        }
+        self.boards.lock().remove(&(board.generation(), board.epoch()));
     }
 
     /// Resets what is known about the data of the servers, because one of them was restarted or emptied.
     pub fn drop_beliefs(&self) {
-        for part in self.parts() {
-            part.drop_beliefs();
-        }
+        self.partitions().iter().for_each(|partition| partition.drop_beliefs());
     }
 
-    /// Returns the first nine arguments of every script about a board, for one of its tracks. The clock is that of the part.
-    pub fn preamble(&self, part: &Part, track: &Track, preamble: &Preamble) -> [(&'static str, String); 9] {
-        let (estimate, believable) = part.estimate(self.monotonic());
+    /// Returns the first nine arguments of every script about a board.
+    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 9] {
+        let Belief { expected, latest } = part.clock.belief(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
         let high = if *high == Timestamp::MAX { i64::MAX } else { high.millis() };
         [
             ("clock", self.clock_mode().to_owned()),
-            ("believable", believable.millis().to_string()),
-            ("time", estimate.millis().to_string()),
-            ("generation", track.id().to_string()),
+            ("believable", latest.millis().to_string()),
+            ("time", expected.millis().to_string()),
+            ("generation", part.track.id().to_string()),
             ("epoch", part.track.board().epoch().to_string()),
             ("floor", window.floor.millis().to_string()),
             ("head", window.head.millis().to_string()),
@@ -170,15 +171,15 @@ impl Session {
         ]
     }
 
-    /// Returns the time by which to prepare an attempt of a call to a part: `known`, which an earlier attempt returned, or the
+    /// Returns the time by which to prepare an attempt of a call to a partition: `known`, which an earlier attempt returned, or the
     /// expected time. A simulated clock is read instead: it may be on a different server than the board, so scripts receive
     /// its time as an argument.
-    pub async fn time_for(&self, part: &Part, known: Option<Timestamp>) -> Result<Timestamp, ServerFailure> {
+    pub async fn time_for(&self, clock: &PartitionClock, known: Option<Timestamp>) -> Result<Timestamp, ServerFailure> {
         if !self.simulated {
-            return Ok(known.unwrap_or_else(|| part.estimate(self.monotonic()).0));
+            return Ok(known.unwrap_or_else(|| clock.belief(self.monotonic()).expected));
         }
-        let now = clock::read(&self.servers, &self.keys, true).await?;
-        part.learn_time(now, self.monotonic());
+        let now = read(&self.servers, &self.keys, true).await?;
+        clock.learn(now, self.monotonic());
         Ok(known.map_or(now, |known| now.max(known)))
     }
 
@@ -190,13 +191,13 @@ impl Session {
     pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<Status, ServerFailure> {
         let status = reply.status();
         match &status {
-            Ok(Status::Done(header)) => part.learn_time(header.reading, self.monotonic()),
-            Ok(Status::Stale { reading, .. }) => part.learn_time(*reading, self.monotonic()),
+            Ok(Status::Done(header)) => part.clock.learn(header.reading, self.monotonic()),
+            Ok(Status::Stale { reading, .. }) => part.clock.learn(*reading, self.monotonic()),
             Ok(Status::StaleKeys { header, slots, buckets, .. }) => {
-                part.learn_time(header.reading, self.monotonic());
+                part.clock.learn(header.reading, self.monotonic());
                 part.learn_existing(slots.clone(), buckets.clone());
             }
-            Ok(Status::Missing { header, .. }) => part.learn_time(header.reading, self.monotonic()),
+            Ok(Status::Missing { header, .. }) => part.clock.learn(header.reading, self.monotonic()),
             Err(ServerFailure::BoardChanged) => self.forget(part.track.board()),
             Err(_) => {}
         }
@@ -209,9 +210,7 @@ impl Session {
         let mut call = ScriptCall::default();
         call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
         let low = if moment.is_ahead { Timestamp::EPOCH } else { window.head };
-        for (name, argument) in
-            self.preamble(moment.part, &moment.part.track, &Preamble { window, low, high: window.end })
-        {
+        for (name, argument) in self.preamble(moment.part, &Preamble { window, low, high: window.end }) {
             call.arg(name, argument);
         }
         call
@@ -228,7 +227,7 @@ impl Session {
     /// A head beyond the readings that this part would believe is not used, so that the clock of one node cannot expire
     /// data on another node. The parts then have no head in common, and the caller gets an error that asks to retry.
     pub fn moment<'a>(&self, part: &'a Part, now: Timestamp, at_least: Option<Timestamp>) -> Moment<'a> {
-        let believable = part.estimate(self.monotonic()).1;
+        let believable = part.clock.belief(self.monotonic()).latest;
         match at_least.filter(|head| *head > now && *head <= believable) {
             Some(head) => Moment { is_ahead: true, ..Moment::new(part, head) },
             None => Moment::new(part, now),
@@ -267,7 +266,7 @@ impl Session {
     ) -> Result<Answer<T>, ServerFailure> {
         let (mut known, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
-            let moment = self.moment(part, self.time_for(part, known).await?, at_least);
+            let moment = self.moment(part, self.time_for(&part.clock, known).await?, at_least);
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);

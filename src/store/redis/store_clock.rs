@@ -1,5 +1,5 @@
 //! Trust in the server's clock: the time that was recorded before this instance started, and the time that the store as
-//! a whole believes now. Each part of a board judges readings itself (see `part`), because the window determines how
+//! a whole believes now. Each partition of a board judges readings itself (see `partition_clock`), because the window determines how
 //! large a jump may be.
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ struct State {
     at: Duration,
 }
 
-/// The state of a clock with which a part starts.
+/// The state of a clock with which a partition starts.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub trust: ClockTrust,
@@ -62,9 +62,9 @@ impl StoreClock {
         Start { trust, believed, at: Duration::ZERO }
     }
 
-    /// Returns the start for a part of a board with this window. If the store believes its clock by now, so does the
-    /// part.
-    pub fn for_part(&self, window: i64, monotonic: Duration) -> Start {
+    /// Returns the start for a partition of a board with this window. If the store believes its clock by now, so does the
+    /// partition.
+    pub fn for_partition(&self, window: i64, monotonic: Duration) -> Start {
         let state = self.state.lock();
         match state.trust.is_standing(monotonic) {
             Some(_) => Self::start(self.recorded, self.first, window),
@@ -121,14 +121,14 @@ mod tests {
     #[test]
     fn a_part_takes_its_initial_clock_from_the_store() {
         let clock = StoreClock::new(None, t(0));
-        assert_eq!(clock.for_part(HOUR, s(1)).believed, t(0));
+        assert_eq!(clock.for_partition(HOUR, s(1)).believed, t(0));
         let clock = StoreClock::new(Some(t(0)), t(2 * HOUR));
-        assert_eq!(clock.for_part(HOUR, s(1)).believed, t(0));
-        assert_eq!(clock.for_part(3 * HOUR, s(1)).believed, t(2 * HOUR));
+        assert_eq!(clock.for_partition(HOUR, s(1)).believed, t(0));
+        assert_eq!(clock.for_partition(3 * HOUR, s(1)).believed, t(2 * HOUR));
         assert_eq!(clock.to_record(), None);
         assert!(clock.refusal_to_define(s(1)).is_none(), "two hours do no harm to a new board");
         assert_eq!(clock.learn(t(2 * HOUR + 61_000), s(61)), t(2 * HOUR + 61_000));
-        assert_eq!(clock.for_part(HOUR, s(62)).believed, t(2 * HOUR + 61_000));
+        assert_eq!(clock.for_partition(HOUR, s(62)).believed, t(2 * HOUR + 61_000));
         assert_eq!(clock.to_record(), Some(t(2 * HOUR + 61_000)));
     }
 
@@ -141,6 +141,6 @@ mod tests {
         ));
         assert_eq!(clock.learn(t(12_000), s(12)), t(12_000));
         assert!(clock.refusal_to_define(s(12)).is_none());
-        assert_eq!(clock.for_part(HOUR, s(13)).believed, t(12_000));
+        assert_eq!(clock.for_partition(HOUR, s(13)).believed, t(12_000));
     }
 }

@@ -5,7 +5,7 @@ use metrics::{describe_gauge, gauge};
 use redis::cmd;
 
 use super::clock::read;
-use super::part::Part;
+use super::partition_clock::PartitionClock;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::Timestamp;
@@ -20,9 +20,9 @@ pub(super) async fn look(session: &Session) -> Result<Timestamp, ServerFailure> 
         return Ok(reading);
     }
     let monotonic = session.monotonic();
-    for part in session.parts() {
-        if part.is_standing() {
-            part.learn_time(reading, monotonic);
+    for partition in session.partitions() {
+        if partition.clock.is_standing() {
+            partition.clock.learn(reading, monotonic);
         }
     }
     Ok(session.clock.learn(reading, monotonic))
@@ -42,20 +42,20 @@ pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
     Ok(())
 }
 
-/// Returns an error if the clock of a part has been doubted since this instance started, so that the part must not be
-/// written to.
-pub(super) async fn admit(session: &Session, part: &Part) -> Result<(), StoreError> {
-    if part.is_standing() {
+/// Returns an error if the clock of a partition has been doubted since this instance started, so that the partition must
+/// not be written to.
+pub(super) async fn admit(session: &Session, clock: &PartitionClock) -> Result<(), StoreError> {
+    if clock.is_standing() {
         look(session).await.map_err(|failure| session.servers.error(failure))?;
     }
-    part.doubt(session.monotonic()).map_or(Ok(()), Err)
+    clock.doubt(session.monotonic()).map_or(Ok(()), Err)
 }
 
 /// Returns the reason why writes to some board are refused, if the clock has been doubted since this instance started.
 /// Also exports whether the clock is doubted at all as a metric.
 pub(super) fn check(session: &Session) -> Result<(), StoreError> {
     let monotonic = session.monotonic();
-    let doubt = session.parts().iter().find_map(|part| part.doubt(monotonic));
+    let doubt = session.partitions().iter().find_map(|partition| partition.clock.doubt(monotonic));
     describe_gauge!(DOUBTED, "1 while the system clock is further ahead than expected and not trusted yet");
     gauge!(DOUBTED).set(if doubt.is_some() || session.clock.is_doubted() { 1.0 } else { 0.0 });
     doubt.map_or(Ok(()), Err)

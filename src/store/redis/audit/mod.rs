@@ -15,7 +15,7 @@ pub(super) use self::progress::AuditProgress;
 
 use super::claim;
 use super::part::Part;
-use super::parts::Parts;
+use super::partitions::Parts;
 use super::servers::ServerFailure;
 use super::session::Session;
 use crate::board::{Frame, Timestamp};

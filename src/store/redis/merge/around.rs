@@ -3,7 +3,7 @@
 use super::further::{Side, further};
 use super::region::{Region, Segment, Until};
 use super::{
-    Center, Excerpt, MARGIN, MergeError, Merged, Near, Partitions, ROUNDS, Read, Share, of_one_head, take_apart,
+    Center, Excerpt, MARGIN, MergeError, Merged, Near, PartitionReads, ROUNDS, Read, Share, of_one_head, take_apart,
 };
 use crate::board::{Order, Subject, Value};
 use crate::store::Ranked;
@@ -54,7 +54,7 @@ impl Sought<'_> {
 /// that place, and the subject's own partition for those around the subject, wherever it is by then. A third round is
 /// needed if the subject has moved beyond these lines, or if some partition has more than its share of the lines next to
 /// it.
-pub(in crate::store::redis) async fn around<P: Partitions>(
+pub(in crate::store::redis) async fn around<P: PartitionReads>(
     partitions: &P,
     order: Order,
     own: usize,

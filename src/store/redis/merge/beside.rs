@@ -4,7 +4,7 @@ use super::further::{Side, further};
 use super::known::{Known, as_known};
 use super::region::{Region, Segment, Until};
 use super::{
-    Center, Found, MARGIN, MergeError, Merged, Near, Partitions, ROUNDS, Read, Share, of_one_head, take_apart,
+    Center, Found, MARGIN, MergeError, Merged, Near, PartitionReads, ROUNDS, Read, Share, of_one_head, take_apart,
 };
 use crate::board::Order;
 use crate::store::place::backward;
@@ -15,7 +15,7 @@ use crate::store::{Direction, NextTo, PageStart};
 /// Reads an even share plus [`MARGIN`] lines of each partition from the start, then more lines of the partitions whose
 /// farthest line is still on the page. Next to a place, each partition also returns the line on the other side of the
 /// place, which proves that no line next to it is missing.
-pub(super) async fn page<P: Partitions>(
+pub(super) async fn page<P: PartitionReads>(
     partitions: &P,
     order: Order,
     start: &PageStart,

@@ -3,7 +3,7 @@
 
 use super::region::{Region, Segment};
 use super::samples::{Samples, check};
-use super::{Between, MergeError, Merged, Partitions, ROUNDS, Read, Sampled, of_one_head, take_apart};
+use super::{Between, MergeError, Merged, PartitionReads, ROUNDS, Read, Sampled, of_one_head, take_apart};
 use crate::board::Order;
 use crate::store::Ranked;
 
@@ -24,7 +24,12 @@ const SLACK: u64 = 32;
 /// places. These bound the position of every sample. So the places of the next round are the last sample that is
 /// certainly before the page and the first one that is certainly after it. If writes have moved the page out of the
 /// enclosed lines, the next round encloses more.
-pub(super) async fn page<P: Partitions>(partitions: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
+pub(super) async fn page<P: PartitionReads>(
+    partitions: &P,
+    order: Order,
+    offset: u64,
+    limit: u64,
+) -> Read<P, Vec<Ranked>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
     let count = all.len() as u64;
     let samples = SAMPLES.max(ALL_SAMPLES / count);

@@ -1,6 +1,6 @@
 //! Pages that were read before, and the check whether they are still current.
 
-use super::{Found, MergeError, Merged, Near, Partitions, Read, Share, of_one_head, take_apart};
+use super::{Found, MergeError, Merged, Near, PartitionReads, Read, Share, of_one_head, take_apart};
 use crate::board::Timestamp;
 
 /// A page that was read before: the head and the versions of the partitions from which it was made, in their order.
@@ -22,7 +22,7 @@ impl<V: PartialEq> Known<'_, V> {
 }
 
 /// Asks each partition for its first line, to get its version. Returns `None` if a partition has changed.
-pub(super) async fn unchanged<P: Partitions>(
+pub(super) async fn unchanged<P: PartitionReads>(
     partitions: &P,
     known: &Known<'_, P::Version>,
 ) -> Result<Option<Merged<Option<Found>, P::Version>>, MergeError<P::Error>> {
@@ -36,7 +36,7 @@ pub(super) async fn unchanged<P: Partitions>(
 }
 
 /// Returns the result for a page that has not changed, given the number of lines of each partition.
-pub(super) fn as_known<P: Partitions>(totals: Vec<Share<u64, P::Version>>) -> Read<P, Option<Found>> {
+pub(super) fn as_known<P: PartitionReads>(totals: Vec<Share<u64, P::Version>>) -> Read<P, Option<Found>> {
     let (frame, versions, totals) = take_apart(totals).ok_or(MergeError::Unsettled)?;
     Ok(Merged { frame, versions, total: totals.iter().sum(), found: None })
 }

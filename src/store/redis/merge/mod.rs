@@ -3,7 +3,7 @@
 //! Every subject is in one partition, and every partition has a ranking of its own subjects. The functions here answer
 //! questions about the ranking of all partitions together. They ask the partitions in *rounds*: a round is one call to
 //! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the trait
-//! [`Partitions`] defines the questions that a partition answers in one call.
+//! [`PartitionReads`] defines the questions that a partition answers in one call.
 //!
 //! A lone partition has the whole ranking, so its reply is the answer: one round of one call.
 //!
@@ -62,7 +62,7 @@ const SKIPPED_PER_PART: u64 = 64;
 
 /// The partitions of one board. Each method asks some of them one question each, all at the same time. Every partition
 /// answers at one instant. The answers are in the order of the questions.
-pub(super) trait Partitions: Sync {
+pub(super) trait PartitionReads: Sync {
     /// The error of a call.
     type Error: Send;
     /// The version of a partition: equal versions and heads mean equal rankings.
@@ -302,16 +302,17 @@ pub(super) struct Merged<T, V> {
 }
 
 /// The result of a round.
-pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as Partitions>::Version>>, <P as Partitions>::Error>;
+pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as PartitionReads>::Version>>, <P as PartitionReads>::Error>;
 
 /// The result of a read of all partitions.
-pub(super) type Read<P, T> = Result<Merged<T, <P as Partitions>::Version>, MergeError<<P as Partitions>::Error>>;
+pub(super) type Read<P, T> =
+    Result<Merged<T, <P as PartitionReads>::Version>, MergeError<<P as PartitionReads>::Error>>;
 
 /// Lines of the ranking of all partitions, and the number of lines before the first of them.
 pub(super) type Found = (u64, Lines);
 
 /// Returns lines of the ranking, or `None` if they are those of the `known` page.
-pub(super) async fn lines<P: Partitions>(
+pub(super) async fn lines<P: PartitionReads>(
     partitions: &P,
     order: Order,
     wanted: &Wanted,

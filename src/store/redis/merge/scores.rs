@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{
-    MergeError, Merged, Partitions, ROUNDS, Read, Scored, Scores, Share, Stretch, lone, lone_round, of_one_head,
+    MergeError, Merged, PartitionReads, ROUNDS, Read, Scored, Scores, Share, Stretch, lone, lone_round, of_one_head,
     take_apart,
 };
 use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
@@ -31,7 +31,7 @@ pub(in crate::store::redis) type FoundScore = (Option<Value>, Option<u64>);
 /// count is known only if no other line is between it and the scores next to it that were counted. Otherwise a further
 /// round counts the new score, and also reads the lines next to each score and counts the scores that the subject may
 /// have by then. So it is enough if the score changes by little, or as it did before.
-pub(in crate::store::redis) async fn scores<P: Partitions>(
+pub(in crate::store::redis) async fn scores<P: PartitionReads>(
     partitions: &P,
     order: Order,
     mut subjects: Vec<Vec<Subject>>,

@@ -8,13 +8,14 @@ use metrics::counter;
 use redis::{Cmd, Value};
 
 use super::asked::{Asked, Glance, Heard, OnLook, OnScript, Outgoing, Pending, Receiving};
-use super::look::{self, Belief, Look};
+use super::look::{self, Look};
 use super::pages::Pages;
 use super::pipeline::{Pipeline, Replies};
 use super::question::Seen;
 use super::subject::{self, SubjectRead};
 use crate::store::redis::clock;
 use crate::store::redis::part::Part;
+use crate::store::redis::partition_clock::Belief;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
@@ -47,7 +48,7 @@ async fn round(
     left: Vec<Box<dyn Pending>>,
 ) -> Vec<Box<dyn Pending>> {
     let Some(first) = left.first() else { return left };
-    let now = match session.time_for(first.part(), None).await {
+    let now = match session.time_for(&first.part().clock, None).await {
         Ok(now) => now,
         Err(failure) => {
             left.into_iter().for_each(|pending| pending.fail(failure.clone()));
@@ -60,7 +61,7 @@ async fn round(
     let parts: Vec<Arc<Part>> = groups.iter().map(|(part, _)| part.clone()).collect();
     for (part, (_, group)) in parts.iter().zip(groups) {
         if session.simulated {
-            part.learn_time(now, session.monotonic());
+            part.clock.learn(now, session.monotonic());
         }
         let mut batch = Batch::new(session, pages, part, &group);
         group.into_iter().for_each(|pending| batch.add(pending));
@@ -103,27 +104,17 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn new(session: &'a Session, pages: &'a Pages, part: &'a Arc<Part>, group: &[Box<dyn Pending>]) -> Self {
-        let (estimate, latest) = part.estimate(session.monotonic());
+        let belief = part.clock.belief(session.monotonic());
         let told = group.iter().filter_map(|pending| pending.told()).max();
         let now = match session.simulated {
-            true => told.map_or(estimate, |told| told.max(estimate)),
-            false => told.unwrap_or(estimate),
+            true => told.map_or(belief.expected, |told| told.max(belief.expected)),
+            false => told.unwrap_or(belief.expected),
         };
         let at_least = group.iter().filter_map(|pending| pending.at_least()).max();
         let moment = session.moment(part, now, at_least);
         let incarnation = session.servers.incarnation(part.slot());
         let (scripts, looks, subjects) = (Vec::new(), Vec::new(), Vec::new());
-        Self {
-            session,
-            pages,
-            part,
-            moment,
-            belief: Belief { estimate, latest },
-            incarnation,
-            scripts,
-            looks,
-            subjects,
-        }
+        Self { session, pages, part, moment, belief, incarnation, scripts, looks, subjects }
     }
 
     /// Adds a question.
@@ -208,7 +199,7 @@ impl Sent<'_> {
         // time may be that of a node that no longer has the partition.
         let places = time.into_iter().chain([meta]).chain(looks.iter().flat_map(|(places, _)| places.clone()));
         let in_order = incarnation.is_some() && !places.into_iter().any(|place| replies.is_single(place));
-        let reading = time.map_or(Ok(belief.estimate), |time| replies.share(time).and_then(clock::server_time));
+        let reading = time.map_or(Ok(belief.expected), |time| replies.share(time).and_then(clock::server_time));
         let looked = reading.and_then(|reading| Look::read(moment.part, belief, reading, replies.take(meta)?));
         let looked = looked.map(|look| look.in_incarnation(incarnation));
         let outcome = if looked.is_ok() { "ok" } else { "failed" };
@@ -217,7 +208,7 @@ impl Sent<'_> {
             session.forget(moment.part.track.board());
         }
         if let Ok(look) = &looked {
-            moment.part.learn_time(look.reading, session.monotonic());
+            moment.part.clock.learn(look.reading, session.monotonic());
         }
         for (places, on_look) in looks {
             let glance = match &looked {

@@ -17,6 +17,7 @@ use redis::{Cmd, Value, cmd};
 
 use crate::board::{Timestamp, Window};
 use crate::store::redis::part::Part;
+use crate::store::redis::partition_clock::Belief;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::ServerFailure;
 
@@ -36,15 +37,6 @@ pub(super) struct Look {
     belief: Belief,
 }
 
-/// The values with which the server's clock is judged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Belief {
-    /// The expected time.
-    pub estimate: Timestamp,
-    /// The latest reading to believe.
-    pub latest: Timestamp,
-}
-
 /// Whether the data that was read with a look is about the window of that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
@@ -53,13 +45,6 @@ pub(super) enum Fit {
     Behind,
     /// The window has changed.
     Moved,
-}
-
-impl Belief {
-    /// Returns the time to use for a reading of the clock.
-    fn now(&self, reading: Timestamp) -> Timestamp {
-        if reading > self.latest { self.estimate } else { reading }
-    }
 }
 
 /// Returns the command that reads the meta key.
@@ -125,7 +110,7 @@ mod tests {
     fn a_look_is_judged_by_time_head_and_window() {
         let part = part("COUNT(2h, e, s)", "1h", false);
         let generation = part.track.id().to_string();
-        let belief = Belief { estimate: at(1_800), latest: at(5_400) };
+        let belief = Belief { expected: at(1_800), latest: at(5_400) };
         let window = part.track.window_at(at(1_800));
         let look = |reading: i64, head: i64| {
             let meta =
@@ -148,7 +133,7 @@ mod tests {
     #[test]
     fn a_look_at_a_missing_or_damaged_board_is_an_error() {
         let part = part("COUNT(2h, e, s)", "1h", false);
-        let belief = Belief { estimate: at(0), latest: at(5) };
+        let belief = Belief { expected: at(0), latest: at(5) };
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
         let generation = part.track.id();
         let nil = || Value::Nil;

@@ -17,7 +17,7 @@ use super::lanes::LanesByWeight;
 use super::spread::Spread;
 use crate::store::Page;
 use crate::store::redis::merge::Wanted;
-use crate::store::redis::parts::Parts;
+use crate::store::redis::partitions::Parts;
 
 /// The largest number of flights that are under way at the same time.
 const FLIGHTS: usize = 8;

@@ -61,7 +61,7 @@ pub(super) use self::subject_keys::remove;
 use self::values::ValuesRead;
 use super::merge::Wanted;
 use super::part::Part;
-use super::parts::Parts;
+use super::partitions::Parts;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::Subject;

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::board::{Timestamp, Value as Score};
     use crate::store::Place;
-    use crate::store::redis::reads::look::Belief;
+    use crate::store::redis::partition_clock::Belief;
 
     fn bulk(text: impl ToString) -> Value {
         Value::BulkString(text.to_string().into_bytes())
@@ -197,7 +197,7 @@ mod tests {
         let at = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let moment = Moment::new(&part, at);
         let window = moment.window;
-        let belief = Belief { estimate: at, latest: at };
+        let belief = Belief { expected: at, latest: at };
         let meta = |version: &str, retiring: Value| {
             let generation = bulk(part.track.id());
             Value::Array(vec![generation, bulk(window.head.millis()), bulk(version), retiring, Value::Nil])

@@ -137,15 +137,17 @@ pub(super) mod tests {
     use crate::board::{Board, BoardName, Definition, Generation, Subject, TrackId};
     use crate::store::SlotRange;
     use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::partition_clock::PartitionClock;
     use crate::store::redis::store_clock::Start;
 
     /// Returns a partition of a board with this metric.
     pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), slot.parse().unwrap()) };
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
         let keys = StoreKeys::new("p").board(board.name(), TrackId(1));
         let now = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
-        Arc::new(Part::new(Arc::new(board).main(), keys, false, Start::believed(now)))
+        let clock = PartitionClock::new(&board, false, |_| Start::believed(now));
+        Arc::new(Part::new(board.main(), keys, Arc::new(clock)))
     }
 
     /// Returns a question for the last slots of a subject.

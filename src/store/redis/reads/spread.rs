@@ -12,10 +12,10 @@ use super::share::{About, Excerpt, Share, Stamp};
 use super::status::status_of;
 use crate::board::{Subject, Timestamp, Value};
 use crate::store::redis::merge::{
-    self, Between, Center, Known, MergeError, Near, Partitions, Round, Sampled, Scored, Scores, Wanted, of_one_head,
+    self, Between, Center, Known, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted, of_one_head,
 };
 use crate::store::redis::part::Part;
-use crate::store::redis::parts::Parts;
+use crate::store::redis::partitions::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 use crate::store::{Lookup, Page, PageStart, Standing, Status};
@@ -36,7 +36,7 @@ fn failure(error: MergeError<ServerFailure>) -> ServerFailure {
     }
 }
 
-impl Partitions for Spread<'_> {
+impl PartitionReads for Spread<'_> {
     type Error = ServerFailure;
     type Version = Option<Stamp>;
     type Extra = About;

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::operation::{InTrack, WriteOperation, sizes};
+use super::operation::{WriteOperation, sizes};
 use super::plan::Validity;
 use crate::board::Timestamp;
 use crate::store::redis::id_buckets;
 use crate::store::redis::numbers::exact_or_refused;
+use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::{Entry, Slots};
 
@@ -34,21 +35,20 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns the call of `add.lua`.
     pub fn add_command(&self, slots: &Slots) -> Cmd {
-        let (tracks, entries) = (self.tracks(), self.chunk.entries);
-        let slot = |number| slots.of(number).unwrap_or_default();
+        let (parts, entries) = (self.parts(), self.chunk.entries);
+        let slot = |part: &Part| slots.of(part.track.number()).unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
-        let mut command =
-            Cmd::with_capacity(20 + 7 * tracks.len() + 2 * entries.len(), bytes + 256 + 256 * tracks.len());
-        command.arg("EVALSHA").arg(ADD.hash()).arg(3 * tracks.len());
-        for InTrack { number, keys, .. } in &tracks {
-            command.arg(&keys.meta).arg(keys.slot(slot(*number))).arg(&keys.ranking);
+        let mut command = Cmd::with_capacity(20 + 7 * parts.len() + 2 * entries.len(), bytes + 256 + 256 * parts.len());
+        command.arg("EVALSHA").arg(ADD.hash()).arg(3 * parts.len());
+        for part in parts {
+            command.arg(&part.keys.meta).arg(part.keys.slot(slot(part))).arg(&part.keys.ranking);
         }
         let items: usize = entries.iter().map(|entry| entry.items.len()).sum();
-        let mut fixed = self.begin(&tracks[0], &ADD, &mut command);
-        fixed.arg("items", items).arg("tracks", tracks.len()).end();
-        for InTrack { number, track, window, .. } in &tracks {
-            command.arg(track.id().to_string()).arg(window.head.millis()).arg(track.slot_bound().0);
-            command.arg(slot(*number).millis());
+        let mut fixed = self.begin(&parts[0], &ADD, &mut command);
+        fixed.arg("items", items).arg("tracks", parts.len()).end();
+        for part in parts {
+            command.arg(part.track.id().to_string()).arg(self.window(part).head.millis());
+            command.arg(part.track.slot_bound().0).arg(slot(part).millis());
         }
         for entry in entries {
             command.arg(entry.subject.as_str());
@@ -61,29 +61,30 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
     pub fn write_command(&self) -> Cmd {
-        let (tracks, entries) = (self.tracks(), self.chunk.entries);
+        let (parts, entries) = (self.parts(), self.chunk.entries);
         let has_ids = entries.iter().any(|entry| entry.id.is_some());
-        let board = self.lane.flush.part.track.board();
+        let board = self.lane.flush.partition.board();
         let Validity { bucket, .. } = self.planned.validity;
         let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
         let horizon = board.dedupe_horizon();
-        let named: Vec<TrackCodes> = (0..tracks.len()).map(|track| self.named(track, tracks.len(), has_ids)).collect();
+        let named: Vec<TrackCodes> = (0..parts.len()).map(|track| self.named(track, parts.len(), has_ids)).collect();
         let bytes: usize =
             entries.iter().map(|e| e.subject.as_str().len() + e.id.map_or(0, |id| id.as_str().len()) + 16).sum();
         let slots: usize = named.iter().map(|named| named.slots.len()).sum();
-        let arguments = 40 * tracks.len() + 2 * slots + (3 + tracks.len()) * entries.len();
-        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots + 16 * tracks.len()));
+        let arguments = 40 * parts.len() + 2 * slots + (3 + parts.len()) * entries.len();
+        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots + 16 * parts.len()));
 
         let own_keys = |number: usize| {
             WRITE.fixed_keys() + named[number].slots.len() + if number == 0 { buckets as usize } else { 0 }
         };
-        command.arg("EVALSHA").arg(WRITE.hash()).arg((0..tracks.len()).map(own_keys).sum::<usize>());
-        for (InTrack { number, keys, .. }, named) in tracks.iter().zip(&named) {
+        command.arg("EVALSHA").arg(WRITE.hash()).arg((0..parts.len()).map(own_keys).sum::<usize>());
+        for (part, named) in parts.iter().zip(&named) {
+            let (keys, is_main) = (&part.keys, part.track.is_main());
             command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
             for slot in &named.slots {
                 command.arg(keys.slot(*slot));
             }
-            for back in 0..if *number == 0 { buckets } else { 0 } {
+            for back in 0..if is_main { buckets } else { 0 } {
                 command.arg(keys.dedupe(bucket - back));
             }
         }
@@ -92,11 +93,11 @@ impl WriteOperation<'_, '_, '_> {
             let lists = usize::from(codes.is_some()) + if number == 0 { 2 + usize::from(has_ids) } else { 0 };
             WRITE.fixed_arguments() + slots.len() + lists * entries.len()
         };
-        let sizes = sizes((0..tracks.len()).map(|number| (own_keys(number), own_arguments(number))));
-        for (track, TrackCodes { slots, codes }) in tracks.iter().zip(&named) {
-            let is_main = track.is_main();
-            let mut fixed = self.begin(track, &WRITE, &mut command);
-            fixed.arg("sizes", &sizes).arg("bound", track.track.slot_bound().0);
+        let sizes = sizes((0..parts.len()).map(|number| (own_keys(number), own_arguments(number))));
+        for (part, TrackCodes { slots, codes }) in parts.iter().zip(&named) {
+            let is_main = part.track.is_main();
+            let mut fixed = self.begin(part, &WRITE, &mut command);
+            fixed.arg("sizes", &sizes).arg("bound", part.track.slot_bound().0);
             fixed.arg("slots", slots.len()).arg("entries", entries.len());
             fixed.arg("coded", if codes.is_some() { "coded" } else { "" });
             fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });

@@ -10,7 +10,7 @@ use crate::board::Frame;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::{Added, Outcome, Result};
 
-/// What became of one batch, which has a call for each part that has items of it.
+/// What became of one batch, which has a call for each partition that has items of it.
 #[derive(Debug)]
 pub(super) struct BatchProgress {
     /// Locked when a call ends, never across an await.
@@ -22,9 +22,10 @@ pub(super) struct BatchProgress {
 /// What is known about a batch.
 #[derive(Debug)]
 struct OpenBatch {
-    /// The number of calls, of those that have not ended, and of those that found the board gone.
     calls: usize,
+    /// The number of calls that have not ended.
     left: usize,
+    /// The number of calls that found the board gone.
     gone: usize,
     outcomes: Vec<Option<Outcome>>,
     frame: Option<Frame>,
@@ -36,8 +37,8 @@ struct OpenBatch {
 #[derive(Debug)]
 pub(in crate::store::redis) struct BatchAnswer {
     pub added: Result<Added>,
-    /// Whether a part reports that the board does not exist, and a different part does not. If the board itself does not
-    /// exist, everything that its parts have counted is gone with it.
+    /// Whether a partition reports that the board does not exist, and a different one does not. If the board itself does
+    /// not exist, everything that its partitions have counted is gone with it.
     pub is_disputed: bool,
 }
 

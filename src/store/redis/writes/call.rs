@@ -1,4 +1,4 @@
-//! Calls: the items of a batch that one part has, how many of them were taken, and what became of them.
+//! Calls: the items of a batch that one partition has, how many of them were taken, and what became of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::answer::{BatchAnswer, BatchProgress, Ended, gravest};
 use crate::board::{Frame, Value};
-use crate::store::redis::part::Part;
-use crate::store::redis::parts::Parts;
+use crate::store::redis::partition::Partition;
+use crate::store::redis::partitions::Partitions;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::{Batch, Increment, Outcome};
 
@@ -18,10 +18,10 @@ use crate::store::{Batch, Increment, Outcome};
 /// portions.
 const LARGE: usize = 8_192;
 
-/// The items of a batch that one part has.
+/// The items of a batch that one partition has.
 #[derive(Debug)]
 pub(in crate::store::redis) struct Call {
-    pub part: Arc<Part>,
+    pub partition: Arc<Partition>,
     pub increments: Vec<Increment>,
     pub return_scores: bool,
     /// The time when it arrived, or when its latest portion was done.
@@ -44,43 +44,43 @@ struct CallProgress {
     batch: Option<Arc<BatchProgress>>,
 }
 
-/// Divides a batch by part. The items keep their order within each part. All items of one subject go to the same part.
+/// Divides a batch by partition. The items keep their order within each. All items of one subject go to the same
+/// partition.
 pub(in crate::store::redis) fn divide(
-    parts: &Parts,
+    partitions: &Partitions,
     batch: Batch,
     at: &Arc<str>,
 ) -> (Vec<Call>, oneshot::Receiver<BatchAnswer>) {
     let Batch { increments, return_scores } = batch;
-    let whole = match (parts.only(), &*increments) {
-        (Some(part), _) => Some(part),
-        // A batch without items only asks for the frame, which any part can return.
-        (None, []) => Some(parts.first()),
-        (None, [one]) => Some(parts.of(&one.subject)),
+    let (all, parts, items) = (partitions.all(), partitions.of_track(0), increments.len());
+    let whole = match (all, &*increments) {
+        // A batch without items only asks for the frame, which any partition can return.
+        ([_], _) | (_, []) => Some(partitions.first()),
+        (_, [one]) => Some(&all[parts.number_of(&one.subject)]),
         _ => None,
     };
-    let items = increments.len();
-    if let Some(part) = whole {
+    if let Some(partition) = whole {
         let (batch, told) = BatchProgress::new(items, 1, at.clone());
-        return (vec![Call::new(part.clone(), increments, return_scores, None, batch)], told);
+        return (vec![Call::new(partition.clone(), increments, return_scores, None, batch)], told);
     }
-    let mut of_parts: Vec<(Vec<usize>, Vec<Increment>)> = Vec::new();
-    of_parts.resize_with(parts.count(), Default::default);
+    let mut shares: Vec<(Vec<usize>, Vec<Increment>)> = Vec::new();
+    shares.resize_with(all.len(), Default::default);
     for (place, increment) in increments.into_iter().enumerate() {
-        let (places, own) = &mut of_parts[parts.number_of(&increment.subject)];
+        let (places, own) = &mut shares[parts.number_of(&increment.subject)];
         places.push(place);
         own.push(increment);
     }
-    let of_parts: Vec<_> = parts.all().iter().zip(of_parts).filter(|(_, (places, _))| !places.is_empty()).collect();
-    let (batch, told) = BatchProgress::new(items, of_parts.len(), at.clone());
-    let call = |(part, (places, own)): (&Arc<Part>, (Vec<usize>, Vec<Increment>))| {
-        Call::new(part.clone(), own, return_scores, Some(places), batch.clone())
+    let shares: Vec<_> = all.iter().zip(shares).filter(|(_, (places, _))| !places.is_empty()).collect();
+    let (batch, told) = BatchProgress::new(items, shares.len(), at.clone());
+    let call = |(partition, (places, own)): (&Arc<Partition>, (Vec<usize>, Vec<Increment>))| {
+        Call::new(partition.clone(), own, return_scores, Some(places), batch.clone())
     };
-    (of_parts.into_iter().map(call).collect(), told)
+    (shares.into_iter().map(call).collect(), told)
 }
 
 impl Call {
     fn new(
-        part: Arc<Part>,
+        partition: Arc<Partition>,
         increments: Vec<Increment>,
         return_scores: bool,
         places: Option<Vec<usize>>,
@@ -89,7 +89,7 @@ impl Call {
         let open = increments.len();
         let ended = Ended { outcomes: vec![None; open], ..Ended::default() };
         let progress = Mutex::new(CallProgress { ended, open, batch: Some(batch) });
-        Self { part, increments, return_scores, since: Instant::now(), portion: 0..0, places, progress }
+        Self { partition, increments, return_scores, since: Instant::now(), portion: 0..0, places, progress }
     }
 
     /// Returns the number of items as which the call counts toward the size of the queue.
@@ -169,9 +169,13 @@ pub(super) mod tests {
     use crate::store::redis::writes::retry::too_late;
 
     /// Returns a call with all items of a batch.
-    pub fn whole(part: &Arc<Part>, increments: Vec<Increment>, scores: bool) -> (Call, oneshot::Receiver<BatchAnswer>) {
+    pub fn whole(
+        partition: &Arc<Partition>,
+        increments: Vec<Increment>,
+        scores: bool,
+    ) -> (Call, oneshot::Receiver<BatchAnswer>) {
         let (batch, told) = BatchProgress::new(0, 1, "host:1".into());
-        let mut call = Call::new(part.clone(), increments, scores, None, batch);
+        let mut call = Call::new(partition.clone(), increments, scores, None, batch);
         call.portion = 0..call.increments.len();
         (call, told)
     }
@@ -183,7 +187,7 @@ pub(super) mod tests {
             Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 }
         };
         let item = super::super::queue::tests::increment(None);
-        let (call, mut told) = whole(&super::super::queue::tests::part("a", 1), vec![item; 3], false);
+        let (call, mut told) = whole(&super::super::queue::tests::partition("a", 1), vec![item; 3], false);
         for i in 0..3 {
             assert!(!call.has_ended());
             call.settle(i, Outcome::Counted { score: None }, frame(3 - i as i64));

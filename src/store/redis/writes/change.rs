@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redis::Cmd;
 
-use super::operation::{InTrack, WriteOperation, sizes};
+use super::operation::{WriteOperation, sizes};
 use crate::board::{Board, Change, Kind, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
 use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
 use crate::store::redis::numbers::exact_or_refused;
+use crate::store::redis::part::Part;
 
 /// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names. They most likely contain the
 /// values that are seen again, so that the script rarely reports missing slots.
@@ -35,15 +36,15 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     fn board(&self) -> &Board {
-        self.lane.flush.part.track.board()
+        self.lane.flush.partition.board()
     }
 
     /// Returns the keys that belong to one subject only.
-    fn subject_keys(&self, track: &InTrack<'_>, subject: &Subject) -> Vec<String> {
-        let keys = track.keys;
+    fn subject_keys(&self, part: &Part, subject: &Subject) -> Vec<String> {
+        let keys = &part.keys;
         if self.kind().keeps_values() {
             vec![keys.seen(subject), keys.gone(subject)]
-        } else if track.track.is_ranked() {
+        } else if part.track.is_ranked() {
             Vec::new()
         } else {
             vec![keys.subject(subject)]
@@ -51,16 +52,15 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     /// Returns the slots of a track to name, each with its position from 1.
-    fn slots(&self, track: &InTrack<'_>) -> BTreeMap<Timestamp, usize> {
-        if track.track.is_from_first() {
+    fn slots(&self, part: &Part) -> BTreeMap<Timestamp, usize> {
+        if part.track.is_from_first() {
             return BTreeMap::new();
         }
         let mut starts: BTreeSet<Timestamp> =
-            self.chunk.entries.iter().filter_map(|entry| entry.slots.of(track.number)).collect();
-        starts.extend(self.lane.needed.get(track.number).into_iter().flatten());
-        if self.kind().keeps_values() && track.track.is_ranked() {
-            let newest =
-                self.lane.flush.part.with_window(track.number, track.window.head, |slots| slots.starts.clone());
+            self.chunk.entries.iter().filter_map(|entry| entry.slots.of(part.track.number())).collect();
+        starts.extend(self.lane.needed.get(part.track.number()).into_iter().flatten());
+        if self.kind().keeps_values() && part.track.is_ranked() {
+            let newest = part.window_slots(self.window(part).head).starts;
             starts.extend(newest.iter().rev().take(LIKELY));
         }
         starts.into_iter().zip(1..).collect()
@@ -85,52 +85,51 @@ impl WriteOperation<'_, '_, '_> {
         let (script, chunk) = (kinds::change_script(self.board().edition()), self.chunk);
         let (subjects, places) = self.subjects();
         let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
-        let tracks = self.tracks();
+        let parts = self.parts();
         let (mut keys, mut named): (Vec<String>, Vec<NamedKeys>) = Default::default();
-        for track in &tracks {
-            named.push(self.name_keys(track, &subjects, has_ids, &mut keys));
+        for part in parts {
+            named.push(self.name_keys(part, &subjects, has_ids, &mut keys));
         }
         let entries = chunk.entries.len() + chunk.looks.len();
         let slots: usize = named.iter().map(|named| named.slots.len()).sum();
-        let arguments = keys.len() + slots + tracks.len() * (32 + subjects.len() + 8 * entries);
+        let arguments = keys.len() + slots + parts.len() * (32 + subjects.len() + 8 * entries);
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        let own = |track: &InTrack<'_>, named: &NamedKeys| {
-            script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * self.entries(track) + 1
+        let own = |part: &Part, named: &NamedKeys| {
+            script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * self.entries(part) + 1
         };
-        let sizes = sizes(tracks.iter().zip(&named).map(|(track, named)| (named.keys, own(track, named))));
-        for (track, named) in tracks.iter().zip(&named) {
-            self.add_arguments(track, named, (&subjects, &places), (has_ids, &sizes), &mut command);
+        let sizes = sizes(parts.iter().zip(&named).map(|(part, named)| (named.keys, own(part, named))));
+        for (part, named) in parts.iter().zip(&named) {
+            self.add_arguments(part, named, (&subjects, &places), (has_ids, &sizes), &mut command);
         }
         command
     }
 
     /// Returns the number of entries that a track gets. Only the main one gets those that only look.
-    fn entries(&self, track: &InTrack<'_>) -> usize {
-        self.chunk.entries.len() + if track.is_main() { self.chunk.looks.len() } else { 0 }
+    fn entries(&self, part: &Part) -> usize {
+        self.chunk.entries.len() + if part.track.is_main() { self.chunk.looks.len() } else { 0 }
     }
 
     /// Adds the keys of a track.
-    fn name_keys(&self, track: &InTrack<'_>, subjects: &[&Subject], has_ids: bool, all: &mut Vec<String>) -> NamedKeys {
-        let (part, session) = (self.lane.flush.part, &self.lane.writer.session);
-        let own = track.keys;
-        let slots = self.slots(track);
+    fn name_keys(&self, part: &Part, subjects: &[&Subject], has_ids: bool, all: &mut Vec<String>) -> NamedKeys {
+        let own = &part.keys;
+        let slots = self.slots(part);
         let mut keys =
             vec![own.meta.clone(), own.index.clone(), own.ranking.clone(), own.buckets.clone(), own.totals.clone()];
-        if track.track.is_ranked() {
+        if part.track.is_ranked() {
             keys.extend(slots.keys().map(|start| own.slot(*start)));
         }
         let first_subject_key = keys.len() + 1;
-        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(track, subject)));
+        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(part, subject)));
         let first_bucket_key = keys.len() + 1;
-        if has_ids && track.is_main() {
+        if has_ids && part.track.is_main() {
             keys.extend(
                 (0..id_buckets::recent(self.board())).map(|back| own.dedupe(self.planned.validity.bucket - back)),
             );
         }
-        let now = part.estimate(session.monotonic()).0;
+        let now = part.clock.belief(self.lane.session.monotonic()).expected;
         // Only boards that have keys of single subjects have periods.
-        let period = expiry::has_subject_keys(track.track).then(|| expiry::period(track.track, now));
+        let period = expiry::has_subject_keys(&part.track).then(|| expiry::period(&part.track, now));
         if let Some(period) = period {
             keys.extend([own.periods.clone(), own.written(period)]);
         }
@@ -142,7 +141,7 @@ impl WriteOperation<'_, '_, '_> {
     /// Adds the arguments of a track.
     fn add_arguments(
         &self,
-        track: &InTrack<'_>,
+        part: &Part,
         named: &NamedKeys,
         (subjects, places): (&[&Subject], &HashMap<&str, usize>),
         (has_ids, sizes): (bool, &str),
@@ -151,17 +150,18 @@ impl WriteOperation<'_, '_, '_> {
         let (flush, chunk) = (self.lane.flush, self.chunk);
         let NamedKeys { slots, first_subject_key, first_bucket_key, period, .. } = named;
         let gives_scores = !flush.budget.reads_scores;
-        let looks = if track.is_main() { chunk.looks } else { &[] };
-        let entries = self.entries(track);
+        let looks = if part.track.is_main() { chunk.looks } else { &[] };
+        let entries = self.entries(part);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
-        let mut fixed = self.begin(track, kinds::change_script(self.board().edition()), command);
-        fixed.arg("sizes", sizes).arg("bound", track.track.slot_bound().0);
+        let mut fixed = self.begin(part, kinds::change_script(self.board().edition()), command);
+        fixed.arg("sizes", sizes).arg("bound", part.track.slot_bound().0);
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
-        let bucket = if has_ids && track.is_main() { self.planned.validity.bucket.to_string() } else { String::new() };
+        let bucket =
+            if has_ids && part.track.is_main() { self.planned.validity.bucket.to_string() } else { String::new() };
         fixed.arg("bucket", bucket).arg("horizon", self.board().dedupe_horizon());
         fixed.arg("first_subject_key", first_subject_key).arg("first_bucket_key", first_bucket_key);
         fixed.arg("buckets", id_buckets::recent(self.board()));
-        fixed.arg("oldest", self.oldest(track).millis());
+        fixed.arg("oldest", part.kept(&self.window(part)).oldest.millis());
         fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
         fixed.end();
         for start in slots.keys() {
@@ -172,17 +172,17 @@ impl WriteOperation<'_, '_, '_> {
         }
         for entry in chunk.entries {
             let further = entry.items.len().saturating_sub(1);
-            let is_scored = track.is_main() && gives_scores && flush.wants_score(entry);
+            let is_scored = part.track.is_main() && gives_scores && flush.wants_score(entry);
             let code = 2 * further + usize::from(is_scored);
-            let id = entry.id.filter(|_| track.is_main()).map_or("", |id| id.as_str());
-            let Some(slot) = entry.slots.of(track.number) else {
+            let id = entry.id.filter(|_| part.track.is_main()).map_or("", |id| id.as_str());
+            let Some(slot) = entry.slots.of(part.track.number()) else {
                 command.arg(0).arg(place(entry.subject)).arg("look").arg("").arg("").arg("").arg(code).arg(id);
                 continue;
             };
             let summed = Change::Amount(entry.amount);
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let usual = self.kind().verb(change, self.undoes(entry));
-            let Verb { verb, a, b } = if track.is_main() { self.of_total(usual, change, entry) } else { usual };
+            let Verb { verb, a, b } = if part.track.is_main() { self.of_total(usual, change, entry) } else { usual };
             let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
@@ -196,15 +196,7 @@ impl WriteOperation<'_, '_, '_> {
         for i in looks {
             command.arg(0).arg(place(&flush.item(*i).subject)).arg("look").arg("").arg("").arg("").arg(1).arg("");
         }
-        command.arg(kinds::option(track.track));
-    }
-
-    /// Returns the start of the oldest slot that is kept.
-    fn oldest(&self, track: &InTrack<'_>) -> Timestamp {
-        match track.is_main() {
-            true => self.lane.flush.part.kept(&track.window).oldest,
-            false => track.track.oldest_kept(track.window.floor),
-        }
+        command.arg(kinds::option(&part.track));
     }
 
     /// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.

@@ -10,14 +10,14 @@ use super::call::Call;
 use super::chunk::{Budget, Chunk};
 use super::retry::{LEAST, PATIENCE};
 use crate::board::{Frame, Subject, Value};
-use crate::store::redis::part::Part;
+use crate::store::redis::partition::Partition;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::{Entry, Increment, Outcome, Rejection};
 
 /// The items of a flush, which are identified by their index, and what all its scripts share.
 #[derive(Debug)]
 pub(super) struct Flush<'a> {
-    pub part: &'a Part,
+    pub partition: &'a Partition,
     pub budget: Budget,
     pub deadline: Instant,
     calls: &'a [Call],
@@ -49,14 +49,14 @@ pub(super) struct EntryReply {
 pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
 
 impl<'a> Flush<'a> {
-    /// Creates a flush of the portions of some calls to one part, or returns `None` if there are none.
+    /// Creates a flush of the portions of some calls to one partition, or returns `None` if there are none.
     pub fn new(calls: &'a [Call]) -> Option<Self> {
-        let part = &*calls.first()?.part;
+        let partition = &*calls.first()?.partition;
         let portion = |call: &'a Call| call.portion.clone().map(move |index| (&call.increments[index], call, index));
         let oldest = calls.iter().map(|call| call.since).min()?;
         Some(Self {
-            part,
-            budget: Budget::new(part.track.board(), calls.iter().any(|call| call.return_scores)),
+            partition,
+            budget: Budget::new(partition.board(), calls.iter().any(|call| call.return_scores)),
             deadline: (oldest + PATIENCE).max(Instant::now() + LEAST),
             calls,
             items: calls.iter().flat_map(portion).collect(),
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn each_caller_receives_the_outcomes_of_its_own_items() {
-        let part = queue::tests::part("b", 1);
-        let board = part.track.board();
+        let partition = queue::tests::partition("b", 1);
+        let board = partition.board();
         let now = crate::board::Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
         let (calls, answers): (Vec<Call>, Vec<_>) = [
             (vec![item("a", 1), item("b", 1)], false),
@@ -224,11 +224,11 @@ mod tests {
             (vec![item("c", i64::MAX), item("e", 1)], false),
             (vec![], true),
         ]
-        .map(|(items, scores)| whole(&part, items, scores))
+        .map(|(items, scores)| whole(&partition, items, scores))
         .into_iter()
         .unzip();
         let flush = Flush::new(&calls).unwrap();
-        let windows = part.windows(now);
+        let windows = partition.windows(now);
         let place = |items: &[usize], singly| {
             let items = items.iter().map(|i| (*i, flush.item(*i)));
             Plan::new(board, &windows, now, 5_000, singly, items)
@@ -241,7 +241,7 @@ mod tests {
         let wanted: Vec<bool> = chunks[0].entries.iter().map(wants).collect();
         assert_eq!(wanted, [true, false, true, true, false]);
 
-        let frame = Frame { window: part.window_slots(now).window, as_of: now, retiring: 0 };
+        let frame = Frame { window: partition.main().track.window_at(now), as_of: now, retiring: 0 };
         let reply = |entry, outcome: &str, score: Option<i64>| EntryReply {
             entry,
             outcome: outcome.to_owned(),

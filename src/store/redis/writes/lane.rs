@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::chunk::Chunk;
 use super::flush::{EntryReply, Flush, Scores};
-use super::operation::WriteOperation;
+use super::operation::{WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
 use super::retry::too_late;
 use super::score;
-use crate::board::{Frame, Kind, Timestamp};
+use crate::board::{Frame, Kind};
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Session};
@@ -33,28 +33,13 @@ pub(super) struct Writer {
     sequence: AtomicU64,
 }
 
-/// One lane of a flush.
-pub(super) struct WriteLane<'a, 'f> {
-    pub flush: &'a Flush<'f>,
-    pub writer: &'a Writer,
-    pub number: usize,
-    /// Whether it is one of several.
-    pub is_bulk: bool,
-    /// The slots that earlier scripts were found to need, for each track of the board.
-    pub needed: Vec<BTreeSet<Timestamp>>,
-}
-
 impl Writer {
     pub fn new(session: Arc<Session>) -> Self {
         Self { session, sequence: AtomicU64::new(0) }
     }
 
-    pub fn next(&self) -> u64 {
-        self.sequence.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Writes portions of calls to one part. Afterwards calls with items that were not taken yet go on, and all others have
-    /// ended. Must be called for one flush per part at a time.
+    /// Writes portions of calls to one partition. Afterwards calls with items that were not taken yet go on, and all others have
+    /// ended. Must be called for one flush per partition at a time.
     pub async fn write(&self, calls: &mut [Call]) {
         // Small calls are written first, so that their callers do not wait for large ones. Calls that were made
         // together have the same time of arrival, and stay in their order.
@@ -91,8 +76,8 @@ impl Writer {
 
 impl<'a, 'f> WriteLane<'a, 'f> {
     fn new(flush: &'a Flush<'f>, writer: &'a Writer, number: usize, is_bulk: bool) -> Self {
-        let needed = vec![BTreeSet::new(); flush.part.track.board().tracks().len()];
-        Self { flush, writer, number, is_bulk, needed }
+        let needed = vec![BTreeSet::new(); flush.partition.board().tracks().len()];
+        Self { flush, session: &writer.session, sequence: &writer.sequence, number, is_bulk, needed }
     }
 
     /// Writes a plan, divided into scripts, until every item has an outcome or has failed.
@@ -109,7 +94,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                 // Items that are tried one by one keep the order of the entries from which they come.
                 left.items.sort_unstable();
             }
-            let planned = match Planned::new(&self.writer.session, self.flush, &left).await {
+            let planned = match Planned::new(self.session, self.flush, &left).await {
                 Ok(planned) => planned,
                 Err(failure) => return self.flush.fail(left.items, &failure),
             };
@@ -125,11 +110,11 @@ impl<'a, 'f> WriteLane<'a, 'f> {
             let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
             let again =
                 |now| (Unplanned { items: rest(nth).collect(), singly: planned.singly, now: Some(now) }, nth == 0);
-            let operation = WriteOperation { lane: self, planned, chunk, sequence: self.writer.next() };
+            let operation = WriteOperation { lane: self, planned, chunk, sequence: self.next_sequence() };
             match operation.send().await {
                 Ok((Status::Done(header), mut reply)) => {
                     let frame = header.frame(planned.validity.windows[0]);
-                    let mut singly = match entry_replies(&mut reply, flush.part.track.kind()) {
+                    let mut singly = match entry_replies(&mut reply, flush.partition.board().kind()) {
                         Ok(replies) => {
                             flush.settle(chunk, frame, &replies, self.read_scores(chunk, frame).await.as_ref())
                         }
@@ -172,7 +157,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         }
         let scored: Vec<usize> = chunk.items().filter(|i| flush.is_scored(*i)).collect();
         let subjects = scored.iter().map(|i| &flush.item(*i).subject);
-        let scores = score::read(&self.writer.session, flush, frame.window.head, subjects).await;
+        let scores = score::read(self.session, flush, frame.window.head, subjects).await;
         Some(scores.unwrap_or_else(|failure| {
             flush.fail(scored.iter().copied(), &failure);
             Scores::default()

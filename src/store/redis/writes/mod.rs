@@ -1,10 +1,10 @@
-//! Writing: combines increments of many callers, for each part of a board separately.
+//! Writing: combines increments of many callers, for each partition of a board separately.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`call`] | the items of a batch that one part has; division of a batch |
+//! | [`call`] | the items of a batch that one partition has; division of a batch |
 //! | [`answer`] | what the caller of a batch learns: counted, not counted or unknown is decided here |
-//! | [`queue`] | calls wait by part; each flush takes portions of them in turn, one flush per part at a time |
+//! | [`queue`] | calls wait by partition; each flush takes portions of them in turn, one flush per partition at a time |
 //! | [`flush`] | the portions that are written together, as one list of items: records outcomes |
 //! | [`plan`] | items that are placed in slots, and the time for which that is valid |
 //! | [`chunk`] | division of a plan into scripts of bounded cost |

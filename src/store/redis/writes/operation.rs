@@ -1,16 +1,34 @@
 //! Write operations. Each is one script, which is sent until it is known to be done: writer, lane and sequence number
 //! distinguish a repeated script from the next one of its lane, so that it is done once although it may arrive twice.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::chunk::Chunk;
-use super::lane::WriteLane;
+use super::flush::Flush;
 use super::plan::Planned;
 use super::retry::repeat;
-use crate::board::{Track, Window};
-use crate::store::redis::keys::BoardKeys;
+use crate::board::{Timestamp, Window};
 use crate::store::redis::kinds;
+use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
 use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::session::Session;
+
+/// One lane of a flush.
+pub(super) struct WriteLane<'a, 'f> {
+    pub flush: &'a Flush<'f>,
+    pub session: &'a Session,
+    /// The latest sequence number of this instance.
+    pub sequence: &'a AtomicU64,
+    pub number: usize,
+    /// Whether it is one of several.
+    pub is_bulk: bool,
+    /// The slots that earlier scripts were found to need, for each track of the board.
+    pub needed: Vec<BTreeSet<Timestamp>>,
+}
 
 /// One chunk of a plan, as a write operation.
 pub(super) struct WriteOperation<'o, 'p, 'f> {
@@ -20,18 +38,10 @@ pub(super) struct WriteOperation<'o, 'p, 'f> {
     pub sequence: u64,
 }
 
-/// One track of the board that is written to.
-pub(super) struct InTrack<'a> {
-    /// 0 for the main track.
-    pub number: usize,
-    pub track: &'a Track,
-    pub keys: &'a BoardKeys,
-    pub window: Window,
-}
-
-impl InTrack<'_> {
-    pub fn is_main(&self) -> bool {
-        self.number == 0
+impl WriteLane<'_, '_> {
+    /// Returns the number of the next operation.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
@@ -39,9 +49,9 @@ impl WriteOperation<'_, '_, '_> {
     /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its reply
     /// and the rest. The command is built again for each attempt, because the expected time moves on.
     pub async fn send(&self) -> Result<(Status, Reply), ServerFailure> {
-        let part = self.lane.flush.part;
+        let partition = self.lane.flush.partition;
         let mut reply = if self.planned.by_change {
-            self.call(kinds::change_script(part.track.board().edition()), || self.change_command()).await?
+            self.call(kinds::change_script(partition.board().edition()), || self.change_command()).await?
         } else {
             let added = match self.common_slots() {
                 Some(slots) => Some(self.call(&ADD, || self.add_command(slots)).await?),
@@ -54,37 +64,32 @@ impl WriteOperation<'_, '_, '_> {
                 None => self.call(&WRITE, || self.write_command()).await?,
             }
         };
-        Ok((self.lane.writer.session.learn(part, &mut reply)?, reply))
+        Ok((self.lane.session.learn(partition.main(), &mut reply)?, reply))
     }
 
     async fn call(&self, script: &Script, command: impl Fn() -> redis::Cmd) -> Result<Reply, ServerFailure> {
-        let WriteLane { flush, writer, is_bulk, .. } = self.lane;
+        let WriteLane { flush, session, is_bulk, .. } = self.lane;
         let channel = if *is_bulk { Channel::BulkWrites } else { Channel::Writes };
-        let servers = &writer.session.servers;
-        let call = async || servers.call(flush.part.slot(), channel, script, &command()).await;
+        let call = async || session.servers.call(flush.partition.slot(), channel, script, &command()).await;
         Reply::new(repeat(flush.deadline, call).await?)
     }
 
-    /// Returns the tracks of the board, the main one first.
-    pub fn tracks(&self) -> Vec<InTrack<'_>> {
-        let part = self.lane.flush.part;
-        let keys = std::iter::once(&part.keys).chain(&part.further);
-        let tracks = part.track.board().tracks().iter().zip(keys).zip(&self.planned.validity.windows).enumerate();
-        tracks.map(|(number, ((track, keys), window))| InTrack { number, track, keys, window: *window }).collect()
+    /// Returns the part of each track of the board, the main one first.
+    pub fn parts(&self) -> &[Arc<Part>] {
+        self.lane.flush.partition.parts()
+    }
+
+    /// Returns the window of the part's track.
+    pub fn window(&self, part: &Part) -> Window {
+        self.planned.validity.windows[part.track.number()]
     }
 
     /// Adds the arguments with which every script of a write begins, those of the board and of the operation.
-    pub fn begin<'c>(
-        &self,
-        track: &InTrack<'_>,
-        script: &'static Script,
-        command: &'c mut redis::Cmd,
-    ) -> FixedArguments<'c> {
-        let WriteLane { flush, writer, number: lane, .. } = self.lane;
-        let session = &writer.session;
+    pub fn begin<'c>(&self, part: &Part, script: &'static Script, command: &'c mut redis::Cmd) -> FixedArguments<'c> {
+        let WriteLane { session, number: lane, .. } = self.lane;
         let mut fixed = FixedArguments::new(script, command);
-        let preamble = self.planned.validity.preamble(track.number);
-        for (name, argument) in session.preamble(flush.part, track.track, &preamble) {
+        let preamble = self.planned.validity.preamble(part.track.number());
+        for (name, argument) in session.preamble(part, &preamble) {
             fixed.arg(name, argument);
         }
         // The name of the lane in the meta key.

@@ -102,14 +102,14 @@ impl<'a> Planned<'a> {
     /// Places items in slots and adds up amounts where possible, by the expected time or by a time that a reply
     /// returned.
     pub async fn new(session: &Session, flush: &Flush<'a>, left: &Unplanned) -> Result<Self, ServerFailure> {
-        let part = flush.part;
+        let partition = flush.partition;
         let Unplanned { items, singly, now } = left;
         // A failure to read a simulated clock says nothing about the items, which are not sent yet.
         let is_known = now.is_some();
-        let now = repeat(flush.deadline, async || session.time_for(part, *now).await).await;
+        let now = repeat(flush.deadline, async || session.time_for(&partition.clock, *now).await).await;
         let now = now.map_err(|failure| if failure.is_unknown() { too_late() } else { failure })?;
-        let board = part.track.board();
-        let windows = part.windows(now);
+        let board = partition.board();
+        let windows = partition.windows(now);
         let max_skew = session.limits.max_skew;
         let increments = items.iter().map(|i| (*i, flush.item(*i)));
         let mut plan = Plan::new(board, &windows, now, max_skew, *singly, increments);

@@ -1,7 +1,7 @@
-//! The calls that wait to be written, by part.
+//! The calls that wait to be written, by partition.
 //!
-//! Each part has its own task while calls wait for it. The calls that arrive during one flush are written together in
-//! the next one. There is no timer, so a single call is written at once, and no part waits for a different one. A flush
+//! Each partition has its own task while calls wait for it. The calls that arrive during one flush are written together in
+//! the next one. There is no timer, so a single call is written at once, and no partition waits for a different one. A flush
 //! takes a portion of each waiting call in turn, so that a large call and a small one share it.
 
 use std::collections::{HashMap, VecDeque};
@@ -18,7 +18,7 @@ use super::call::Call;
 use super::chunk::Budget;
 use super::lane::Writer;
 use super::retry::{PATIENCE, too_late};
-use crate::store::redis::part::Part;
+use crate::store::redis::partition::Partition;
 use crate::store::redis::session::Session;
 
 /// The approximate number of scripts for the items of one flush.
@@ -33,7 +33,7 @@ pub struct QueueFull {
     pub retry_after: Duration,
 }
 
-/// The calls that wait for the next flush of their part.
+/// The calls that wait for the next flush of their partition.
 #[derive(Debug)]
 pub struct Queue {
     /// Locked to add or take calls, never across an await.
@@ -45,11 +45,11 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// The calls that wait for each part, by the part's own key. A part has an entry while calls wait for it or while
-    /// it is being written to.
-    parts: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
-    /// The parts for which calls wait and that have no task yet.
-    ready: Vec<Arc<Part>>,
+    /// The calls that wait for each partition, by its own key. It has an entry while calls wait for it or while it is being
+    /// written to.
+    partitions: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
+    /// The partitions for which calls wait and that have no task yet.
+    ready: Vec<Arc<Partition>>,
     /// The number of items that wait or are being written.
     items: usize,
     closed: bool,
@@ -66,18 +66,18 @@ impl Queue {
         let now = Instant::now();
         let items: usize = calls.iter().map(Call::weight).sum();
         let mut state = self.state.lock();
-        if !state.parts.is_empty() && state.items.saturating_add(items) > self.most {
+        if !state.partitions.is_empty() && state.items.saturating_add(items) > self.most {
             return Err(QueueFull { retry_after: Duration::from_secs(1) });
         }
         state.items += items;
-        let WaitingCalls { parts, ready, .. } = &mut *state;
+        let WaitingCalls { partitions, ready, .. } = &mut *state;
         for mut call in calls {
             call.since = now;
-            match parts.get_mut(key(&call.part)) {
+            match partitions.get_mut(key(&call.partition)) {
                 Some(waiting) => waiting.push_back(call),
                 None => {
-                    ready.push(call.part.clone());
-                    parts.insert(key(&call.part).to_owned(), VecDeque::from([call]));
+                    ready.push(call.partition.clone());
+                    partitions.insert(key(&call.partition).to_owned(), VecDeque::from([call]));
                 }
             }
         }
@@ -92,8 +92,8 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// Returns the parts for which a task must be started, or `None` when the queue is closed and no part is ready.
-    async fn ready(&self) -> Option<Vec<Arc<Part>>> {
+    /// Returns the partitions for which a task must be started, or `None` when the queue is closed and none is ready.
+    async fn ready(&self) -> Option<Vec<Arc<Partition>>> {
         loop {
             {
                 let mut state = self.state.lock();
@@ -108,12 +108,12 @@ impl Queue {
         }
     }
 
-    /// Returns the calls of the next flush of a part, each with the portion to write. Calls that have waited too long end
-    /// with an error instead. If nothing is left to write, returns `None`: from then on the part has no task, and is ready
+    /// Returns the calls of the next flush of a partition, each with the portion to write. Calls that have waited too long end
+    /// with an error instead. If nothing is left to write, returns `None`: from then on the partition has no task, and is ready
     /// again when the next call arrives.
-    fn take(&self, part: &Part, now: Instant) -> Option<Vec<Call>> {
+    fn take(&self, partition: &Partition, now: Instant) -> Option<Vec<Call>> {
         let mut state = self.state.lock();
-        let waiting = state.parts.get_mut(key(part))?;
+        let waiting = state.partitions.get_mut(key(partition))?;
         let mut late = Vec::new();
         if waiting.front().is_some_and(|call| call.since + PATIENCE <= now) {
             let (old, young): (Vec<Call>, Vec<Call>) = waiting.drain(..).partition(|call| call.since + PATIENCE <= now);
@@ -121,7 +121,7 @@ impl Queue {
         }
         let calls = portions(waiting);
         if calls.is_empty() {
-            state.parts.remove(key(part));
+            state.partitions.remove(key(partition));
         }
         state.items -= late.iter().map(Call::weight).sum::<usize>();
         gauge!("rolltop_combine_waiting_items").set(state.items as f64);
@@ -139,24 +139,24 @@ impl Queue {
     }
 
     /// Puts calls back that have not ended, after the calls that arrived in the meantime. Their latest portion was done now.
-    fn put_back(&self, part: &Part, calls: Vec<Call>) {
+    fn put_back(&self, partition: &Partition, calls: Vec<Call>) {
         let now = Instant::now();
         let mut state = self.state.lock();
         for mut call in calls {
             call.since = now;
             if call.has_ended() {
                 state.items -= call.weight();
-            } else if let Some(waiting) = state.parts.get_mut(key(part)) {
+            } else if let Some(waiting) = state.partitions.get_mut(key(partition)) {
                 waiting.push_back(call);
             }
         }
     }
 }
 
-/// Returns the key that identifies a part, in every epoch. It differs between boards of the same name that were defined one
+/// Returns the key that identifies a partition, in every epoch. It differs between boards of the same name that were defined one
 /// after the other.
-fn key(part: &Part) -> &str {
-    &part.keys.index
+fn key(partition: &Partition) -> &str {
+    &partition.main().keys.index
 }
 
 /// Takes a portion of each waiting call in turn, until a flush is full or the next call is made in another epoch of the
@@ -166,11 +166,11 @@ fn portions(waiting: &mut VecDeque<Call>) -> Vec<Call> {
     let mut room = 1.0;
     let mut taken: Vec<Call> = Vec::new();
     while let Some(mut call) = waiting.pop_front() {
-        if taken.first().is_some_and(|first| room <= 0.0 || !Arc::ptr_eq(&first.part, &call.part)) {
+        if taken.first().is_some_and(|first| room <= 0.0 || !Arc::ptr_eq(&first.partition, &call.partition)) {
             waiting.push_front(call);
             break;
         }
-        let per_script = Budget::new(call.part.track.board(), call.return_scores).items(&call.increments);
+        let per_script = Budget::new(call.partition.board(), call.return_scores).items(&call.increments);
         let per_flush = (SCRIPTS * per_script) as f64;
         let fitting =
             if is_alone { SCRIPTS * per_script } else { (SHARE * per_script).min((room * per_flush) as usize) };
@@ -190,8 +190,8 @@ pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
     loop {
         tokio::select! {
             ready = queue.ready() => {
-                let Some(parts) = ready else { break };
-                running.extend(parts.into_iter().map(|part| write_part(&queue, &writer, part)));
+                let Some(partitions) = ready else { break };
+                running.extend(partitions.into_iter().map(|partition| write_partition(&queue, &writer, partition)));
             }
             Some(()) = running.next() => {}
         }
@@ -199,11 +199,11 @@ pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
     while running.next().await.is_some() {}
 }
 
-/// Writes to one part until nothing waits for it.
-async fn write_part(queue: &Queue, writer: &Writer, part: Arc<Part>) {
-    while let Some(mut calls) = queue.take(&part, Instant::now()) {
+/// Writes to one partition until nothing waits for it.
+async fn write_partition(queue: &Queue, writer: &Writer, partition: Arc<Partition>) {
+    while let Some(mut calls) = queue.take(&partition, Instant::now()) {
         writer.write(&mut calls).await;
-        queue.put_back(&part, calls);
+        queue.put_back(&partition, calls);
     }
 }
 
@@ -216,15 +216,17 @@ pub(super) mod tests {
         Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp, TrackId,
     };
     use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::partition_clock::PartitionClock;
     use crate::store::redis::store_clock::Start;
     use crate::store::{Increment, StoreError};
     use tokio::sync::oneshot;
 
-    pub fn part(name: &str, generation: u64) -> Arc<Part> {
+    pub fn partition(name: &str, generation: u64) -> Arc<Partition> {
         let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-        let board = Board::new(BoardName::parse(name).unwrap(), Generation(generation), definition).unwrap();
+        let board = Arc::new(Board::new(BoardName::parse(name).unwrap(), Generation(generation), definition).unwrap());
         let keys = StoreKeys::new("p").board(board.name(), TrackId(generation));
-        Arc::new(Part::new(Arc::new(board).main(), keys, false, Start::believed(Timestamp::EPOCH)))
+        let clock = PartitionClock::new(&board, false, |_| Start::believed(Timestamp::EPOCH));
+        Arc::new(Partition::new(&board, vec![keys], clock))
     }
 
     pub fn increment(id: Option<&str>) -> Increment {
@@ -237,19 +239,19 @@ pub(super) mod tests {
         }
     }
 
-    fn call(part: &Arc<Part>, items: usize, id: Option<&str>) -> (Call, oneshot::Receiver<BatchAnswer>) {
-        let (mut call, told) = whole(part, vec![increment(id); items], false);
+    fn call(partition: &Arc<Partition>, items: usize, id: Option<&str>) -> (Call, oneshot::Receiver<BatchAnswer>) {
+        let (mut call, told) = whole(partition, vec![increment(id); items], false);
         call.portion = 0..0;
         (call, told)
     }
 
     fn push(
         queue: &Queue,
-        part: &Arc<Part>,
+        partition: &Arc<Partition>,
         items: usize,
         id: Option<&str>,
     ) -> Result<oneshot::Receiver<BatchAnswer>, QueueFull> {
-        let (call, told) = call(part, items, id);
+        let (call, told) = call(partition, items, id);
         queue.push(vec![call]).map(|()| told)
     }
 
@@ -258,8 +260,8 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn the_queue_is_bounded_and_separates_parts() {
-        let (a, b) = (part("a", 1), part("b", 2));
+    async fn the_queue_is_bounded_and_separates_partitions() {
+        let (a, b) = (partition("a", 1), partition("b", 2));
         let queue = Queue::new(10);
         let _first = push(&queue, &a, 4, None).unwrap();
         let _second = push(&queue, &b, 5, None).unwrap();
@@ -267,7 +269,7 @@ pub(super) mod tests {
         assert!(queue.push(vec![call(&a, 1, None).0, call(&b, 1, None).0]).is_err());
         let _third = push(&queue, &a, 1, None).unwrap();
         let ready: Vec<_> =
-            queue.ready().await.unwrap().iter().map(|part| part.track.board().name().to_string()).collect();
+            queue.ready().await.unwrap().iter().map(|partition| partition.board().name().to_string()).collect();
         assert_eq!(ready, ["a", "b"]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [4, 1]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [0_usize; 0]);
@@ -277,7 +279,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn large_calls_take_turns_in_portions() {
-        let a = part("a", 1);
+        let a = partition("a", 1);
         let queue = Queue::new(100_000);
         let answers: Vec<_> = [100_000, 1, 3_000].map(|items| push(&queue, &a, items, Some("x"))).into();
         assert!(answers.iter().all(Result::is_ok));
@@ -288,16 +290,17 @@ pub(super) mod tests {
         let portions = queue.take(&a, Instant::now());
         assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
         // A call that waits alone fills a flush.
-        let b = part("b", 2);
+        let b = partition("b", 2);
         let _alone = push(&queue, &b, 100_000, None).unwrap();
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
     }
 
     #[tokio::test]
     async fn a_flush_has_calls_of_one_epoch() {
-        let (old, new) = (part("a", 1), part("a", 1));
+        let (old, new) = (partition("a", 1), partition("a", 1));
         let queue = Queue::new(10);
-        let answers = [(&old, 1), (&old, 2), (&new, 3)].map(|(part, items)| push(&queue, part, items, None).unwrap());
+        let answers =
+            [(&old, 1), (&old, 2), (&new, 3)].map(|(partition, items)| push(&queue, partition, items, None).unwrap());
         for expected in [vec![1, 2], vec![3]] {
             assert_eq!(sizes(&queue.take(&old, Instant::now())), expected);
         }
@@ -311,7 +314,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn requests_that_waited_too_long_fail_without_being_sent() {
-        let a = part("a", 1);
+        let a = partition("a", 1);
         let queue = Queue::new(10);
         let old = push(&queue, &a, 1, None).unwrap();
         tokio::time::sleep(Duration::from_millis(2)).await;

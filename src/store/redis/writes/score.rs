@@ -25,7 +25,7 @@ pub(super) async fn read<'a>(
     head: Timestamp,
     subjects: impl IntoIterator<Item = &'a Subject>,
 ) -> Result<Scores<'a>, ServerFailure> {
-    let part = flush.part;
+    let part = flush.partition.main();
     let deadline = flush.deadline.max(Instant::now() + LEAST);
     let starts = part.window_slots(head).starts;
     let mut scores = Scores::new();
@@ -49,7 +49,7 @@ async fn piece(
     starts: &[Timestamp],
     deadline: Instant,
 ) -> Result<Vec<Aggregate>, ServerFailure> {
-    let part = flush.part;
+    let part = flush.partition.main();
     let mut command = cmd("HMGET");
     command.arg(key);
     for start in starts {

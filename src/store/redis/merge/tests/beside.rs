@@ -69,7 +69,7 @@ fn one_round_reads_a_page_anywhere_in_a_large_ranking() {
 fn all_lines_of_a_page_may_be_in_one_part() {
     for direction in [Direction::Forward, Direction::Backward] {
         let mut content = Content::new(Order::Asc, 8);
-        content.partition = None;
+        content.division = None;
         content.fill((0..3_000).map(|i| (format!("{}/s-{i}", i / 500 % 8), exact(i))));
         let memory = Memory::new(content);
         let cost = memory.check_beside(&next_to(exact(1_200), "x", direction, false), 200);

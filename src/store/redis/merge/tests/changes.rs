@@ -148,7 +148,7 @@ fn parts_with_an_older_head_are_queried_again() {
 #[test]
 fn results_do_not_mix_two_heads() {
     let mut start = Content::new(Order::Asc, 4);
-    start.partition = None;
+    start.division = None;
     start.fill((0..800).map(|i| (format!("{}/{i:03}", if i < 200 { 0 } else { i % 4 }), exact(i))));
     let memory = Memory::changing(start, |round, content| {
         if round == 2 {

@@ -19,12 +19,12 @@ use super::scores::FoundScore;
 use super::*;
 use crate::board::{Amount, BoardName, Frame, Window};
 use crate::store::Ranked;
-use crate::store::redis::partition::Partition;
+use crate::store::redis::division::Division;
 
 /// The content of all parts.
 struct Content {
     order: Order,
-    partition: Option<Partition>,
+    division: Option<Division>,
     /// The lines of each part, in order.
     parts: Vec<Vec<Place>>,
     /// The head of each part, in seconds.
@@ -72,14 +72,14 @@ fn exact(score: i64) -> Value {
 impl Content {
     fn new(order: Order, parts: usize) -> Self {
         let name = BoardName::parse("b").unwrap();
-        let partition = Partition::choose(&name, parts as u32).unwrap();
+        let division = Division::choose(&name, parts as u32).unwrap();
         let (parts, heads, versions) = (vec![Vec::new(); parts], vec![1; parts], vec![0; parts]);
-        Self { order, partition: Some(partition), parts, heads, versions }
+        Self { order, division: Some(division), parts, heads, versions }
     }
 
     fn part_of(&self, subject: &Subject) -> usize {
-        match &self.partition {
-            Some(partition) => partition.part_of(subject),
+        match &self.division {
+            Some(division) => division.partition_of(subject),
             // The subjects contain the number of their part.
             None => subject.as_str().split('/').next().unwrap().parse().unwrap(),
         }
@@ -292,7 +292,7 @@ impl Memory {
     }
 }
 
-impl Partitions for Memory {
+impl PartitionReads for Memory {
     type Error = String;
     type Version = u64;
     /// The number of bytes of the subject.

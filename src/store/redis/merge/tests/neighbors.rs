@@ -44,7 +44,7 @@ fn neighbors_of_an_unranked_subject_take_two_rounds() {
 #[test]
 fn neighbors_on_uneven_parts_take_at_most_three_rounds() {
     let mut content = Content::new(Order::Desc, 6);
-    content.partition = None;
+    content.division = None;
     // Each thousand consecutive lines are in one part.
     content.fill((0..6_000).map(|i| (format!("{}/{i:04}", i / 1_000), exact(i / 10))));
     let memory = Memory::new(content);

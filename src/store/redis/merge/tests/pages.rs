@@ -49,7 +49,7 @@ fn a_top_page_reads_little_more_than_an_even_share() {
 #[test]
 fn only_parts_that_may_have_more_lines_are_queried_again() {
     let mut content = Content::new(Order::Asc, 8);
-    content.partition = None;
+    content.division = None;
     let lines = (0..8u64).flat_map(|part| (0..200).map(move |i| (part, i)));
     // All of the first 200 lines are in part 5.
     content.fill(lines.map(|(part, i)| (format!("{part}/{i:03}"), exact(if part == 5 { 0 } else { 1 + i }))));
@@ -66,7 +66,7 @@ fn only_parts_that_may_have_more_lines_are_queried_again() {
 fn a_deep_page_of_uneven_parts_takes_at_most_four_rounds() {
     for order in [Order::Desc, Order::Asc] {
         let mut content = Content::new(order, 4);
-        content.partition = None;
+        content.division = None;
         let line = |i: u64| (format!("{}/{i:05}", if i < 30_000 { 2 } else { i % 4 }), exact((i / 100) as i64));
         content.fill((0..40_000).map(line));
         let memory = Memory::new(content);

@@ -60,7 +60,7 @@ fn inconsistent_samples_are_refused() {
 /// Partitions whose calls fail, and their number.
 struct Broken(usize);
 
-impl Partitions for Broken {
+impl PartitionReads for Broken {
     type Error = &'static str;
     type Version = ();
     type Extra = ();

@@ -11,19 +11,19 @@ fn subject(text: &str) -> Subject {
 }
 
 /// Returns the hash slots of a board's parts, in the order of the parts.
-fn slots(partition: &Partition) -> Vec<u16> {
-    partition.tags().map(|tag| HashSlot::of_key(format!("rolltop:1:{{{tag}}}:meta").as_bytes()).number()).collect()
+fn slots(division: &Division) -> Vec<u16> {
+    division.tags().map(|tag| HashSlot::of_key(format!("rolltop:1:{{{tag}}}:meta").as_bytes()).number()).collect()
 }
 
 const NAMES: [&str; 8] = ["hot-posts", "a", "0", "top-sellers", "plays-today", "x.y_z-9", "scores", "b17"];
 
 #[test]
 fn an_unsharded_board_keeps_its_keys() {
-    let partition = Partition::unsharded(&name("hot-posts"));
-    assert_eq!(partition.tags().collect::<Vec<_>>(), ["hot-posts"]);
-    assert_eq!((partition.count(), partition.stored()), (1, None));
+    let division = Division::unsharded(&name("hot-posts"));
+    assert_eq!(division.tags().collect::<Vec<_>>(), ["hot-posts"]);
+    assert_eq!((division.count(), division.stored()), (1, None));
     for text in ["", "a", "{a}:b"].iter().filter_map(|text| Subject::parse(text).ok()) {
-        assert_eq!(partition.part_of(&text), 0);
+        assert_eq!(division.partition_of(&text), 0);
     }
 }
 
@@ -31,14 +31,14 @@ fn an_unsharded_board_keeps_its_keys() {
 fn each_part_has_a_hash_slot_in_its_own_band() {
     for text in NAMES.into_iter().chain([&*"z".repeat(63)]) {
         for shards in 1..=64u32 {
-            let partition = Partition::choose(&name(text), shards).unwrap();
-            assert_eq!(partition.count(), shards as usize);
-            for (part, slot) in slots(&partition).into_iter().enumerate() {
+            let division = Division::choose(&name(text), shards).unwrap();
+            assert_eq!(division.count(), shards as usize);
+            for (part, slot) in slots(&division).into_iter().enumerate() {
                 let (from, until) = (part as u32 * 16_384 / shards, (part as u32 + 1) * 16_384 / shards);
                 assert!((from..until).contains(&u32::from(slot)), "{text}: part {part} of {shards} is in slot {slot}");
             }
-            let distinct: HashSet<_> = partition.tags().collect();
-            assert_eq!(distinct.len(), partition.count());
+            let distinct: HashSet<_> = division.tags().collect();
+            assert_eq!(distinct.len(), division.count());
         }
     }
 }
@@ -46,8 +46,8 @@ fn each_part_has_a_hash_slot_in_its_own_band() {
 /// The numbers are fixed here so that a change of the rule is noticed. Such a change would not affect existing boards.
 #[test]
 fn the_smallest_matching_suffix_is_chosen() {
-    let partition = Partition::choose(&name("hot-posts"), 3).unwrap();
-    assert_eq!(partition.stored().as_deref(), Some(THREE));
+    let division = Division::choose(&name("hot-posts"), 3).unwrap();
+    assert_eq!(division.stored().as_deref(), Some(THREE));
     let chosen: Vec<u32> = THREE.split(',').map(|text| text.parse().unwrap()).collect();
     for suffix in 0..*chosen.iter().max().unwrap() {
         let slot = HashSlot::of_key(format!("hot-posts/{suffix}").as_bytes());
@@ -80,10 +80,10 @@ fn ranges(masters: usize) -> Vec<u16> {
     (0..masters).map(|master| (master as f64 * each).round() as u16).collect()
 }
 
-fn parts_of_masters(partition: &Partition, masters: usize) -> Vec<usize> {
+fn parts_of_masters(division: &Division, masters: usize) -> Vec<usize> {
     let first = ranges(masters);
     let mut counts = vec![0; masters];
-    for slot in slots(partition) {
+    for slot in slots(division) {
         counts[first.partition_point(|first| *first <= slot) - 1] += 1;
     }
     counts
@@ -94,13 +94,13 @@ fn parts_are_spread_evenly_over_masters() {
     assert_eq!(ranges(6), [0, 2_731, 5_461, 8_192, 10_923, 13_653]);
     for text in NAMES {
         let board = name(text);
-        let counts = parts_of_masters(&Partition::choose(&board, 24).unwrap(), 6);
+        let counts = parts_of_masters(&Division::choose(&board, 24).unwrap(), 6);
         assert_eq!(counts, [4; 6], "{text}");
         for shards in [3, 16, 24] {
-            let partition = Partition::choose(&board, shards).unwrap();
+            let division = Division::choose(&board, shards).unwrap();
             for masters in 3..=12 {
                 let even = f64::from(shards) / masters as f64;
-                let counts = parts_of_masters(&partition, masters);
+                let counts = parts_of_masters(&division, masters);
                 let fair = counts.iter().all(|count| (*count as f64 - even).abs() <= 1.0);
                 assert!(fair, "{text}: {shards} shards on {masters} masters: {counts:?}");
             }
@@ -112,22 +112,22 @@ fn parts_are_spread_evenly_over_masters() {
 fn stored_partitions_round_trip_and_are_validated() {
     let board = name("hot-posts");
     for shards in [1, 3, 24, 64] {
-        let partition = Partition::choose(&board, shards).unwrap();
-        let stored = partition.stored().unwrap();
-        assert_eq!(Partition::read(&board, shards, &stored), Ok(partition));
+        let division = Division::choose(&board, shards).unwrap();
+        let stored = division.stored().unwrap();
+        assert_eq!(Division::read(&board, shards, &stored), Ok(division));
     }
     // Numbers that a different rule chose are valid too.
-    let other = Partition::read(&board, 3, "2,1,4294967295").unwrap();
+    let other = Division::read(&board, 3, "2,1,4294967295").unwrap();
     assert_eq!(other.tags().collect::<Vec<_>>(), ["hot-posts/2", "hot-posts/1", "hot-posts/4294967295"]);
     for bad in ["", "1,,2", "1,2,x", "1,2,03", "1,2,+3", "1,2, 3", "1,2,-3", "1,2,4294967296", "1;2;3"] {
-        let error = Partition::read(&board, 3, bad).unwrap_err();
-        assert!(matches!(error, PartitionError::Number { .. }), "{bad}: {error}");
+        let error = Division::read(&board, 3, bad).unwrap_err();
+        assert!(matches!(error, DivisionError::Number { .. }), "{bad}: {error}");
     }
-    assert_eq!(Partition::read(&board, 3, "1,2"), Err(PartitionError::Count { found: 2, shards: 3 }));
-    assert_eq!(Partition::read(&board, 3, "7,1,7"), Err(PartitionError::Twice { suffix: 7 }));
+    assert_eq!(Division::read(&board, 3, "1,2"), Err(DivisionError::Count { found: 2, shards: 3 }));
+    assert_eq!(Division::read(&board, 3, "7,1,7"), Err(DivisionError::Twice { suffix: 7 }));
     for shards in [0, 65] {
-        assert_eq!(Partition::choose(&board, shards), Err(PartitionError::Shards { shards }));
-        assert_eq!(Partition::read(&board, shards, "1"), Err(PartitionError::Shards { shards }));
+        assert_eq!(Division::choose(&board, shards), Err(DivisionError::Shards { shards }));
+        assert_eq!(Division::read(&board, shards, "1"), Err(DivisionError::Shards { shards }));
     }
 }
 
@@ -135,7 +135,7 @@ fn stored_partitions_round_trip_and_are_validated() {
 /// data.
 #[test]
 fn the_part_of_a_subject_is_stable() {
-    let of = |shards| Partition::choose(&name("b"), shards).unwrap();
+    let of = |shards| Division::choose(&name("b"), shards).unwrap();
     let [three, sixteen, many, most] = [3, 16, 24, 64].map(of);
     for (text, parts) in [
         ("a".to_owned(), [2, 14, 21, 57]),
@@ -151,8 +151,8 @@ fn the_part_of_a_subject_is_stable() {
         ("x".repeat(512), [0, 1, 1, 4]),
     ] {
         let subject = subject(&text);
-        assert_eq!([&three, &sixteen, &many, &most].map(|partition| partition.part_of(&subject)), parts, "{text}");
-        assert_eq!(of(1).part_of(&subject), 0);
+        assert_eq!([&three, &sixteen, &many, &most].map(|division| division.partition_of(&subject)), parts, "{text}");
+        assert_eq!(of(1).partition_of(&subject), 0);
     }
     assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
 }
@@ -160,11 +160,11 @@ fn the_part_of_a_subject_is_stable() {
 #[test]
 fn subjects_are_spread_evenly_over_parts() {
     for shards in [3u32, 16, 24, 64] {
-        let partition = Partition::choose(&name("b"), shards).unwrap();
-        let mut counts = vec![0u32; partition.count()];
+        let division = Division::choose(&name("b"), shards).unwrap();
+        let mut counts = vec![0u32; division.count()];
         let subjects = 64_000;
         for i in 0..subjects {
-            counts[partition.part_of(&subject(&format!("user-{i}")))] += 1;
+            counts[division.partition_of(&subject(&format!("user-{i}")))] += 1;
         }
         let even = f64::from(subjects) / f64::from(shards);
         let chi_squared: f64 = counts.iter().map(|count| (f64::from(*count) - even).powi(2) / even).sum();
