@@ -36,7 +36,8 @@ const KEEP_ALIVE_PROBES: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 /// The time that a client may take to close a connection after the server has closed it.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The time that a client may take to read what was sent. Then its connection is closed, which ends its export or stream.
+/// The time that a client may take to read what was sent. Then its connection is closed, which ends its export or
+/// stream.
 #[cfg(target_os = "linux")]
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of connections that the system accepts before the server does.

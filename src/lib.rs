@@ -10,7 +10,7 @@
 //!   items      parsing of a single item, a batch or a stream
 //! service    boards, events, queries and rules, rollover, audit, scheduled jobs: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
-//!   redis      hashes by slot and a sorted set of results, or a key per subject, changed only by Lua scripts
+//!   redis      hashes by slot and a sorted set for the ranking, or a key per subject, changed only by Lua scripts
 //!   embedded   the whole state in memory; a log and checkpoints on disk
 //! board      pure: definitions, metrics, slots and windows, amounts (no I/O, no clock, no async)
 //!   language   the syntax of metrics, filters and rules
@@ -21,8 +21,8 @@
 //!
 //! # Use as a library
 //!
-//! [`service::Service`] does everything that the HTTP API does. It takes any [`store::Store`]; here the embedded one, on
-//! a simulated clock:
+//! [`service::Service`] does everything that the HTTP API does. It takes any [`store::Store`]; here the embedded one,
+//! on a simulated clock:
 //!
 //! ```
 //! use rolltop::board::{Amount, BoardName, Change, Definition, Subject, Timestamp};

@@ -25,8 +25,8 @@ pub const DEFAULT_FILE: &str = include_str!("../../config/rolltop.toml");
 /// The path where a file is looked for if none is named.
 const USUAL_PLACE: &str = "config/rolltop.toml";
 
-/// The smallest number of times that `body_memory` has `max_body`: one client may take half of it, and a compressed body
-/// takes up to three times its size while it arrives.
+/// The smallest number of times that `body_memory` has `max_body`: one client may take half of it, and a compressed
+/// body takes up to three times its size while it arrives.
 const BODIES_IN_MEMORY: usize = 8;
 
 /// The complete configuration of the service.

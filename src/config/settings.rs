@@ -74,28 +74,28 @@ pub struct Settings {
     /// The origins, besides the service's own, whose pages may read from a browser; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_origins: Option<Vec<String>>,
-    /// The origins, besides the service's own, whose pages may read and change everything from a browser, as there is no
-    /// authentication yet; `*` for any [default: none]
+    /// The origins, besides the service's own, whose pages may read and change everything from a browser, as there is
+    /// no authentication yet; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_WRITE_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_write_origins: Option<Vec<String>>,
-    /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name those
-    /// under which a proxy on the same machine forwards requests [default: none]
+    /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name
+    /// those under which a proxy on the same machine forwards requests [default: none]
     #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub hosts: Option<Vec<String>>,
-    /// What the web page at / offers: `off`, `read`, or `full`, which also changes boards and needs a loopback address to
-    /// listen on [default: full on a loopback address, otherwise read]
+    /// What the web page at / offers: `off`, `read`, or `full`, which also changes boards and needs a loopback address
+    /// to listen on [default: full on a loopback address, otherwise read]
     #[arg(long, env = "ROLLTOP_CONSOLE", value_name = "MODE")]
     #[serde(default, deserialize_with = "text")]
     pub console: Option<ConsoleMode>,
-    /// Whether there is an API explorer at /swagger-ui/, a page that can execute every operation [default: true with the
-    /// console `full`, otherwise false]
+    /// Whether there is an API explorer at /swagger-ui/, a page that can execute every operation [default: true with
+    /// the console `full`, otherwise false]
     #[arg(long, env = "ROLLTOP_EXPLORER", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub explorer: Option<bool>,
     /// The time after which a stream that sends nothing is ended [default: 5m]
     #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
     pub stream_idle_timeout: Option<Span>,
-    /// The time for which a client may use a response of a read without asking again, in whole seconds [default: none, it
-    /// asks each time and gets 304 if nothing has changed]
+    /// The time for which a client may use a response of a read without asking again, in whole seconds [default: none,
+    /// it asks each time and gets 304 if nothing has changed]
     #[arg(long, env = "ROLLTOP_MAX_AGE", value_name = "DURATION")]
     pub max_age: Option<Span>,
     /// The number of threads that serve HTTP; 0 means one per processor [default: 0]

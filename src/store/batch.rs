@@ -1,14 +1,14 @@
 //! The input and the result of a write, and the order in which its items take effect.
 //!
 //! Amounts of the same subject and slot whose items carry no id are added up first and applied as one update; so a
-//! thousand likes of one post cost one update. The outcome of each item is as if the items had arrived one by one: a sum
-//! has a [margin](Entry::margin) to the bound, within which each of the intermediate sums is in range too. A sum that
-//! does not keep it is refused, and its items are tried one by one in their order. [`Plan`] implements this rule. All
-//! stores share it, so that all return the same results.
+//! thousand likes of one post cost one update. The outcome of each item is as if the items had arrived one by one: a
+//! sum must stay away from the bound by a [margin](Entry::margin), so that each of the intermediate sums is in range
+//! too. A sum that does not is refused, and its items are tried one by one in their order. [`Plan`] implements this
+//! rule. All stores share it, so that all return the same results.
 //!
 //! On a board with several tracks, items of one subject that differ in one of their slots are different updates, in the
-//! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may be
-//! refused than if they had arrived one by one.
+//! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may
+//! be refused than if they had arrived one by one.
 
 use std::collections::HashMap;
 
@@ -44,7 +44,8 @@ impl Increment {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub increments: Vec<Increment>,
-    /// Whether to return each subject's new score, read in the same atomic step.
+    /// Whether to return each subject's new score: the score of the main track after the item was counted. For a large
+    /// batch, and for sketches, it may contain later writes.
     pub return_scores: bool,
 }
 
@@ -62,9 +63,9 @@ pub enum Rejection {
 /// The outcome of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Counted. If asked for, with the subject's score after the step that counted the item.
+    /// Counted. If asked for, with the subject's score: see [`Batch::return_scores`].
     ///
-    /// A score that was asked for is still `None` where a subject without data has no value: see [`Kind::absent`].
+    /// Even if asked for, the score is `None` where a subject without data has no value: see [`Kind::absent`].
     Counted {
         score: Option<Value>,
     },
@@ -87,11 +88,11 @@ pub struct Added {
 /// The slot that an update belongs to, in each track of a board.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Slots {
-    /// The start of the slot in the only track that the update changes, the first. No allocation, so that a board with one
-    /// track costs none for an item.
+    /// The start of the slot in the only track that the update changes, the first. No allocation, so that a board with
+    /// one track costs none for an item.
     First(Timestamp),
-    /// The start of the slot in each track, or `None` where the slot has left the window. At least one is a slot, except
-    /// for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
+    /// The start of the slot in each track, or `None` where the slot has left the window. At least one is a slot,
+    /// except for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
     Each(Box<[Option<Timestamp>]>),
 }
 
@@ -162,8 +163,8 @@ pub struct Plan<'a> {
     pub entries: Vec<Entry<'a>>,
     /// The indexes of items that belong to no slot of the window, with the reasons.
     pub rejected: Vec<(usize, Rejection)>,
-    /// The indexes of retractions without an id of events that have left the window. They count as accepted, and there is
-    /// nothing to do.
+    /// The indexes of retractions without an id of events that have left the window. They count as accepted, and there
+    /// is nothing to do.
     pub expired_retractions: Vec<usize>,
 }
 
@@ -275,8 +276,8 @@ impl Entry<'_> {
         self.range = (self.range.0.min(self.amount), self.range.1.max(self.amount));
     }
 
-    /// Returns how far what a slot holds must stay from the bound after the update, so that it was never beyond the bound
-    /// after one of the items: 0 if all amounts have one sign.
+    /// Returns how far what a slot holds must stay from the bound after the update, so that it was never beyond the
+    /// bound after one of the items: 0 if all amounts have one sign.
     ///
     /// For simplicity it is the same on both sides, so that a sum may be refused whose items are all in range.
     pub fn margin(&self) -> i64 {

@@ -11,37 +11,39 @@
 //!   the floor, and a read just after a slot boundary returns the new window.
 //! - **Exact.** A subject's score is the value that its [`Kind`](crate::board::Kind) computes from all its slots: the
 //!   live ones, and what is not yet subtracted of the retiring ones. For COUNT, SUM and COUNT_DISTINCT it is their sum,
-//!   for AVG the quotient of two sums (ranked from [`Track::min_samples`](crate::board::Track::min_samples) on), for MIN and MAX the best extreme, for
-//!   LAST the value of the newest slot, for the approximate metric the estimate of the merged sketches. Where the value is
-//!   [`Kind::absent`](crate::board::Kind::absent), the subject is not in the ranking. When every slot has expired at
-//!   once, the ranking is empty at once.
+//!   for AVG the quotient of two sums (ranked from [`Track::min_samples`](crate::board::Track::min_samples) on), for
+//!   MIN and MAX the best extreme, for LAST the value of the newest slot, for the approximate metric the estimate of
+//!   the merged sketches. Where the value is [`Kind::absent`](crate::board::Kind::absent), the subject is not in the
+//!   ranking. When every slot has expired at once, the ranking is empty at once.
 //! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` board.
 //!   Ranks are competition ranks (1, 2, 2, 4).
 //! - **Last seen.** For each value, COUNT_DISTINCT stores the time when it was last seen, and counts the value in the
 //!   slot of that time only. So the slots of any window that ends now add up to its distinct values. An event that is
 //!   not newer than the stored time changes nothing. A retraction wins against an event of the same time, and leaves a
-//!   tombstone until its slot expires. Beyond [`Definition::max_values`](crate::board::Definition::max_values) the value seen longest ago is dropped (of
-//!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
-//! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
-//!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
-//!   replaces value and time. Its time is its own, even with `stamp = "end"`, where it may be the end of its slot: then
-//!   it is newer than every event of the slot.
+//!   tombstone until its slot expires. Beyond [`Definition::max_values`](crate::board::Definition::max_values) the
+//!   value seen longest ago is dropped (of several, the one with the smallest bytes), and results that include its slot
+//!   are marked `capped`.
+//! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that
+//!   changes nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A
+//!   sample replaces value and time. Its time is its own, even with `stamp = "end"`, where it may be the end of its
+//!   slot: then it is newer than every event of the slot.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
 //!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing, and its id is not
 //!   stored. If its id was counted before, it is a duplicate there too.
-//! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected nor
-//!   duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such slots.
+//! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected
+//!   nor duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such
+//!   slots.
 //! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of
-//!   the window, and the newest [`Track::kept`](crate::board::Track::kept) slots can be read for past times. With `mode = from_first` a subject
-//!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
-//!   later.
+//!   the window, and the newest [`Track::kept`](crate::board::Track::kept) slots can be read for past times. On a
+//!   `from_first` board a subject has one counter instead, which begins with an event and ends
+//!   [`Metric::window`](crate::board::Metric::window) later.
 //! - **All time.** A board on which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
 //!   holds each subject's total, nothing retires, and values of COUNT_DISTINCT do not expire. Tombstones do, after
 //!   [`Track::tombstone_life`](crate::board::Track::tombstone_life).
 //! - **Tracks.** Writing and removing is about a board, reading, retiring and auditing about one of its
-//!   [tracks](crate::board::Edition::tracks). An item counts in every track that reaches back to its time, or, if one of
-//!   these refuses it, in none. Its id counts once for all tracks.
+//!   [tracks](crate::board::Edition::tracks). An item counts in every track that reaches back to its time, or, if one
+//!   of these refuses it, in none. Its id counts once for all tracks.
 //! - **Kept slots** are a track without a ranking, beside a total over all time. An item counts in the total, and
 //!   in its slot if that is kept. A sample replaces its slot and moves the total by the difference; for LAST it becomes
 //!   the total unless that belongs to a later slot.
@@ -50,15 +52,16 @@
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
 //!   increment's id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
 //! - **Batches.** Each item of a batch takes effect as a whole, and the items take effect in the order of their
-//!   [`Plan`]: on a board with one window each has the outcome that it would have if the items had arrived one by one. A
-//!   large batch is applied in portions: other calls may read and write between them.
+//!   [`Plan`]: on a board with one window each has the outcome that it would have if the items had arrived one by one.
+//!   A large batch is applied in portions: other calls may read and write between them.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
 //!   change to the list and before the call that made it returns, through any instance. So a list that was read after
 //!   its version is complete for as long as the version stays the same.
-//! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no longer
-//!   exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller then looks the board up again.
+//! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
+//!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
+//!   then looks the board up again.
 
 mod batch;
 pub mod embedded;
@@ -124,7 +127,7 @@ pub trait Store: Send + Sync + 'static {
     /// Estimates the memory of one subject in one track of a board that need not exist. No round trip.
     fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject;
 
-    /// Returns what the ids of a board cost that need not exist. No round trip.
+    /// Returns what the ids of a board cost. The board need not exist. No round trip.
     fn id_cost(&self, board: &Board) -> IdCost;
 
     /// Returns the store's time. Redis: one round trip.
@@ -136,8 +139,8 @@ pub trait Store: Send + Sync + 'static {
     /// clock.
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp>;
 
-    /// Creates a board, unless one of its name exists. When the call returns, every instance of the store sees the board.
-    /// The store adds the [partitions](Board::partitions) and the [time](Board::defined_at).
+    /// Creates a board, unless one of its name exists. When the call returns, every instance of the store sees the
+    /// board. The store adds the [partitions](Board::partitions) and the [time](Board::defined_at).
     async fn define(&self, board: Board) -> Result<Defined>;
 
     /// Looks a board up. Returns [`StoreError::Unreadable`] if its definition cannot be read. Redis: one round trip.
@@ -150,8 +153,8 @@ pub trait Store: Send + Sync + 'static {
     /// be compared for equality. Redis: one round trip, which concurrent calls share.
     async fn boards_version(&self) -> Result<u64>;
 
-    /// Returns the same number for a caller that writes at the same time: while the store cannot be reached, the read is
-    /// repeated for as long as a write is.
+    /// Returns the same number for a caller that writes at the same time: while the store cannot be reached, the read
+    /// is repeated for as long as a write is.
     async fn boards_version_beside_writes(&self) -> Result<u64> {
         self.boards_version().await
     }
@@ -167,8 +170,8 @@ pub trait Store: Send + Sync + 'static {
     /// store allows.
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
 
-    /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among equal
-    /// scores.
+    /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among
+    /// equal scores.
     ///
     /// The lines next to a place are all lines on that side of it, from the nearest on. So a subject whose score does
     /// not change is on exactly one of two pages if one ends at a place and the other begins there, whatever
@@ -184,9 +187,9 @@ pub trait Store: Send + Sync + 'static {
     /// lines if the subject is not ranked.
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page>;
 
-    /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking, all of one instant.
-    /// A subject may be given more than once. O(1) per subject, with ranks O(log n), so ask for the ranks of a few
-    /// hundred at most.
+    /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking, all of one
+    /// instant. A subject may be given more than once. O(1) per subject, with ranks O(log n), so ask for the ranks of a
+    /// few hundred at most.
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup>;
 
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
@@ -222,9 +225,9 @@ pub trait Store: Send + Sync + 'static {
         answers.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a slot query was not answered".to_owned() }))
     }
 
-    /// Removes a subject from every track of a board: from its ranking and from every slot, including retiring ones. The
-    /// tracks are changed one after the other, so a write in between may be missing from the later ones. A total comes
-    /// before the slots that are kept beside it, because these expire and it does not.
+    /// Removes a subject from every track of a board: from its ranking and from every slot, including retiring ones.
+    /// The tracks are changed one after the other, so a write in between may be missing from the later ones. A total
+    /// comes before the slots that are kept beside it, because these expire and it does not.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
 
     /// Returns head, floor, slots and totals. O(slots).

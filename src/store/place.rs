@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use super::Ranked;
 use crate::board::{Counted, Order, Subject, Timestamp, Value};
 
-/// A place in the order of a ranking: a score as it is stored, and a subject. Each line of a ranking has a place. A place
-/// stays where it is in the order, whether or not the ranking has a line there.
+/// A place in the order of a ranking: a score as it is stored, and a subject. Each line of a ranking has a place. A
+/// place stays where it is in the order, whether or not the ranking has a line there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub score: Value,

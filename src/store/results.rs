@@ -171,8 +171,8 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Returns what was removed from a board, given what was removed from each of its tracks: from the main track, but the
-    /// live slots are those that a total over all time keeps beside it.
+    /// Returns what was removed from a board, given what was removed from each of its tracks: that of the main track.
+    /// On a board over all time with kept slots, the number of live slots is that of the kept slots.
     pub(in crate::store) fn of_board(board: &Board, tracks: Vec<Removal>) -> Option<Self> {
         let mut tracks = tracks.into_iter();
         let main = tracks.next()?;
@@ -181,7 +181,7 @@ impl Removal {
     }
 }
 
-/// The state of a board.
+/// The state of a track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub frame: Frame,
@@ -191,8 +191,8 @@ pub struct Status {
     pub slots: Vec<(Timestamp, u64)>,
     /// The retiring slots, oldest first, each with the number of subjects not yet subtracted.
     pub retiring: Vec<(Timestamp, u64)>,
-    /// The starts of the slots of the window in which items were counted, oldest first, each with their number. A slot may
-    /// have items and no subject, if later items have cancelled them or if the subject was removed.
+    /// The starts of the slots of the window in which items were counted, oldest first, each with their number. A slot
+    /// may have items and no subject, if later items have cancelled them or if the subject was removed.
     pub events: Vec<(Timestamp, u64)>,
 }
 
@@ -203,7 +203,7 @@ pub struct RetireStep {
     /// The number of slots by which the head moved forward in this step.
     pub slots_advanced: u64,
     /// The number of slots that this step finished: it subtracted their last amount, or dropped them as a whole. A
-    /// board of several parts counts the slots of each part.
+    /// board of several partitions counts the slots of each partition.
     pub slots_retired: u64,
     /// The number of subjects from which this step subtracted.
     pub subjects_touched: u64,

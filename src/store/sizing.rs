@@ -105,8 +105,8 @@ pub(in crate::store) fn sketch_bytes(values: usize) -> usize {
 }
 
 /// Returns the bytes that an allocator takes for a block. jemalloc, which servers are built with, and mimalloc, which
-/// this program uses, round in the same way: to 8 or a multiple of 16 up to 128 bytes, above that to four sizes for each
-/// doubling.
+/// this program uses, round in the same way: to 8 or a multiple of 16 up to 128 bytes, above that to four sizes for
+/// each doubling.
 pub(in crate::store) fn allocated(bytes: usize) -> usize {
     match bytes {
         0 => 0,

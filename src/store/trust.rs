@@ -82,8 +82,8 @@ impl ClockTrust {
         self.doubt.map(|doubt| doubt.first)
     }
 
-    /// Returns how long time stands still at most, or `None` if it does not. It stands still while no reading has been
-    /// believed since the start.
+    /// Returns for how much longer time stands still at most, or `None` if it does not. It stands still while no
+    /// reading has been believed since the start.
     pub fn is_standing(&self, monotonic: Duration) -> Option<Duration> {
         match (self.expectation, self.doubt) {
             (Expectation::After(_), Some(doubt)) => {

@@ -80,8 +80,9 @@ pub struct ReplayArgs {
     id: Option<String>,
 
     /// Give each line an id derived from its number and content, so that a failed or repeated replay counts nothing
-    /// twice. The server remembers an id for the window, at most a day, or as long as `dedupe` of the board says, by its own clock:
-    /// with --clock log, that is the time in the log. An id takes about 80 to 130 bytes, so this is not the default.
+    /// twice. The server remembers an id for the window, at most a day, or as long as `dedupe` of the board says, by
+    /// its own clock: with --clock log, that is the time in the log. An id takes about 80 to 130 bytes, so this is not
+    /// the default.
     #[arg(long, conflicts_with = "id")]
     resume_safe: bool,
 

@@ -12,7 +12,7 @@ use super::slab::Column;
 /// takes long.
 pub(super) type Garbage = Box<dyn Any + Send>;
 
-/// The additional state of a board's subjects, by subject id. The methods are called with each change of subjects and
+/// The additional state of a track's subjects, by subject id. The methods are called with each change of subjects and
 /// cells. By default they do nothing.
 pub(super) trait AggregateState: Any + Debug + Send {
     /// Returns whether references are left for a piece of any size.
@@ -30,7 +30,7 @@ pub(super) trait AggregateState: Any + Debug + Send {
     /// expensive to compute are not updated until [`recompute_totals`](Self::recompute_totals).
     fn cell_removed(&mut self, _id: u32, _at: usize, _len: usize, _amount: i64) {}
 
-    /// Computes the cached total of all cells, of which there are `len` with this sum. O(cells), and for sketches
+    /// Computes the cached total of all cells. There are `len` cells, with this sum. O(cells), and for sketches
     /// O(cells x registers).
     fn recompute_totals(&mut self, _id: u32, _len: usize, _sum: i64) {}
 
@@ -44,7 +44,7 @@ pub(super) trait AggregateState: Any + Debug + Send {
         None
     }
 
-    /// Frees the chunk of this id, which holds no subject any more.
+    /// Frees the chunk of this id, which no longer holds a subject.
     fn free_chunk(&mut self, _id: u32) {}
 
     /// Moves the state of one id to another.

@@ -38,7 +38,7 @@ impl Position {
     }
 }
 
-/// Compares a bounded part of a board. The caller holds the board's lock.
+/// Compares a bounded part of a track. The caller holds the board's lock.
 pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> AuditStep {
     let frame = tables.frame();
     let holdings = &mut tables.holdings;

@@ -20,8 +20,8 @@ pub(super) struct CellPairs {
     seconds: Pool<i64>,
 }
 
-/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. The first one is exact if
-/// the kind bounds it; otherwise it wraps, and nobody reads it.
+/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. The first one is exact
+/// if the kind bounds it; otherwise it wraps, and is not read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PairTotal {
     /// The sum of the cells' own numbers.
@@ -47,8 +47,8 @@ impl CellPairs {
         }
     }
 
-    /// Sets the second number of the cell at index `at`, of `len` cells, and adds `first_change` to the sum of the first
-    /// numbers.
+    /// Sets the second number of the cell at index `at`, of `len` cells, and adds `first_change` to the sum of the
+    /// first numbers.
     pub(super) fn set(&mut self, id: u32, at: usize, len: usize, second: i64, first_change: i64) {
         let Some(pair) = self.totals.get_mut(id) else { return };
         pair.first = pair.first.wrapping_add(first_change);

@@ -99,7 +99,7 @@ enum Start {
     Believed,
     /// The machine has been running since the last record. The field is the expected time at opening.
     Expected(Timestamp),
-    /// The machine may have been restarted: the field is the time of the last record, which is of unknown age.
+    /// The machine may have been restarted: the field is the time of the last record, whose age is unknown.
     Recorded(Timestamp),
 }
 

@@ -3,12 +3,12 @@
 //! An id is stored as a [`Fingerprint`] and its arrival. Bucket `n` holds the ids that arrived from `n` widths up to
 //! `n + 1` widths after the epoch, so the arrivals alone determine what a bucket contains. The width is about half the
 //! horizon: [`Board::dedupe_bucket`](crate::board::Board::dedupe_bucket). Once the board's time has passed the end of a
-//! bucket, the bucket does not change any more. Once its newest possible id is past the horizon, the bucket is removed
+//! bucket, the bucket no longer changes. Once its newest possible id is past the horizon, the bucket is removed
 //! as a whole, so removal costs nothing per id.
 //!
-//! An id is stored for between the horizon and one width longer, but it counts as seen only within the horizon. It takes
-//! 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes per id (with 1, 3 and 10 million
-//! ids).
+//! An id is stored for between the horizon and one width longer, but it counts as seen only within the horizon. It
+//! takes 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes per id (with 1, 3 and 10
+//! million ids).
 
 use std::collections::BTreeMap;
 
@@ -92,8 +92,8 @@ fn hash(Fingerprint(bits): Fingerprint) -> u32 {
 }
 
 impl Ids {
-    /// Creates an empty set whose ids will count as seen for `horizon` milliseconds, at least one. A bucket takes those of
-    /// `width` milliseconds, at least one and at most 45 days; it must not be longer than the horizon.
+    /// Creates an empty set whose ids will count as seen for `horizon` milliseconds, at least one. A bucket takes those
+    /// of `width` milliseconds, at least one and at most 45 days; it must not be longer than the horizon.
     pub(super) fn new(horizon: i64, width: i64) -> Self {
         Self { horizon: horizon.max(1), width: width.clamp(1, 45 * 86_400_000), buckets: BTreeMap::new() }
     }

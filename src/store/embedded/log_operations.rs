@@ -100,7 +100,8 @@ pub(super) enum LogOperation<'a> {
     Events { slot: i64, count: u64 },
     /// The board's time has reached `now`.
     Advanced { now: i64 },
-    /// The board was defined at this time. Versions that do not know this operation read it as [`Advanced`](Self::Advanced).
+    /// The board was defined at this time. Versions that do not know this operation read it as
+    /// [`Advanced`](Self::Advanced).
     DefinedAt { at: i64 },
     /// A board was defined.
     Defined { generation: Generation, name: &'a str, definition: &'a str },

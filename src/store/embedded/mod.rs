@@ -2,9 +2,9 @@
 //! process and needs no set-up.
 //!
 //! # Structure
-//! - **Memory** (`board_state`) holds every live record; all boards must fit into it. For each board, behind one lock, it
-//!   holds the ids counted recently and, for each track (`tables`), the subjects with their slots, each slot's subjects
-//!   and the ranking (`holdings`).
+//! - **Memory** (`board_state`) holds every live record; all boards must fit into it. For each board, behind one lock,
+//!   it holds the ids counted recently and, for each track (`tables`), the subjects with their slots, each slot's
+//!   subjects and the ranking (`holdings`).
 //! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
 //!   for each group of writes that arrived together.
 //! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
@@ -113,8 +113,9 @@ impl Embedded {
     /// Opens the data directory, creating it if it does not exist, and reads it into memory. This takes some seconds
     /// for 10 million subjects.
     ///
-    /// Returns [`StoreError::DataDirectory`] if the directory is in use, [`StoreError::Setup`] if it cannot be created, [`StoreError::ClockModeMismatch`]
-    /// if it was created with the other clock mode, and [`StoreError::Corrupt`] if something is damaged or missing.
+    /// Returns [`StoreError::DataDirectory`] if the directory is in use, [`StoreError::Setup`] if it cannot be created,
+    /// [`StoreError::ClockModeMismatch`] if it was created with the other clock mode, and [`StoreError::Corrupt`] if
+    /// something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
         Self::open_at_pace(options, Pace::default()).await
     }
@@ -202,9 +203,9 @@ impl Embedded {
         }
     }
 
-    /// Does `work` on the state of a board, advanced to now, and appends its operations to the journal before the lock is
-    /// released. So the order of the log is the order in which the lock was held. The operations begin as those of the
-    /// main track.
+    /// Does `work` on the state of a board, advanced to now, and appends its operations to the journal before the lock
+    /// is released. So the order of the log is the order in which the lock was held. The operations begin as those of
+    /// the main track.
     ///
     /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
     fn change_state<T>(

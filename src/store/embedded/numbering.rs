@@ -12,7 +12,7 @@ use crate::board::{Calendar, Timestamp};
 /// No cell is in a slot that is this many slots before the newest, or more.
 pub(super) const MAX_SLOT_AGE: i64 = 32_768;
 
-/// Converts between numbers, ordinals and starts of a board's slots.
+/// Converts between numbers, ordinals and starts of a track's slots.
 #[derive(Clone, Debug)]
 pub(super) struct Numbering {
     calendar: Calendar,
@@ -24,7 +24,7 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Creates the numbering of a board. `head` is the start of the newest slot, in milliseconds.
+    /// Creates the numbering of a track. `head` is the start of the newest slot, in milliseconds.
     pub(super) fn new(calendar: &Calendar, head: i64) -> Self {
         let number = calendar.number(Timestamp::from_millis(head));
         Self { calendar: calendar.clone(), newest: number, head: (head, number), last: Cell::new((head, number)) }

@@ -1,4 +1,4 @@
-//! Reads of a board's tables. Each function sees a single instant, because its caller holds the board's lock.
+//! Reads of a track's tables. Each function sees a single instant, because its caller holds the board's lock.
 
 use super::hashed_name::HashedName;
 use super::holdings::Holdings;
@@ -87,7 +87,8 @@ fn count_better(track: &Track, tables: &Tables, key: i64) -> u64 {
     count as u64
 }
 
-/// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log n).
+/// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log
+/// n).
 pub(super) fn lookup(track: &Track, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
     let traits = tables.holdings.traits;
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
@@ -152,7 +153,7 @@ pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -
     values.and_then(|values| values.capped).is_some_and(|at| at >= from.millis())
 }
 
-/// Returns the state of the board. O(slots).
+/// Returns the state of the track. O(slots).
 pub(super) fn status(tables: &Tables) -> Status {
     let floor = tables.window.floor.millis();
     let lists = tables.holdings.lists.values();

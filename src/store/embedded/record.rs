@@ -9,15 +9,16 @@ use super::slab::SlabValue;
 pub(super) struct Cell {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
-    /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For LAST, the newest value. For COUNT_DISTINCT, the number of values
-    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A cell without data is removed.
+    /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For LAST, the newest value. For
+    /// COUNT_DISTINCT, the number of values last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A cell without data is
+    /// removed.
     pub amount: i64,
     /// The subject's place in the slot's list, so that it can be removed from the list without a search. 0 on an
     /// unranked board, which has no lists.
     pub place: u32,
 }
 
-/// The data that boards of every kind hold of a subject.
+/// The data that tracks of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     /// The key of the cells' combined value, as in the ranking:

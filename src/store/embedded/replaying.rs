@@ -7,8 +7,8 @@ use crate::board::{Board, Sketch, Timestamp};
 /// Applies an operation to the track with this number. Operations of the store itself change nothing.
 ///
 /// The operations of a checkpoint, followed by those of the log since the checkpoint began, end in the state that
-/// memory had, however often any part of the log is applied. [`BoardState::rebuild`] completes the state. What has expired
-/// at the board's time is left out.
+/// memory had, however often any part of the log is applied. [`BoardState::rebuild`] completes the state. What has
+/// expired at the board's time is left out.
 ///
 /// Returns a description of what is not valid if the operation cannot be applied.
 pub(super) fn replay(

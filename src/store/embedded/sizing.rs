@@ -37,7 +37,7 @@ pub(super) fn id_cost(board: &Board) -> IdCost {
     IdCost { bytes: ID, stored_at_most: board.dedupe_horizon() + board.dedupe_bucket() }
 }
 
-/// Returns the estimated memory of a subject of this board, without its further ones.
+/// Returns the estimated memory of a subject in this track.
 pub(super) fn bytes_per_subject(track: &Track) -> BytesPerSubject {
     // The process grows by about a tenth more than the tables take: blocks and pages of the allocator are not full.
     BytesPerSubject::new(track, |content| bytes(track, content) * 11 / 10)

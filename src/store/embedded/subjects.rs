@@ -1,4 +1,4 @@
-//! A board's subjects: their names, ids, records and cells, without the combined values of cells.
+//! The subjects of a track: their names, ids, records and cells, without the combined values of cells.
 //!
 //! - the *index*, by the hash of the name: 8 bytes per subject, with 0.72 to 0.9 of its places in use;
 //! - the *slab*: a record of 32 bytes, including the newest cell;

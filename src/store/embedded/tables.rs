@@ -58,7 +58,7 @@ pub(super) struct Advance {
     pub expired: Option<Expired>,
 }
 
-/// The data of a track of which every slot had expired.
+/// The data of a track in which every slot had expired.
 #[derive(Debug)]
 pub(super) struct Expired {
     /// The data, which must be freed without the lock.
@@ -99,8 +99,9 @@ impl Tables {
         tables
     }
 
-    /// Moves the time, head and floor of this window forward to `now`. A time before the board's changes nothing. O(1), except
-    /// for the computation of a new window and some visits: expired data is only detached, or left to retiring.
+    /// Moves the time, and the head and the floor of this track, forward to `now`. A time before the board's changes
+    /// nothing. O(1), except for the computation of a new window and some visits: expired data is only detached, or
+    /// left to retiring.
     pub(super) fn advance(&mut self, track: &Track, now: Timestamp) -> Advance {
         let mut advance = Advance::default();
         if now <= self.now {
@@ -254,8 +255,8 @@ impl Tables {
             || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > EXTRA_VISITS_AFTER_SLOTS
     }
 
-    /// Visits further records until `most` work is done, and frees what has expired: slots that an unranked board no
-    /// longer keeps of subjects without writes, counters that have ended, and values last seen before the window. If
+    /// Visits further records until `most` work is done, and frees what has expired: slots that an unranked track no
+    /// longer keeps, of subjects without writes, counters that have ended, and values last seen before the window. If
     /// little data is left, it is moved together, so that memory can be given back. Writes do some visits for each
     /// item, and a thread does visits by time. So a board holds its live data and a part of what was written since.
     pub(super) fn visit_portion(&mut self, most: u64) -> VisitResult {

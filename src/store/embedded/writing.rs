@@ -335,8 +335,8 @@ impl EntryApplication<'_> {
         sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
     }
 
-    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the bound
-    /// by the margin.
+    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the
+    /// bound by the margin.
     fn add_amount(
         &mut self,
         entry: &Entry,

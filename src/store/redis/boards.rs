@@ -111,7 +111,7 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
 
 /// The result of creating a meta key.
 enum Creation {
-    /// It was created, that of a board at this time.
+    /// It was created: for the meta key of a board, at this time.
     Created { at: Option<Timestamp> },
     /// A board has it.
     Exists(Arc<Board>),
@@ -127,7 +127,7 @@ struct New<'a> {
     definition: &'a str,
     /// The stored division of the board. Empty if the board is not divided, and for the meta key of a part.
     parts: String,
-    /// The time from which the key must not be created any more.
+    /// The time from which on the key must not be created.
     until: Timestamp,
 }
 
@@ -324,7 +324,8 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
     }
 }
 
-/// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot be determined.
+/// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot
+/// be determined.
 pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     match read_meta(session, board.name()).await {
         Ok(Stored::None) => true,

@@ -59,7 +59,7 @@ pub(super) fn period(track: &Track, now: Timestamp) -> i64 {
     now.millis().div_euclid(width(track))
 }
 
-/// Returns the number of the oldest period of which data may still be kept.
+/// Returns the number of the oldest period whose data may still be kept.
 pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64 {
     let track = &part.track;
     let life = match track.tombstone_life() {

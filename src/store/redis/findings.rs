@@ -13,7 +13,8 @@ use crate::store::ClockMode;
 /// The time after which a listed name without a board is removed from the list. It is longer than any definition takes.
 const MISSING: Duration = Duration::from_secs(60);
 
-/// The state of the servers as known to one instance, and the options that checks and healing need. No lock in it is held across an await.
+/// The state of the servers as known to one instance, and the options that checks and healing need. No lock in it is
+/// held across an await.
 #[derive(Debug)]
 pub(super) struct Health {
     pub clock: ClockMode,

@@ -1,8 +1,8 @@
 //! The buckets of ids: hashes that are written to for a part of the dedupe horizon and deleted as a whole.
 //!
-//! Bucket *n* has the ids that arrived from *n* × [`Board::dedupe_bucket`] on. This is half the horizon, except that the
-//! additional slot of `cover = full` lengthens the horizon only: so instances of versions that disagree about the horizon
-//! agree about the names of buckets, and none deletes what it needs itself.
+//! Bucket *n* has the ids that arrived from *n* × [`Board::dedupe_bucket`] on. This is half the horizon, except that
+//! the additional slot of `cover = full` lengthens the horizon only: so instances of versions that disagree about the
+//! horizon agree about the names of buckets, and none deletes what it needs itself.
 
 use crate::board::{Board, Timestamp};
 

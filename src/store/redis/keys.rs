@@ -1,6 +1,7 @@
-//! The names of all keys. All keys of a part share a hash tag, so that a cluster stores them on one node. A board
-//! without shards has one part, whose hash tag is the board's name. All keys except the board's own `meta` contain the
-//! generation, so that a board that was removed and defined again never uses old keys.
+//! The names of all keys. All keys of a partition share a hash tag, so that a cluster stores them on one node. A board
+//! without shards has one partition, whose hash tag is the board's name. All keys except the board's own `meta` contain
+//! the id of their track, which follows from the board's generation. So a board that was removed and defined again
+//! never uses old keys.
 
 use super::hash_slot::HashSlot;
 use crate::board::{BoardName, Subject, Timestamp, TrackId};
@@ -58,7 +59,7 @@ impl StoreKeys {
         format!("{}{CLOCK}", self.root)
     }
 
-    /// Set: notes about boards of which data may be left (see `removing`).
+    /// Set: notes about boards that may have left data behind (see `removing`).
     pub fn removed(&self) -> String {
         format!("{}removed", self.root)
     }
@@ -99,13 +100,13 @@ impl StoreKeys {
         format!("{}{{{board}}}:meta", self.root)
     }
 
-    /// Returns the keys of the only part of a board without shards.
+    /// Returns the keys of the main track of a board without shards.
     pub fn board(&self, board: &BoardName, track: TrackId) -> BoardKeys {
         BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{track}", self.root))
     }
 
-    /// Returns the keys of a part that has its own hash tag. Its meta key contains the generation too, so that a board
-    /// never uses a part that is left of an earlier board of the same name.
+    /// Returns the keys of any other part, under the hash tag of its partition. Its meta key contains the id of the
+    /// track too, so that a board never uses a part that is left of an earlier board of the same name.
     pub fn part(&self, tag: &str, track: TrackId) -> BoardKeys {
         let root = format!("{}{{{tag}}}:{track}", self.root);
         BoardKeys::new(format!("{root}:meta"), root)

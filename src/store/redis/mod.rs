@@ -1,87 +1,46 @@
 //! The store on Redis or Valkey. Instances hold no state, so any number of them can share one server.
 //!
 //! # Data structures
-//! `P` is the prefix, 1 the schema, `{b}` the board's name in braces (its hash tag), `g` its generation.
+//! `docs/data-model.md` lists all keys, the fields of `meta`, and the form of cells and totals; the module `keys` has
+//! the names. In short:
 //!
-//! | key | type | content |
-//! |---|---|---|
-//! | `P:1:boards` | set | names of boards, for listing; a board exists only if its `meta` does |
-//! | `P:1:{P:1:boards}:version` | string | the list version, drawn when a board is created or removed |
-//! | `P:1:clock` | hash | `mode`, `now`, `seen`, `born` |
-//! | `P:1:removed` | set | notes about boards of which data may be left |
-//! | `P:1:rewrites` | hash | run id of a server to the instance that asked it to rewrite its append-only file |
-//! | `P:1:check` | string | written by health checks |
-//! | `P:1:{b}:meta` | hash | the board as a whole; the fields are below |
-//! | `P:1:{b}:g:i` | sorted set | the start of every slot that exists, with itself as score |
-//! | `P:1:{b}:g:s:<start>` | hash | ranked boards, one slot: subject to cell |
-//! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score (never 0 if unknown subjects have the score 0) |
-//! | `P:1:{b}:g:t` | hash | ranked AVG, MIN, MAX, LAST and APPROX_COUNT_DISTINCT: subject to total of its cells |
-//! | `P:1:{b}:g:u:<subject>` | hash | unranked boards: start of slot to cell, and `f`; `from_first`: `s`, `a` |
-//! | `P:1:{b}:g:v:<subject>` | sorted set | COUNT_DISTINCT: value by the time it was last seen |
-//! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: tombstones by time, and `c` |
-//! | `P:1:{b}:g:e` | sorted set | the number of every expiry period that exists, with itself as score |
-//! | `P:1:{b}:g:e:<n>` | set | subjects written to in that period |
-//! | `P:1:{b}:g:d:<n>` | hash | dedupe bucket: subject, zero byte, id to time of arrival |
-//! | `P:1:{b}:g:b` | sorted set | the number of every dedupe bucket that exists, with itself as score |
+//! - The meta key of a board has its definition, head and floor, its version, and the last write operation of each
+//!   lane.
+//! - A ranked board has a hash for each slot, from subject to *cell*: the data of one subject in one slot. A sorted set
+//!   is the ranking, and another one is the index of the slots that exist. Where a score is not enough to update it, a
+//!   hash has the *total* of each subject, which combines all its cells.
+//! - An unranked board has a hash for each subject, from slot to cell.
+//! - COUNT_DISTINCT has sorted sets for each subject: its values, and its tombstones, by time. Unranked, it has no
+//!   cells: the value is the number of times that are within the window.
+//! - The ids that arrived are in hashes, a *bucket* for each part of the dedupe horizon.
 //!
-//! The fields and members whose meaning is not obvious:
-//!
-//! - `P:1:clock`: `now` is the time of a simulated clock, and `seen` the last recorded believed time of a system clock.
-//!   `born` is a random number, drawn when the store is first opened. It shows whether the store was emptied since.
-//! - `P:1:removed`: each note has the generation, the name, the parts and the number of further tracks of a board. The
-//!   board was removed, or it has several meta keys and its creation is not finished (see `removing`).
-//! - `P:1:{b}:meta`: `generation`; `epoch`, absent if 0; `definition` (JSON); `defined_at`; `announced`, if the list
-//!   version was changed for the board; `parts`; `e:<start>`, the number of items of a slot; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
-//!   `cursor`, `stepper` and `stepped` of retiring; `run`, `healer` and `held` of healing; `o:<writer>:<lane>`, the
-//!   last write operation of a lane.
-//! - `P:1:{b}:g:x:<subject>`: a tombstone is `t` and the value, by the time of the retraction. `c` has the time of the
-//!   latest dropped value.
-//!
-//! A *cell* is the data of one subject in one slot. A *total* combines all cells of a subject:
-//!
-//! | metric | cell | total | score |
-//! |---|---|---|---|
-//! | COUNT, SUM | the amount, never 0 | none | the sum |
-//! | AVG | `sum,count`, never `0,0` | `sum,count` | sum divided by count |
-//! | MIN, MAX | the slot's own extreme | a staircase, 16 bytes per step | the extreme of the first step |
-//! | LAST | `time,value` of the newest value | `start,value` of the newest slot | the value of that slot |
-//! | COUNT_DISTINCT | the number of values last seen in the slot | none | the sum |
-//! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all cells merged | its estimate |
-//!
-//! The steps of a staircase are the slots whose extreme beats that of every later slot. Unranked COUNT_DISTINCT boards
-//! have no cells: the value is the number of times in `g:v` that are within the window.
-//!
-//! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
-//! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts: `write.lua`, and for the simplest case `add.lua`.
-//! The documentation of the module `scripts` lists the parts of each script and the
-//! functions that each part defines. The module `kinds` has what else depends on the kind.
+//! # Scripts
+//! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells
+//! combine, and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts
+//! added to ranked sums, by far the most frequent case, have their own scripts: `write.lua`, and for the simplest case
+//! `add.lua`. The module `scripts` lists the parts of each script and the functions that each part defines. The module
+//! `kinds` has what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
 //! board is deleted in steps that any instance continues (see `removing`). Every decision that depends on time uses the
 //! believed time (see `store_clock` and `partition_clock`), never the server's clock alone.
 //!
-//! Slots at or above `floor` are live. Slots below it are sealed and retire. Slots below `dropped` were dropped with
-//! the ranking when all slots had expired at once: they are deleted whole, and no sum contains them. `cursor` is the
-//! position where the next step continues in the oldest sealed slot. `stepper` and `stepped` are the instance that made
-//! the last step, and the time of that step.
+//! # Partitions and tracks
+//! A board with `shards` is divided into partitions (see `division`, `partitions`), each with a hash tag of its own. Each
+//! track of a board has keys of its own in each partition: a *part*. The board's own meta key is that of its main track
+//! if there is one partition. Otherwise it has the definition and the numbers of the partitions, but no window, and
+//! each part has a meta key. Ids and the records of write operations are in the keys of the main track only. One script
+//! changes all tracks of a partition (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every track that
+//! reaches back to its time, or in none.
 //!
-//! A board with `shards` is divided into parts (see `division`, `partitions`). Each part has all keys from `g:i` on, and a
-//! meta key `P:1:{b/<number>}:g:meta`, under a hash tag of its own. The board's own `meta` then has `generation`,
-//! `definition`, `announced` and `parts`, the numbers of the parts.
-//!
-//! A board with several tracks has all keys from `g:i` on once more for each of them, under the same hash tag. `g` is
-//! then the id of the track: the generation of the board plus 1, plus 2, and so on. The meta key of a track after the
-//! main one is `P:1:{b}:g:meta`, with the fields of a part. Ids and the records of write operations are in the keys of
-//! the main track only. One script changes all tracks (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every
-//! track that reaches back to its time, or in none.
-//!
-//! Everything about a board is changed only by scripts (`lua/`), each of which is atomic. Each script first checks the
-//! generation, reads the clock and advances the window. The caller computes the window and the script checks it: so Lua
-//! needs no calendar, and no two instances need to agree on the time. See `session` for how calls are repeated,
-//! `writes` for how writes are combined and what happens when a reply is lost, `reads` for how reads are combined and
-//! how slots are read, and `servers` for how the server of a command is chosen.
+//! # Calls
+//! Everything about a board is changed only by scripts (`lua/`), and each script is atomic. It first checks the
+//! generation and the epoch. A script that reads or changes data then reads the clock, and advances the window; only
+//! `add.lua` leaves that to `write.lua`. The caller computes the window and the script checks it: so Lua needs no
+//! calendar, and no two instances need to agree on the time. See `session` for how calls are repeated, `writes` for how
+//! writes are combined and what happens when a reply is lost, `reads` for how reads are combined and how slots are
+//! read, and `servers` for how the server of a command is chosen.
 
 mod audit;
 mod boards;

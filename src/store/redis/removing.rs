@@ -1,8 +1,9 @@
 //! Deletion of the data of removed boards, in bounded steps, by any instance.
 //!
-//! Without its meta key no data of a board, in any of its tracks, is read or written any more. So the rest can be deleted slowly and without
-//! scripts. A note with the board's name and generation is written before the meta key is deleted, and removed after
-//! the last of the board's keys. So if an instance ends early, a different one finds everything that is left.
+//! Without its meta key, no data of a board is read or written, in any of its tracks. So the rest can be deleted slowly
+//! and without scripts. A note with the board's name and generation is written before the meta key is deleted, and
+//! removed after the last of the board's keys. So if an instance ends early, a different one finds everything that is
+//! left.
 
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
@@ -28,9 +29,9 @@ pub(super) const UNBORN: i64 = 60_000;
 /// The time after that, in milliseconds, before its parts are deleted. It is longer than the clocks of servers differ.
 const GRACE: i64 = 240_000;
 
-/// A note about a generation of a board of which data may be left. It is stored as `<generation>:<name>`, followed by
-/// `/<its parts>` if the board is divided, by `+<number of tracks after the main one>` if it has any, and by `@<time of
-/// the note>` if the board is about to be created.
+/// A note about a generation of a board that may have left data behind. It is stored as `<generation>:<name>`, followed
+/// by `/<its parts>` if the board is divided, by `+<number of tracks after the main one>` if it has any, and by `@<time
+/// of the note>` if the board is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,

@@ -18,7 +18,7 @@ pub(super) enum Status {
     Done(Header),
     /// Nothing was done: the arguments are not valid at the time `now`.
     Stale { now: Timestamp, reading: Timestamp },
-    /// Nothing was done except advancing: the call must name these slots of each window too.
+    /// Nothing was done except advancing: the call must name these slots of each track too.
     Missing { header: Header, slots: Vec<Vec<Timestamp>> },
     /// Nothing was done except advancing: these slots and dedupe buckets exist.
     StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },

@@ -43,7 +43,7 @@ struct Target {
     sent: Instant,
 }
 
-/// Makes one step for a board: in the first of its parts that has anything to do, beginning with the part whose turn it
+/// Makes one step for a track: in the first of its parts that has anything to do, beginning with the part whose turn it
 /// is. The step is done if no part has anything to do. A part that cannot be reached does not prevent work in the
 /// others.
 pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<RetireStep, ServerFailure> {

@@ -9,8 +9,8 @@
 //! | text | its length and 2 (from 32 bytes on 4, from 256 on 6), rounded up as allocators do | |
 //! | small hash or sorted set | 7, and 2 for a text, 2 to 5 for an amount, 10 for a time | one block, rounded up as allocators do |
 //!
-//! The size is that of `used_memory`. `MEMORY USAGE` returns 8 bytes less for each entry of a table, because it does not
-//! know that the allocator rounds up. Valkey 8 and later take less: their tables have no separate entries. A test
+//! The size is that of `used_memory`. `MEMORY USAGE` returns 8 bytes less for each entry of a table, because it does
+//! not know that the allocator rounds up. Valkey 8 and later take less: their tables have no separate entries. A test
 //! compares the results with a server, and `docs/performance.md` with 100,000 subjects.
 
 use super::expiry;

@@ -1,5 +1,5 @@
-//! The clock in use: readings for everything that judges them, the time recorded for later instances, and refusals while
-//! a reading is doubted.
+//! The clock in use: readings for everything that judges them, the time recorded for later instances, and refusals
+//! while a reading is doubted.
 
 use metrics::{describe_gauge, gauge};
 use redis::cmd;

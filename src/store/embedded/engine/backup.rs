@@ -1,7 +1,7 @@
 //! Backups: a copy of the data directory as it is at one instant, made while reads and writes continue.
 //!
-//! The log is continued in a new segment, and the segments before it are synced. From then on no file that the manifest
-//! needs changes any more, so the files are hard-linked into the backup. Nothing is deleted in the meantime, because
+//! The log is continued in a new segment, and the segments before it are synced. From then on the files that the
+//! manifest needs do not change, so they are hard-linked into the backup. Nothing is deleted in the meantime, because
 //! the same thread deletes files. The backup's manifest is installed last: without it an unfinished backup is not a
 //! valid data directory.
 

@@ -160,8 +160,8 @@ impl Checkpointer {
         }
     }
 
-    /// Installs, when the store is closed, a manifest with the end of the log, so that a later start finds out if any of
-    /// it is missing. After a stop that could not complete the log, the manifest stays as it is.
+    /// Installs, when the store is closed, a manifest with the end of the log, so that a later start finds out if any
+    /// of it is missing. After a stop that could not complete the log, the manifest stays as it is.
     fn record_end_of_log(mut self) {
         if self.progress.wait_for_end(CONFIRM_TIMEOUT)
             && self.progress.confirmed() > self.manifest.log_start.synced_seq

@@ -1,4 +1,4 @@
-//! Expiry of what is not subtracted: slots that an unranked board no longer keeps, counters that have ended, and values
+//! Expiry of what is not subtracted: slots that an unranked track no longer keeps, counters that have ended, and values
 //! whose time has passed. Also frees the memory that they used.
 
 use super::Holdings;
@@ -6,7 +6,7 @@ use crate::store::embedded::last_seen::Floors;
 use crate::store::embedded::ranking::{Entry, TextSource};
 
 impl Holdings {
-    /// Drops an unranked board's cells of a subject before the slot of this number. O(1) if there are none, otherwise
+    /// Drops an unranked track's cells of a subject before the slot of this number. O(1) if there are none, otherwise
     /// O(cells).
     pub(super) fn remove_cells_before(&mut self, id: u32, floor: i64) {
         while self.subjects.cell_at(id, 0).is_some_and(|oldest| oldest.slot < floor) {
@@ -15,7 +15,7 @@ impl Holdings {
     }
 
     /// Removes everything of this subject that has expired at `now`, and the subject itself if nothing is left.
-    /// Moves the rest if the compaction needs it. Cells of ranked boards are left to retiring. Returns the amount of
+    /// Moves the rest if the compaction needs it. Cells of ranked tracks are left to retiring. Returns the amount of
     /// work done, in subjects.
     pub(in super::super) fn expire_subject(&mut self, id: u32, floors: Floors, now: i64) -> u64 {
         let before = self.subjects.cell_count(id);

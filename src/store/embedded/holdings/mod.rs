@@ -1,4 +1,4 @@
-//! The data of a board's subjects, and its changes: cells, scores, positions and lists are updated together.
+//! The data of the subjects of one track, and its changes: cells, scores, positions and lists are updated together.
 //!
 //! - the *subjects*: a record for each with all its cells, and its score;
 //! - the *lists*: for each slot, the subjects that have a cell in it, so that retiring knows which to visit;
@@ -6,7 +6,7 @@
 //!
 //! Invariants between calls: a record's key is the key of the combined value of its cells. The ranking contains a
 //! subject if and only if its key is not that of absence. A slot's list names each subject with a cell in the slot
-//! exactly once, at the place that the cell stores. A subject without data has no record. An unranked board has
+//! exactly once, at the place that the cell stores. A subject without data has no record. An unranked track has
 //! neither lists nor a ranking, and its records have no key.
 //!
 //! What differs between kinds of metrics is behind [`StoredKind`], which [`kinds`](super::kinds) implements for each.
@@ -35,7 +35,7 @@ use super::track_traits::TrackTraits;
 use crate::board::{Aggregate, Calendar, Change, Timestamp, Value};
 use crate::store::sizing::Content;
 
-/// All data of a board's subjects. Replaced as a whole when every slot has expired.
+/// All data of the subjects of one track. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub traits: TrackTraits,
@@ -44,7 +44,7 @@ pub(super) struct Holdings {
     pub ranking: Ranking,
     /// The list of each slot, by the slot's number. No list is empty.
     pub lists: BTreeMap<i64, SlotList>,
-    /// For unranked boards: slots that start before this time, in milliseconds, are dropped by later writes.
+    /// For unranked tracks: slots that start before this time, in milliseconds, are dropped by later writes.
     pub oldest_kept: i64,
     /// Data to drop without the board's lock: see [`take_garbage`](Self::take_garbage).
     garbage: Vec<Garbage>,
@@ -77,7 +77,8 @@ pub(super) struct WriteTo<'a> {
     pub name: HashedName<'a>,
     /// The start of the slot, in milliseconds.
     pub slot: i64,
-    /// The time when the event happened, in milliseconds, and whether it was given: otherwise it is the time of arrival.
+    /// The time when the event happened, in milliseconds, and whether it was given: otherwise it is the time of
+    /// arrival.
     pub at: i64,
     pub is_timed: bool,
     /// Whether the change reverses an earlier one.
@@ -109,10 +110,10 @@ pub(super) enum Remainder {
     Value { retracted: bool, at: i64, value: Box<str> },
 }
 
-/// A kind of metric in this store: what a subject has in a slot, how a change is applied, and what cells come to. A cell
-/// has one number; [`AggregateState`] holds what a kind stores besides.
+/// A kind of metric in this store: what a subject has in a slot, how a change is applied, and what cells come to. A
+/// cell has one number; [`AggregateState`] holds what a kind stores besides.
 pub(super) trait StoredKind: Debug + Sync {
-    /// Creates the state of a board without subjects.
+    /// Creates the state of a track without subjects.
     fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
         Box::new(NoState)
     }
@@ -197,7 +198,7 @@ pub(super) trait StoredKind: Debug + Sync {
 }
 
 impl Holdings {
-    /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
+    /// Creates the holdings of a track without subjects. `head` is the start of its newest slot, in milliseconds.
     pub(super) fn new(traits: TrackTraits, kind: &'static dyn StoredKind, calendar: &Calendar, head: i64) -> Self {
         Self {
             traits,

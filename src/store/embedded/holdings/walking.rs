@@ -1,4 +1,4 @@
-//! The walk of a checkpoint: writes all data of a board as operations, in bounded portions between which the board may
+//! The walk of a checkpoint: writes all data of a track as operations, in bounded portions between which the board may
 //! change.
 //!
 //! Data that did not change since the walk began is written. Data that changed is written in any state that it had, or
@@ -11,7 +11,7 @@ use crate::store::embedded::ranking::TextSource;
 /// The largest number of records visited in one portion, however few operations they give.
 const MAX_RECORDS: usize = 4_096;
 
-/// The position at which a walk continues. A board has one walk at a time: beginning a walk ends the previous one.
+/// The position at which a walk continues. A track has one walk at a time: beginning a walk ends the previous one.
 #[derive(Debug)]
 pub(in super::super) struct Walk {
     epoch: u64,

@@ -10,7 +10,7 @@ use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::record::Cell;
 
-/// MIN or MAX, as the traits of the board say.
+/// MIN or MAX, as the traits of the track say.
 #[derive(Debug)]
 pub(super) struct Extreme;
 

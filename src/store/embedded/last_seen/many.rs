@@ -24,8 +24,8 @@ pub(super) struct ManyValues {
     hasher: rapidhash::fast::RandomState,
 }
 
-/// Returns the estimated bytes of this number of values with texts of this length. The rankings' leaves and the index are
-/// on average four fifths full.
+/// Returns the estimated bytes of this number of values with texts of this length. The rankings' leaves and the index
+/// are on average four fifths full.
 pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
     let in_arrays = (size_of::<Entry>() + size_of::<IndexEntry>()) * 5 / 4;
     allocated(size_of::<ManyValues>()) + values * (texts::size(length) + in_arrays)

@@ -11,7 +11,7 @@ const UNIT: usize = 4;
 const SHIFT: u32 = (BLOCK / UNIT).ilog2();
 /// The bytes of a value before its text: the time with `retracted`, the length, and whether it is dead.
 const HEAD: usize = 12;
-/// The highest bit of a length, which is set if nothing refers to the text any more.
+/// The highest bit of a length, which is set once nothing refers to the text.
 const DEAD: u32 = 1 << 31;
 
 /// Texts in blocks. Blocks that are less than half in use are listed, and their texts are moved out one by one: see
@@ -86,7 +86,7 @@ impl ValueTexts {
         self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(last_seen));
     }
 
-    /// Records that nothing refers to a text any more. Returns its size.
+    /// Records that nothing refers to a text. Returns its size.
     pub(super) fn free(&mut self, reference: u32) -> usize {
         let (at, start) = position(reference);
         let block = &mut self.blocks[at];

@@ -22,8 +22,8 @@ pub(super) use self::build::Unsorted;
 pub(super) use self::entry::{Entry, TextSource};
 use self::node::{Node, locate};
 
-/// A board's ranking. A leaf takes 8,176 bytes, because allocators divide 64 KB into eight such blocks without waste.
-/// With leaves of 14,336 bytes (512 entries) they waste an eighth, and the process grew by 43 bytes per entry.
+/// The ranking of a track. A leaf takes 8,176 bytes, because allocators divide 64 KB into eight such blocks without
+/// waste. With leaves of 14,336 bytes (512 entries) they waste an eighth, and the process grew by 43 bytes per entry.
 pub(super) type Ranking = Sorted<292, 128>;
 
 /// Entries ascending by (score, subject bytes), in leaves of at most `LEAF` entries, in nodes of at most `NODE` leaves.

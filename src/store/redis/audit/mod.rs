@@ -21,7 +21,7 @@ use super::session::Session;
 use crate::board::{Frame, Timestamp};
 use crate::store::{AuditCursor, AuditStep, StoreError};
 
-/// Makes one step of a requested audit. The parts of a board are audited one after the other.
+/// Makes one step of a requested audit. The parts of a track are audited one after the other.
 pub(super) async fn step_of_parts(
     session: &Session,
     parts: &Parts,

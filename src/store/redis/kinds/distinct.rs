@@ -6,8 +6,8 @@ use crate::board::{Aggregate, Timestamp, Track};
 use crate::store::redis::scripts::{DISTINCT, KindScripts};
 use crate::store::sizing::Content;
 
-/// COUNT_DISTINCT. Each value is stored with the time when it was last seen. On a ranked board it counts 1 in the slot of
-/// that time, so cells and scores are those of a sum.
+/// COUNT_DISTINCT. Each value is stored with the time when it was last seen. On a ranked board it counts 1 in the slot
+/// of that time, so cells and scores are those of a sum.
 pub(super) struct DistinctValues;
 
 impl RedisKind for DistinctValues {

@@ -12,7 +12,7 @@ pub(in crate::store::redis) struct Limits {
     pub combined_cells: usize,
     /// The number of cells that one script of an audit reads.
     pub audited_cells: usize,
-    /// The number of these cells as which a slot counts when an audit looks at it.
+    /// The number of these cells that an audit counts for each slot that it looks at.
     pub audited_slot: usize,
 }
 

@@ -1,6 +1,6 @@
-//! What the store needs to know about each kind, one file for each; `lua/kind` has the other half. [`of`] names the file
-//! of each kind, and `scripts` the parts of its scripts. What depends on the mode `from_first`, and not on the kind, is
-//! decided elsewhere and here in [`change_script`] and [`option`].
+//! What the store needs to know about each kind, one file for each; `lua/kind` has the other half. [`of`] names the
+//! file of each kind, and `scripts` the parts of its scripts. What depends on the mode `from_first`, and not on the
+//! kind, is decided in [`change_script`] and [`option`], and in other modules.
 
 mod distinct;
 mod extreme;

@@ -47,13 +47,13 @@ impl Sought<'_> {
     }
 }
 
-/// Finds a subject, which partition `own` has, and up to `radius` lines on each side of it. If the subject is not ranked,
-/// counts the lines that are better than the score `absent`.
+/// Finds a subject, which partition `own` has, and up to `radius` lines on each side of it. If the subject is not
+/// ranked, counts the lines that are better than the score `absent`.
 ///
-/// The first round asks the subject's partition for its score. The second round asks all partitions for the lines around
-/// that place, and the subject's own partition for those around the subject, wherever it is by then. A third round is
-/// needed if the subject has moved beyond these lines, or if some partition has more than its share of the lines next to
-/// it.
+/// The first round asks the subject's partition for its score. The second round asks all partitions for the lines
+/// around that place, and the subject's own partition for those around the subject, wherever it is by then. A third
+/// round is needed if the subject has moved beyond these lines, or if some partition has more than its share of the
+/// lines next to it.
 pub(in crate::store::redis) async fn around<P: PartitionReads>(
     partitions: &P,
     order: Order,

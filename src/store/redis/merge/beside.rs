@@ -90,8 +90,8 @@ fn question(start: &PageStart, lines: u64) -> Near {
     Near { center, before, after, with_slots: false }
 }
 
-/// Returns each partition of which more lines are needed to know the `wanted` lines of the page, with the required number
-/// of its lines from the start on.
+/// Returns the partitions that must return more lines, so that the `wanted` lines of the page are known. Each has the
+/// required number of its lines from the start on.
 fn more_lines(order: Order, start: &PageStart, segments: &[Segment], wanted: u64) -> Vec<(usize, u64)> {
     let (is_backward, wanted, at_place) = match start {
         PageStart::Offset(offset) => (false, offset.saturating_add(wanted), 0),

@@ -10,8 +10,8 @@ use crate::store::Ranked;
 /// The number of lines that are sampled of each partition in a round.
 const SAMPLES: u64 = 32;
 
-/// The smallest number of lines that are sampled of all partitions together in a round. With few partitions more lines of each
-/// are sampled, so that no more rounds are needed than with many partitions.
+/// The smallest number of lines that are sampled of all partitions together in a round. With few partitions more lines
+/// of each are sampled, so that no more rounds are needed than with many partitions.
 const ALL_SAMPLES: u64 = 512;
 
 /// The number of additional lines that are enclosed on either side. This many subjects may pass the page between two

@@ -22,8 +22,8 @@ impl Side<'_> {
 
 /// Returns, for each partition, how many more of its lines may be among the `wanted` nearest of all partitions.
 ///
-/// A line beyond the last known one of its partition comes after all known lines up to that one. So it is among the `wanted`
-/// nearest only if there are fewer of these known lines than `wanted`. The number of such lines is at most the
+/// A line beyond the last known one of its partition comes after all known lines up to that one. So it is among the
+/// `wanted` nearest only if there are fewer of these known lines than `wanted`. The number of such lines is at most the
 /// difference.
 pub(super) fn further(order: Order, sides: &[Side<'_>], wanted: u64) -> Vec<u64> {
     let of = |side: &Side<'_>| match side.lines.last() {

@@ -2,8 +2,8 @@
 //!
 //! Every subject is in one partition, and every partition has a ranking of its own subjects. The functions here answer
 //! questions about the ranking of all partitions together. They ask the partitions in *rounds*: a round is one call to
-//! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the trait
-//! [`PartitionReads`] defines the questions that a partition answers in one call.
+//! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the
+//! trait [`PartitionReads`] defines the questions that a partition answers in one call.
 //!
 //! A lone partition has the whole ranking, so its reply is the answer: one round of one call.
 //!
@@ -18,9 +18,10 @@
 //! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
 //!
 //! # What is exact
-//! - The contribution of a partition to an answer is of one instant of that partition. For a page at a large offset and for the
-//!   lines around a subject, and for ranks of given subjects, all these instants are within the last round. For a page
-//!   at a small offset or next to a place, a partition that had enough lines in the first round is not asked again.
+//! - The contribution of a partition to an answer is of one instant of that partition. For a page at a large offset and
+//!   for the lines around a subject, and for ranks of given subjects, all these instants are within the last round. For
+//!   a page at a small offset or next to a place, a partition that had enough lines in the first round is not asked
+//!   again.
 //! - All contributions have the same head. Partitions that answer with an older one are asked again ([`of_one_head`]).
 //! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
 //!   next: an answer consists of lines and counts that the last round proves to be complete.
@@ -56,12 +57,12 @@ pub(super) const ROUNDS: usize = 5;
 /// The number of lines beyond an even share that are read of each partition, so that one round is usually enough.
 const MARGIN: u64 = 8;
 
-/// The largest number of lines per partition, before a page, that are read and skipped. One call of that size costs less
-/// than the rounds that find the page.
+/// The largest number of lines per partition, before a page, that are read and skipped. One call of that size costs
+/// less than the rounds that find the page.
 const SKIPPED_PER_PART: u64 = 64;
 
-/// The partitions of one board. Each method asks some of them one question each, all at the same time. Every partition
-/// answers at one instant. The answers are in the order of the questions.
+/// The partitions of one board, in one of its tracks. Each method asks some of them one question each, all at the same
+/// time. Every partition answers at one instant. The answers are in the order of the questions.
 pub(super) trait PartitionReads: Sync {
     /// The error of a call.
     type Error: Send;
@@ -86,8 +87,9 @@ pub(super) trait PartitionReads: Sync {
 /// Questions that are asked at the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Round<Q> {
-    /// The newest head in the answers of other partitions. A partition whose clock has not reached it yet first advances
-    /// its window to that head. Otherwise a small difference between the clocks of two nodes would make a read fail.
+    /// The newest head in the answers of other partitions. A partition whose clock has not reached it yet first
+    /// advances its window to that head. Otherwise a small difference between the clocks of two nodes would make a read
+    /// fail.
     pub at_least: Option<Timestamp>,
     /// The questions, each with the index of the partition that is asked.
     pub questions: Vec<(usize, Q)>,
@@ -123,7 +125,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the question whose answer are these lines, if there is only one partition.
+    /// Returns the question that these lines answer, if there is only one partition.
     fn of_one(&self) -> Near {
         let (center, before, after) = match self {
             Self::Page { start: PageStart::Offset(offset), limit } => (Center::Position(*offset), 0, *limit),
@@ -174,8 +176,8 @@ pub(super) enum Center {
     Position(u64),
     /// A place, whether or not the partition has a line there. With `after_line`, a line there is before the center.
     Place { place: Place, after_line: bool },
-    /// The line of a subject of this partition, or, if the subject is not ranked, the place it would have with the score
-    /// `absent`. Without that score, no lines are returned then.
+    /// The line of a subject of this partition, or, if the subject is not ranked, the place it would have with the
+    /// score `absent`. Without that score, no lines are returned then.
     Subject { subject: Subject, absent: Option<Value> },
 }
 
@@ -209,7 +211,8 @@ pub(super) struct Between {
     pub hi: Option<Place>,
     /// The number of lines to sample, evenly spaced as defined by `sample_positions`.
     pub samples: u64,
-    /// The largest number of lines between the places of which all are returned instead of samples. At least `samples`.
+    /// If there are at most this many lines between the places, all of them are returned instead of samples. At least
+    /// `samples`.
     pub all_up_to: u64,
 }
 
@@ -290,11 +293,11 @@ pub(super) enum MergeError<E> {
 /// An answer about all partitions together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Merged<T, V> {
-    /// The window that all partitions have. Its time is that of the latest partition, and its number of retiring slots is the
-    /// largest of all partitions.
+    /// The window that all partitions have. Its time is that of the latest partition, and its number of retiring slots
+    /// is the largest of all partitions.
     pub frame: Frame,
-    /// The version of each partition from which its contribution was read. The answer is current as long as none of them
-    /// changes.
+    /// The version of each partition from which its contribution was read. The answer is current as long as none of
+    /// them changes.
     pub versions: Vec<V>,
     /// The number of lines of all partitions.
     pub total: u64,

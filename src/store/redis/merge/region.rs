@@ -1,4 +1,4 @@
-//! A partition of a ranking of which every line is known.
+//! A section of a ranking in which every line is known.
 
 use std::cmp::Ordering;
 
@@ -66,7 +66,7 @@ impl Segment {
         Ok(Self { total, from, skipped: first, better, lines, until })
     }
 
-    /// Creates the segment between two places, of which a partition has returned all lines.
+    /// Creates the segment between two places, if a partition has returned all lines between them.
     pub fn of_all_between(said: Sampled, question: &Between) -> Self {
         Self {
             total: said.total,
@@ -95,9 +95,9 @@ impl Segment {
         self.lines.get(self.lines_before(place, order)).is_some_and(|line| line.compare(place, order).is_eq())
     }
 
-    /// Returns the number of lines of the partition with a strictly better score. Correct for the score of any place in the
-    /// segment: if it is the score of `from`, all better lines are before the segment; otherwise the last of them is in
-    /// the segment or directly before it.
+    /// Returns the number of lines of the partition with a strictly better score. Correct for the score of any place in
+    /// the segment: if it is the score of `from`, all better lines are before the segment; otherwise the last of them
+    /// is in the segment or directly before it.
     fn better_than(&self, score: Value, order: Order) -> u64 {
         match &self.from {
             Some(from) if from.score == score => self.better,
@@ -179,16 +179,16 @@ impl Region {
         (after_start && self.until.includes(place, self.order)).then(|| self.start + before as u64)
     }
 
-    /// Returns the number of lines of all partitions before the boundary of the lines next to a place, or `None` if the place
-    /// is not in the region.
+    /// Returns the number of lines of all partitions before the boundary of the lines next to a place, or `None` if the
+    /// place is not in the region.
     pub fn boundary(&self, next_to: &NextTo) -> Option<u64> {
         let before = self.position(&next_to.place)?;
         let has_line = || self.segments.iter().any(|segment| segment.has_line(&next_to.place, self.order));
         Some(before + u64::from(next_to.is_boundary_after_line() && has_line()))
     }
 
-    /// Returns the number of lines of all partitions with a strictly better score than this one, which must be the score of
-    /// a place in the region.
+    /// Returns the number of lines of all partitions with a strictly better score than this one, which must be the
+    /// score of a place in the region.
     pub fn better_than(&self, score: Value) -> u64 {
         self.segments.iter().map(|segment| segment.better_than(score, self.order)).sum()
     }

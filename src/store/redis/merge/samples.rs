@@ -80,8 +80,8 @@ pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Resu
     }
 }
 
-/// Returns bounds on the position of each sampled line. The position in its own partition is known. In any other partition it is
-/// after the last sample that comes before it, and not after the next one.
+/// Returns bounds on the position of each sampled line. The position in its own partition is known. In any other
+/// partition it is after the last sample that comes before it, and not after the next one.
 fn merge(order: Order, answers: &[Sampled]) -> Vec<Sample> {
     let mut lines: Vec<(usize, u64, &Place)> = Vec::new();
     for (part, said) in answers.iter().enumerate() {

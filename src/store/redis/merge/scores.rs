@@ -13,8 +13,8 @@ use crate::store::place::compare_scores;
 /// The number of scores up to which scores that are only expected are counted too. It bounds the cost of a call.
 const COUNTED: usize = 256;
 
-/// The number of lines that are read on each side of each score, in each round that counts. It is small, because they are
-/// read for every score.
+/// The number of lines that are read on each side of each score, in each round that counts. It is small, because they
+/// are read for every score.
 const NEAR: [u64; ROUNDS - 1] = [0, 4, 8, 8];
 
 /// Where a changing score is expected in the next round, in multiples of its last change, the most useful one first.
@@ -26,11 +26,11 @@ pub(in crate::store::redis) type FoundScore = (Option<Value>, Option<u64>);
 
 /// Reads the scores of the subjects of each partition, and, with `ranks`, counts the better lines of all partitions.
 ///
-/// The first round asks the subjects' partitions for the scores. The second round asks all partitions for the number of lines
-/// that are better than each of these scores, and for the scores again. If a score is a different one by then, its
-/// count is known only if no other line is between it and the scores next to it that were counted. Otherwise a further
-/// round counts the new score, and also reads the lines next to each score and counts the scores that the subject may
-/// have by then. So it is enough if the score changes by little, or as it did before.
+/// The first round asks the subjects' partitions for the scores. The second round asks all partitions for the number of
+/// lines that are better than each of these scores, and for the scores again. If a score is a different one by then,
+/// its count is known only if no other line is between it and the scores next to it that were counted. Otherwise a
+/// further round counts the new score, and also reads the lines next to each score and counts the scores that the
+/// subject may have by then. So it is enough if the score changes by little, or as it did before.
 pub(in crate::store::redis) async fn scores<P: PartitionReads>(
     partitions: &P,
     order: Order,
@@ -115,8 +115,8 @@ fn moved(now: Value, before: Value, steps: i64) -> Option<Value> {
     next.is_finite().then_some(Value::Real(next))
 }
 
-/// The number of lines of a partition before a point of its order. The point is just before all lines with a score or, with
-/// `after`, just after them.
+/// The number of lines of a partition before a point of its order. The point is just before all lines with a score or,
+/// with `after`, just after them.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     score: Value,

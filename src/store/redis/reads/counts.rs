@@ -14,8 +14,8 @@ use crate::store::redis::session::Moment;
 
 /// The number of scores that the server looks up in the time in which a script reads one cell.
 const SCORES: u64 = 4;
-/// The weight of counting the subjects with a better score, in ordinary cells. It takes about 3 us with 100,000 subjects
-/// and 9 us with a million.
+/// The weight of counting the subjects with a better score, in ordinary cells. It takes about 3 us with 100,000
+/// subjects and 9 us with a million.
 const RANK: u64 = 4;
 
 impl Read for Scores {

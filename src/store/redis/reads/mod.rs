@@ -1,23 +1,25 @@
 //! Reads: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
 //! not read again.
 //!
-//! A call puts its questions on a [`ReadLane`](lane::ReadLane) and waits. A separate thread takes the questions that wait
-//! on the lane and sends them in one pipeline, a [flight](flight). Each kind of read is a type that implements
-//! [`Read`](question::Read), in its own file: its cost, its script and arguments, how its reply is read, and whether a
-//! [look](look) at the board's meta key answers it without a script.
+//! A call puts its questions on a [`ReadLane`](lane::ReadLane) and waits. A separate thread takes the questions that
+//! wait on the lane and sends them in one pipeline, a [flight](flight). Each kind of read is a type that implements
+//! [`Read`](question::Read): its cost, its script and arguments, how its reply is read, and whether a [look](look) at
+//! the meta key answers it without a script. Where this module says *partition*, it means one [`Part`]: the track that
+//! is read, in this partition.
 //!
 //! | module | content |
 //! |---|---|
 //! | [`question`], [`asked`] | a question to a partition, and the callers that wait for its answer |
-//! | [`near`] | consecutive lines: pages, neighbors |
+//! | [`near`] | [`Near`](super::merge::Near): consecutive lines, for pages and neighbors |
 //! | [`subject`], [`subject_keys`], [`slot_range`] | the slots of a subject, and its standing |
-//! | [`counts`], [`values`] | scores and ranks of given subjects; the values of a subject |
+//! | [`counts`] | [`Scores`](super::merge::Scores) and ranks of given subjects; counts and samples of the lines [`Between`](super::merge::Between) two places |
+//! | [`values`] | the values of a subject |
 //! | [`lanes`], [`lane`] | the lanes of all nodes, and the questions that wait on one |
-//! | [`flight`], [`pipeline`] | sending what waits, and asking again what the window moved under |
+//! | [`flight`], [`pipeline`] | sending the questions that wait, and asking again those for which the window has moved |
 //! | [`look`], [`pages`] | what a caller checks in place of a script; the cache |
 //! | [`share`] | what partitions return, and the stamp of the state that it is from |
 //! | [`spread`], [`merging`] | the ranking of a board, whose partitions are asked and merged |
-//! | [`status`] | the state of a partition as a whole |
+//! | [`status`] | the state of a part as a whole: a call of its own, not a kind of read |
 //!
 //! There are two lanes to each node, each with a connection of its own. A call that reads many cells uses the bulk
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on

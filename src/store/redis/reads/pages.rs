@@ -7,9 +7,9 @@
 //! the page's window, whose head is the stored one.
 //!
 //! A server that restarts, or a different one that replaces it, may have lost the newest writes with their versions,
-//! even a part of a script. Both end the connections, which changes the incarnation of the node. So a page is correct only in
-//! the incarnation in which it was read, and the incarnation must not change from before the question is sent until after it is
-//! answered. A version with the incarnation in which it was read is a [`Stamp`].
+//! even a part of a script. Both end the connections, which changes the incarnation of the node. So a page is correct
+//! only in the incarnation in which it was read, and the incarnation must not change from before the question is sent
+//! until after it is answered. A version with the incarnation in which it was read is a [`Stamp`].
 //!
 //! For a board of several partitions two things are cached. First, the first lines of each partition, like a page of a
 //! board without shards: if one partition has changed, only that one is read again. Second, the merged page, with the
@@ -73,8 +73,8 @@ struct Halves {
     old: Half,
 }
 
-/// The pages of one half, by partition and question. Partitions are identified by their address. They are kept alive, so
-/// that no other partition can get the same address.
+/// The pages of one half, by partition and question. Partitions are identified by their address. They are kept alive,
+/// so that no other partition can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
 type Key = (usize, Extent, Near);
 
@@ -93,7 +93,8 @@ impl CachedPage {
         self.page.items.len() > MANY || !self.keeps_changing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the page is correct if its only partition has this version and head, in this incarnation of its node.
+    /// Returns whether the page is correct if its only partition has this version and head, in this incarnation of its
+    /// node.
     pub fn is_right(&self, incarnation: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
         Some(stamp.incarnation) == incarnation && *stamp.version == *version && self.head() == head

@@ -15,8 +15,8 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Creates a stamp. Returns `None` if the answer must not be cached: the partition has no version, or the incarnation changed
-    /// while it was read.
+    /// Creates a stamp. Returns `None` if the answer must not be cached: the partition has no version, or the
+    /// incarnation changed while it was read.
     pub fn new(version: &str, incarnation: Option<u64>) -> Option<Self> {
         let incarnation = incarnation.filter(|_| !version.is_empty())?;
         Some(Self { version: version.into(), incarnation })

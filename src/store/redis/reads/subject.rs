@@ -172,7 +172,8 @@ impl SubjectSlots {
     }
 }
 
-/// Adds a question to those that share a call of `subjects.lua`: those about the same slots, up to a number of subjects.
+/// Adds a question to those that share a call of `subjects.lua`: those about the same slots, up to a number of
+/// subjects.
 pub(super) fn group(groups: &mut Vec<Vec<Asked<SubjectRead>>>, asked: Asked<SubjectRead>) {
     let same = |group: &&mut Vec<Asked<SubjectRead>>| {
         let first = group.first().is_some_and(|first| first.question.read.has_slots_of(&asked.question.read));

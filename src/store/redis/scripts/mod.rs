@@ -19,13 +19,13 @@
 //! | `steps` | the fields of `track` that `change` uses |
 //! | `tracks` | `tracks`, one for each track of the board, the main one being `main`; `begin`, which checks the operation and advances all tracks |
 //!
-//! `write` and `change` change all tracks of a board, its windows or its total and its kept slots, so that an entry counts
-//! in all of them or in none. Their parts before `tracks` are the text of a function `track_of` whose parameters are
-//! called `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local names
-//! of its own for each of them. A function may have 200 local names.
+//! `write` and `change` change all tracks of a board, its windows or its total and its kept slots, so that an entry
+//! counts in all of them or in none. Their parts before `tracks` are the text of a function `track_of` whose parameters
+//! are called `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local
+//! names of its own for each of them. A function may have 200 local names.
 //!
-//! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated state,
-//! `acc`, is what cells of a subject come to. Each of these kinds defines:
+//! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated
+//! state, `acc`, is what cells of a subject come to. Each of these kinds defines:
 //!
 //! | name | meaning |
 //! |---|---|
@@ -43,8 +43,8 @@
 //! The scripts of each kind are in its [`KindScripts`]. The module `kinds` chooses those of a board.
 //!
 //! The arguments that every call of a script has are listed in [`scripts!`] by name, and nowhere by number. The texts
-//! read them as `ARGV.name`, which becomes `ARGV[number]` here, and `FIXED_ARGUMENTS` becomes their number. Callers give
-//! each argument with its name, and in debug builds names and order must be those of the list.
+//! read them as `ARGV.name`, which becomes `ARGV[number]` here, and `FIXED_ARGUMENTS` becomes their number. Callers
+//! give each argument with its name, and in debug builds names and order must be those of the list.
 
 mod script;
 

@@ -13,10 +13,10 @@ use super::address::Host;
 /// The longest time for which an observation counts, from before the question was sent.
 pub(super) const LEASE: Duration = Duration::from_secs(1);
 
-/// The longest time for which a sign of a failover alone prevents that the master is confirmed. The Sentinels name the
+/// The longest time for which a sign of a failover alone keeps the master from being confirmed. The Sentinels name the
 /// new master about a second after its promotion. A replica that says for longer that it is a master was restarted
-/// without its configuration, and a failover that lasts longer although every replica still is one has failed: a Sentinel
-/// gives it up only after its `failover-timeout`, three minutes by default.
+/// without its configuration. A failover that lasts longer, while every replica still says that it is one, has failed:
+/// a Sentinel gives it up only after its `failover-timeout`, three minutes by default.
 const FAILOVER: Duration = Duration::from_secs(5);
 
 /// The state of the master as one Sentinel knows it.
@@ -72,11 +72,11 @@ pub(super) struct Evidence {
     /// Whether the majority of the Sentinels has named the current master since it is used. Only then are its replicas
     /// known: a Sentinel that was reset or cut off may list none.
     is_established: bool,
-    /// The servers that have been replicas since the current master is used. If one of them says that it is a master, it
-    /// has been promoted. Another one was the master before, and has not been told yet.
+    /// The servers that have been replicas since the current master is used. If one of them says that it is a master,
+    /// it has been promoted. Any other server that says so was the master before, and has not been told yet.
     followers: HashSet<Host>,
-    /// The times since when replicas say that they are masters, and, with no server, since when a Sentinel reports that it
-    /// is replacing the current master.
+    /// The times since when replicas say that they are masters, and, with no server, since when a Sentinel reports that
+    /// it is replacing the current master.
     signs: HashMap<Option<Host>, Instant>,
 }
 
@@ -186,7 +186,8 @@ impl Evidence {
     }
 
     /// Updates the most recent state. A report of fewer failovers is outdated, unless the majority agrees with it
-    /// because the Sentinels were set up again. Of two of equally many failovers that of more Sentinels counts.
+    /// because the Sentinels were set up again. Of two reports of equally many failovers, the one that more Sentinels
+    /// give counts.
     fn learn_latest(&mut self, now: Instant) {
         let fresh = || self.reports.values().filter(|seen| is_fresh(seen.asked, now)).map(|seen| &seen.answer);
         let agreeing = |master: &Host| fresh().filter(|report| report.master == *master).count();

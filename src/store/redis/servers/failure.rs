@@ -21,7 +21,7 @@ pub(in crate::store::redis) enum ServerFailure {
     Corrupt(String),
     /// The board of this generation does not exist: nothing was done.
     BoardChanged,
-    /// The store has no clock any more, because it was emptied: nothing was done.
+    /// The store no longer has a clock, because it was emptied: nothing was done.
     Emptied,
     /// The board's definition cannot be read: nothing was done.
     Unreadable(Box<Unreadable>),

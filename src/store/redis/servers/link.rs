@@ -1,4 +1,4 @@
-//! A multiplexed connection that is replaced when it breaks or does not answer any more.
+//! A multiplexed connection that is replaced when it breaks or no longer answers.
 //!
 //! `redis::aio::ConnectionManager` is not used: after an outage it made a command wait for its whole series of attempts
 //! (4.3 s), and it keeps a connection that no longer answers. The library's cluster client is not used either: it sends
@@ -30,7 +30,7 @@ pub(in crate::store::redis) enum Channel {
     BulkWrites,
     /// Small commands for whose reply a caller waits.
     Calls,
-    /// Reads, many of which are sent at once. Used only by the thread that sends them.
+    /// Reads. Many are sent at once. Used only by the thread that sends them.
     Reads,
     /// Reads and steps that take long or have large replies.
     Bulk,

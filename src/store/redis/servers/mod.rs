@@ -1,9 +1,9 @@
 //! The servers of the store: one server, a master that Sentinels name, or the masters of a cluster.
 //!
 //! Every command is sent to the owner of a [`HashSlot`], on one of the node's [`Channel`]s. Redirections are followed
-//! here. After a failure with [`ServerFailure::is_passing`], callers wait and repeat the call. After [`ServerFailure::Unknown`]
-//! they send the same write operation again to learn its outcome. It is then sent to the current owner of the hash
-//! slot.
+//! here. After a failure with [`ServerFailure::is_passing`], callers wait and repeat the call. After
+//! [`ServerFailure::Unknown`] they send the same write operation again to learn its outcome. It is then sent to the
+//! current owner of the hash slot.
 
 mod access;
 mod address;
@@ -98,7 +98,8 @@ pub(super) struct Request<'a> {
     script: Option<&'a Script>,
     /// Whether it may be sent again if its outcome is unknown.
     repeatable: bool,
-    /// Whether only a server that accepts writes does the command.
+    /// Whether any answer proves that the server accepts writes: `true` for a command, other than a script, that
+    /// writes. `false` for every script, because its reply says whether it has written (see `has_written`).
     writes: bool,
 }
 
@@ -106,8 +107,8 @@ pub(super) struct Request<'a> {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub answer: Result<Value, ServerFailure>,
-    /// The [`Servers::incarnation`] of the hash slot from before the request was sent until after it was answered. `None` if
-    /// it changed in the meantime, or the request was redirected.
+    /// The [`Servers::incarnation`] of the hash slot from before the request was sent until after it was answered.
+    /// `None` if it changed in the meantime, or the request was redirected.
     pub incarnation: Option<u64>,
 }
 
@@ -193,7 +194,8 @@ impl Servers {
         self.replies(channel, requests).await.into_iter().map(|reply| reply.answer).collect()
     }
 
-    /// Sends commands like [`requests`](Self::requests), and returns for each reply the incarnation in which it was read.
+    /// Sends commands like [`requests`](Self::requests), and returns for each reply the incarnation in which it was
+    /// read.
     pub async fn replies(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<Reply> {
         let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
         let mut left = Vec::new();
@@ -345,8 +347,8 @@ impl Servers {
         Ok(())
     }
 
-    /// Checks with the majority of a cluster's nodes that a node owns these hash slots, if its reply to what was sent at
-    /// `sent` came late.
+    /// Checks with the majority of a cluster's nodes that a node owns these hash slots, if its reply to what was sent
+    /// at `sent` came late.
     async fn believe(
         &self,
         node: &Arc<Node>,

@@ -68,7 +68,7 @@ fn read_failure(error: RedisError) -> ServerFailure {
     Refusal::read(error).into_failure()
 }
 
-/// Returns a fact from a list of names and values in turn.
+/// Returns the value of a name, in a list in which each name is followed by its value.
 fn fact<'a>(facts: &'a Value, name: &str) -> Option<&'a str> {
     let Value::Array(facts) = facts else { return None };
     facts.chunks_exact(2).find(|pair| text(&pair[0]) == Some(name)).and_then(|pair| text(&pair[1]))

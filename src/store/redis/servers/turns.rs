@@ -24,7 +24,7 @@ const PERMITS: u32 = 8;
 pub(super) struct Turns {
     /// The number of small commands, or pipelines of them, that are under way.
     small: AtomicUsize,
-    /// Notified when none is under way any more.
+    /// Notified when no small command is under way.
     quiet: Notify,
     large: Semaphore,
     /// The shortest round trip so far, in microseconds, or `u64::MAX`.
@@ -74,8 +74,8 @@ impl Turns {
         self.round_trip.fetch_min(micros, Ordering::Relaxed);
     }
 
-    /// Returns the number of permits of a large command: fewer the longer the round trip is, compared with the 2 to 5 ms
-    /// for which a large command keeps the server busy.
+    /// Returns the number of permits of a large command: fewer the longer the round trip is, compared with the 2 to 5
+    /// ms for which a large command keeps the server busy.
     fn permits(&self) -> u32 {
         match self.round_trip.load(Ordering::Relaxed) {
             u64::MAX | 0..2_000 => PERMITS,

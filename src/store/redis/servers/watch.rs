@@ -42,7 +42,7 @@ pub(super) struct Watch {
 pub(super) enum Found {
     /// There is none so far, for this reason.
     Nothing(ServerFailure),
-    /// All Sentinels refused, or the server that they name.
+    /// There is none, for this reason: no Sentinel answered, or the server that they name did not say its role.
     Refused(ServerFailure),
     /// The master of the map with this version.
     Master { version: u64, is_confirmed: bool },

@@ -13,8 +13,8 @@
 //!
 //! Nothing follows the last frames that could prove that they were synced. If the disk loses synced frames there, their
 //! loss looks like the normal end of the log; likewise if the last file is truncated or removed. An empty frame written
-//! after a sync confirms the frames before it, and [`LogStart::synced_seq`] confirms those before a manifest. When a store
-//! is closed, it installs a manifest that confirms all of them.
+//! after a sync confirms the frames before it, and [`LogStart::synced_seq`] confirms those before a manifest. When a
+//! store is closed, it installs a manifest that confirms all of them.
 //!
 //! # After reading
 //! What was read may still be only in the system's memory. [`LogEnd::make_durable`] writes again and syncs everything

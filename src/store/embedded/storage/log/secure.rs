@@ -19,7 +19,7 @@ impl LogEnd {
     /// last sync before the crash, and needs no further space.
     ///
     /// # Errors
-    /// The call can be repeated, except after `Damaged`: then the frames cannot be read any more, and the log must be
+    /// The call can be repeated, except after `Damaged`: then the frames can no longer be read, and the log must be
     /// read again.
     pub(crate) fn make_durable(&mut self, files: &dyn Files) -> Result<(), StorageError> {
         for &(number, from, end) in &self.unproven {
@@ -41,7 +41,7 @@ impl LogEnd {
 /// old content of the disk is read.
 ///
 /// # Errors
-/// Returns `Damaged` if the frames cannot be read any more.
+/// Returns `Damaged` if the frames can no longer be read.
 pub(crate) fn write_again(
     files: &dyn Files,
     store: u128,

@@ -114,7 +114,7 @@ proptest::proptest! {
         proptest::prop_assert!(cost.rounds <= 3, "{:?}", cost);
     }
 
-    /// With writes, a subject that nobody writes to is on the page if it is between the place and the end of the page.
+    /// With writes, a subject that is not written to is on the page if it is between the place and the end of the page.
     #[test]
     fn pages_beside_a_place_while_written_to(
         case in case(1_500), subject in 0..3_000u16, score in -45..=45i64, forward: bool, inclusive: bool, limit in 1..200u64

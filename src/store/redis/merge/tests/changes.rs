@@ -144,7 +144,7 @@ fn parts_with_an_older_head_are_queried_again() {
     }
 }
 
-/// The head moves between the rounds of a top page: earlier answers of the parts are not used.
+/// The head moves between the rounds of a top page: earlier answers of the partitions are not used.
 #[test]
 fn results_do_not_mix_two_heads() {
     let mut start = Content::new(Order::Asc, 4);

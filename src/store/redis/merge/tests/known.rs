@@ -1,8 +1,8 @@
-//! Known pages, and parts that have or have not changed since.
+//! Known pages, and partitions that have or have not changed since.
 
 use super::*;
 
-/// Returns parts with these lines, and a page of them with the versions from which it was made.
+/// Returns partitions with these lines, and a page of them with the versions from which it was made.
 fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
     let mut content = Content::new(Order::Desc, 4);
     content.fill((0..lines).map(|i| (format!("s{i}"), exact(i as i64 + 1))));
@@ -50,7 +50,7 @@ fn a_changed_part_invalidates_the_page() {
     }
 }
 
-/// A part changes between the rounds of a page at a large offset: the page has the versions of the last round.
+/// A partition changes between the rounds of a page at a large offset: the page has the versions of the last round.
 #[test]
 fn a_page_has_the_versions_of_its_last_round() {
     let mut content = Content::new(Order::Desc, 4);

@@ -21,18 +21,18 @@ use crate::board::{Amount, BoardName, Frame, Window};
 use crate::store::Ranked;
 use crate::store::redis::division::Division;
 
-/// The content of all parts.
+/// The content of all partitions.
 struct Content {
     order: Order,
     division: Option<Division>,
-    /// The lines of each part, in order.
+    /// The lines of each partition, in order.
     parts: Vec<Vec<Place>>,
-    /// The head of each part, in seconds.
+    /// The head of each partition, in seconds.
     heads: Vec<i64>,
     versions: Vec<u64>,
 }
 
-/// Parts in memory that count the questions.
+/// Partitions in memory that count the questions.
 struct Memory {
     state: Mutex<State>,
 }
@@ -41,12 +41,12 @@ type Change = Box<dyn FnMut(usize, &mut Content) + Send>;
 
 struct State {
     content: Content,
-    /// Changes the content just before the parts answer in a round. The first round is 1.
+    /// Changes the content just before the partitions answer in a round. The first round is 1.
     before_round: Change,
     rounds: usize,
     calls: usize,
     lines: usize,
-    /// Whether parts advance to a newer head than their own.
+    /// Whether partitions advance to a newer head than their own.
     advancing: bool,
 }
 

@@ -61,7 +61,7 @@ fn only_parts_that_may_have_more_lines_are_queried_again() {
     assert_eq!((cost.rounds, cost.calls), (2, 9));
 }
 
-/// All lines of a page are in one part, and so are most of the lines before it.
+/// All lines of a page are in one partition, and so are most of the lines before it.
 #[test]
 fn a_deep_page_of_uneven_parts_takes_at_most_four_rounds() {
     for order in [Order::Desc, Order::Asc] {

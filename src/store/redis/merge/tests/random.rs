@@ -89,7 +89,7 @@ proptest! {
         prop_assert!(cost.rounds <= 2, "{:?}", cost);
     }
 
-    /// With writes, each part's lines are those of one of the rounds, and the page is made from them.
+    /// With writes, each partition's lines are those of one of the rounds, and the page is made from them.
     #[test]
     fn random_top_pages_are_sorted_under_writes(case in case(800), offset in 0..200u64, limit in 1..200u64) {
         let memory = case.memory();
