@@ -1,10 +1,10 @@
--- Defines a board, unless there is one of its name; or creates a part of a board, which the board's own meta key names.
+-- Defines a board, unless there is one of its name; or creates the meta key of a part, which the board's own names.
 --
 -- KEYS  1 meta
 -- ARGV  the board's (board.lua), for the window with which the board begins; `definition`, '' for a part; `parts`: the
---       division of the board into parts that have meta keys of their own, or '' if it is not divided; `run` id of the
+--       numbers of the board's partitions, which have meta keys of their own, or '' if it is not divided; `run` id of the
 --       server, or '' if it is not known: a new board is complete, so no audit is needed in this run
--- reply created, time; or exists, generation, definition, the division or '' if it is not divided, the time when the board
+-- reply created, time; or exists, generation, definition, those numbers or '', the time when the board
 --       was defined or '' if it is not known, its epoch or ''; or stale, now, reading: nothing was done
 -- cost  O(1)
 -- why a script: if two instances define the same board at the same time, both must get the same board
