@@ -76,6 +76,14 @@ impl Kind {
         if self == Kind::Max { a.max(b) } else { a.min(b) }
     }
 
+    /// Returns the name of the field of an increment that has its number or value.
+    pub fn field(self) -> &'static str {
+        match self {
+            Kind::Sum => "amount",
+            Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => "value",
+        }
+    }
+
     /// Returns whether values are counted, so that an increment has a value that was seen and no number.
     pub fn counts_values(self) -> bool {
         match self {
