@@ -76,6 +76,39 @@ impl Kind {
         if self == Kind::Max { a.max(b) } else { a.min(b) }
     }
 
+    /// Returns the name of the field of an increment that has its number or value.
+    pub fn field(self) -> &'static str {
+        match self {
+            Kind::Sum => "amount",
+            Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => "value",
+        }
+    }
+
+    /// Returns whether values are counted, so that an increment has a value that was seen and no number.
+    pub fn counts_values(self) -> bool {
+        match self {
+            Kind::Distinct | Kind::Sketch => true,
+            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => false,
+        }
+    }
+
+    /// Returns whether the values that a subject was seen with are stored, each with the time when it was last seen. What
+    /// a subject had in earlier slots is then not known.
+    pub fn remembers_values(self) -> bool {
+        match self {
+            Kind::Distinct => true,
+            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+        }
+    }
+
+    /// Returns whether scores may be fractions of a unit. Otherwise they are whole.
+    pub fn has_fractions(self) -> bool {
+        match self {
+            Kind::Mean => true,
+            Kind::Sum | Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+        }
+    }
+
     /// Returns whether the order of two measurements of the same time matters. Then a caller must not send the second one
     /// before the store has answered the first.
     pub fn depends_on_order(self) -> bool {

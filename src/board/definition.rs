@@ -343,7 +343,7 @@ impl Definition {
     /// Returns the number of slots that the board keeps: on a ranked board those of its window.
     fn kept(&self, calendar: &Calendar, slots: u32) -> Result<u32, DefinitionError> {
         let is_counter = self.mode == Mode::FromFirst || self.metric.window == WindowLength::All;
-        if self.ranked || self.kind() == Kind::Distinct || is_counter {
+        if self.ranked || self.kind().remembers_values() || is_counter {
             return Ok(slots);
         }
         let Some(keep) = self.keep else { return Ok(slots + 1) };

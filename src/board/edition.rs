@@ -4,6 +4,19 @@ use std::sync::Arc;
 
 use super::{Change, Decimals, Definition, DefinitionError, Generation, Kind, Mode, Order, Track, TrackId, TrackRole};
 
+/// The reason why an edition does not accept samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSamples {
+    /// Values are counted, which a number does not tell.
+    CountsValues,
+    /// The mode is `from_first`.
+    FromFirst,
+    /// A slot of a further window has other bounds.
+    FurtherWindows,
+    /// The total beside kept slots is the extreme of all time, which cannot be computed again without the replaced value.
+    ExtremeOfAllTime,
+}
+
 /// A rule with its tracks. It accepts an item in all of its tracks that reach back to the item's time, or in none.
 ///
 /// A board has one edition.
@@ -75,27 +88,32 @@ impl Edition {
         self.definition.decimals
     }
 
-    /// Returns whether the metric accepts this change.
+    /// Returns whether increments and samples of this form are accepted.
     pub fn takes(&self, change: &Change) -> bool {
-        let counts_values = matches!(self.kind(), Kind::Distinct | Kind::Sketch);
         match change {
-            Change::Amount(_) => !counts_values,
-            Change::Seen(_) => counts_values,
-            Change::Set { .. } => {
-                !counts_values
-                    && self.definition.mode == Mode::Sliding
-                    && match self.kept_slots() {
-                        // The extreme of all time cannot be computed again without the replaced value.
-                        Some(_) => !matches!(self.kind(), Kind::Min | Kind::Max),
-                        None => self.tracks.len() == 1,
-                    }
-            }
+            Change::Amount(_) => !self.kind().counts_values(),
+            Change::Seen(_) => self.kind().counts_values(),
+            Change::Set { .. } => self.refuses_samples().is_none(),
+        }
+    }
+
+    /// Returns the reason why samples are not accepted, if they are not.
+    pub fn refuses_samples(&self) -> Option<NoSamples> {
+        match self.kind() {
+            Kind::Distinct | Kind::Sketch => Some(NoSamples::CountsValues),
+            _ if self.definition.mode == Mode::FromFirst => Some(NoSamples::FromFirst),
+            _ if self.windows().len() > 1 => Some(NoSamples::FurtherWindows),
+            Kind::Min | Kind::Max => self.kept_slots().map(|_| NoSamples::ExtremeOfAllTime),
+            Kind::Sum | Kind::Mean | Kind::Last => None,
         }
     }
 
     /// Returns whether a retraction can be subtracted. It cannot for extremes, newest values and sketches, which do not
     /// store the values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
-        matches!(self.kind(), Kind::Sum | Kind::Mean | Kind::Distinct)
+        match self.kind() {
+            Kind::Sum | Kind::Mean | Kind::Distinct => true,
+            Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+        }
     }
 }

@@ -41,13 +41,20 @@ impl Function {
 
     /// Returns the numeric field that the function is over, if it is over one.
     pub fn value(&self) -> Option<&str> {
+        if let Argument::Value(value) = self.argument() { Some(value) } else { None }
+    }
+
+    fn argument(&self) -> Argument<'_> {
         match self {
+            Function::Count => Argument::None,
             Function::Sum { value }
             | Function::Avg { value }
             | Function::Min { value }
             | Function::Max { value }
-            | Function::Last { value } => Some(value),
-            Function::Count | Function::CountDistinct { .. } | Function::ApproxCountDistinct { .. } => None,
+            | Function::Last { value } => Argument::Value(value),
+            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
+                Argument::Counted(counted)
+            }
         }
     }
 
@@ -64,6 +71,15 @@ impl Function {
             Function::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
         }
     }
+}
+
+/// What a function reads from an event beside its subject.
+enum Argument<'a> {
+    None,
+    /// A numeric field.
+    Value(&'a str),
+    /// The key whose different values are counted.
+    Counted(&'a Key),
 }
 
 /// A metric: a function over a window, of the events of one type, per subject. Parses and prints as text of [the
@@ -96,16 +112,10 @@ impl Metric {
             return Ok(None);
         }
         let subject = self.subject.name(fields, Subject::parse)?;
-        let change = match &self.function {
-            Function::Count => Change::Amount(Amount::one(decimals)),
-            Function::Sum { value }
-            | Function::Avg { value }
-            | Function::Min { value }
-            | Function::Max { value }
-            | Function::Last { value } => Change::Amount(amount(fields, value, decimals)?),
-            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
-                Change::Seen(counted.name(fields, Counted::parse)?)
-            }
+        let change = match self.function.argument() {
+            Argument::None => Change::Amount(Amount::one(decimals)),
+            Argument::Value(value) => Change::Amount(amount(fields, value, decimals)?),
+            Argument::Counted(counted) => Change::Seen(counted.name(fields, Counted::parse)?),
         };
         Ok(Some((subject, change)))
     }
@@ -140,18 +150,10 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Metric { function, window, event, subject, filter } = self;
         write!(f, "{}({window}, {event}", function.name())?;
-        match function {
-            Function::Count => write!(f, ", {subject}")?,
-            Function::Sum { value }
-            | Function::Avg { value }
-            | Function::Min { value }
-            | Function::Max { value }
-            | Function::Last { value } => {
-                write!(f, ", {value}, {subject}")?;
-            }
-            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
-                write!(f, ", {subject}, {counted}")?;
-            }
+        match function.argument() {
+            Argument::None => write!(f, ", {subject}")?,
+            Argument::Value(value) => write!(f, ", {value}, {subject}")?,
+            Argument::Counted(counted) => write!(f, ", {subject}, {counted}")?,
         }
         if let Some(filter) = filter {
             write!(f, " WHERE {filter}")?;

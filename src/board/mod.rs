@@ -58,7 +58,7 @@ pub use definition::{
     Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp,
 };
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
-pub use edition::Edition;
+pub use edition::{Edition, NoSamples};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
 pub use further_window::{FurtherWindow, FurtherWindowError};

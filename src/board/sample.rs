@@ -19,7 +19,8 @@ impl SlotSample {
     ///
     /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. `next` returns what
     /// it has in the next slot: a value of the instant between the two slots may be an event of the next one, or a sample
-    /// that is stamped with the end of this one. Only for the kinds that accept samples on such boards. Numbers that do
+    /// that is stamped with the end of this one. A total of a kind that accepts no samples on such
+    /// boards stays the same. Numbers that do
     /// not fit are as large as possible, and no store accepts them.
     pub fn change_of_total(
         &self,
@@ -41,11 +42,12 @@ impl SlotSample {
                 let stays = total.and_then(Aggregate::time).is_some_and(is_later);
                 (!stays).then_some(Change::Set { sum: self.sum, count: self.count })
             }
-            _ => {
+            Kind::Sum | Kind::Mean => {
                 let ((all, times), (before, earlier)) = (numbers(total), numbers(slot));
                 let sum = Amount(change(all, before, self.sum.0));
                 Some(Change::Set { sum, count: change(times, earlier, self.count) })
             }
+            Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => None,
         }
     }
 }
@@ -55,7 +57,7 @@ fn numbers(aggregate: Option<&Aggregate>) -> (i64, i64) {
     match aggregate {
         Some(Aggregate::Sum(sum)) => (sum.0, 0),
         Some(Aggregate::Mean { sum, count }) => (sum.0, *count),
-        _ => (0, 0),
+        Some(Aggregate::Extreme(_) | Aggregate::Last { .. } | Aggregate::Sketch(_)) | None => (0, 0),
     }
 }
 

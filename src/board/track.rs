@@ -189,7 +189,7 @@ impl Track {
     /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds. Other
     /// tracks, for which this is `None`, remember it until the slot of the retraction expires.
     pub fn tombstone_life(&self) -> Option<i64> {
-        (self.is_all_time() && self.kind() == Kind::Distinct).then_some(DAY)
+        (self.is_all_time() && self.kind().remembers_values()).then_some(DAY)
     }
 
     /// Returns the time, in milliseconds, for which an item can count: the length of the window, and the additional slot of

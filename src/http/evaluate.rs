@@ -18,9 +18,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, events, object, response, schemas};
-use crate::board::{
-    BoardName, Compared, Event, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
-};
+use crate::board::{BoardName, Compared, Event, Fields, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp};
 use crate::service::{Evaluated, Evaluation, PinnedRule, QueryAnswer, RuleName, Service, ServiceError};
 
 /// Maximum number of rules of one request.
@@ -128,7 +126,7 @@ impl MetricValue {
             value: response::score(track.decimals(), *value),
             at: answer.last_at(),
             window: WindowBounds::of(track, &contents.frame.window, contents.slots),
-            capped: (track.kind() == Kind::Distinct).then_some(contents.capped),
+            capped: track.kind().remembers_values().then_some(contents.capped),
             standard_error: track.kind().standard_error(),
             covers_since: answer.covers_since,
         }

@@ -7,13 +7,13 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::codes::Code;
-use super::increments::{amount, refuse, required};
+use super::increments::{amount, required, used};
 use super::items::TextField;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
-use crate::board::{Amount, Board, BoardName, Change, Kind, Shown, Subject, Timestamp};
+use crate::board::{Amount, Board, BoardName, Shown, Subject, Timestamp};
 use crate::service::{Outcome, ServiceError, StoreError};
 
 /// The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST.
@@ -106,16 +106,12 @@ pub(super) async fn set(
 /// Parses the value for the board.
 fn parse(body: &[u8], board: &Board) -> Result<(Amount, Option<Timestamp>), Problem> {
     let metric = &board.definition().metric;
-    if !board.edition().takes(&Change::Amount(Amount(0))) {
+    if board.kind().counts_values() {
         let detail =
             format!("board '{}' takes no value of a subject, because {metric} counts distinct values", board.name());
         return Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()));
     }
     let SubjectValueBody { amount: total, value, at } = object::parse(body)?;
-    let (given, field, other, refused) = match board.kind() {
-        Kind::Sum => (total, "amount", value, "value"),
-        _ => (value, "value", total, "amount"),
-    };
-    refuse(other, refused, field, board)?;
+    let (field, given) = used(&[("amount", total), ("value", value)], board)?;
     Ok((amount(required(given, field, board)?, field, board)?, at.at()?))
 }

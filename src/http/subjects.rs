@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
-use crate::board::{Aggregate, Amount, BoardName, Decimals, Kind, Shown, Subject, Timestamp, Track, Value, Window};
+use crate::board::{Aggregate, Amount, BoardName, Decimals, Shown, Subject, Timestamp, Track, Value, Window};
 use crate::service::{About, AboutBoard};
 
 /// Score, rank and slots of a subject.
@@ -165,7 +165,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         score: response::score(track.decimals(), standing.score),
         rank: standing.rank,
         percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
-        capped: (track.kind() == Kind::Distinct).then_some(standing.capped),
+        capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),
         slots,
         slots_are_partial,

@@ -90,7 +90,7 @@ impl WindowValue {
             at: answer.last_at(),
             edge: *edge,
             covers_since: *covers_since,
-            capped: (track.kind() == Kind::Distinct).then_some(contents.capped),
+            capped: track.kind().remembers_values().then_some(contents.capped),
             standard_error: track.kind().standard_error(),
         }
     }

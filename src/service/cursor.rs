@@ -2,7 +2,7 @@
 
 use super::windows::window_with;
 use super::{About, Result, Service, ServiceError, ranked, remembers_values};
-use crate::board::{Amount, BoardTrack, EXACT_MAX, Kind, Subject, TrackId, Value};
+use crate::board::{Amount, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
 use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
 
 /// A place in a ranking, at which a page continues.
@@ -89,9 +89,9 @@ impl Service {
 /// Returns an error if no score of the track has this form.
 fn check_score(track: &BoardTrack, score: Value) -> Result<()> {
     let fits = match score {
-        Value::Exact(Amount(units)) => track.kind() != Kind::Mean && (-EXACT_MAX..=EXACT_MAX).contains(&units),
+        Value::Exact(Amount(units)) => !track.kind().has_fractions() && (-EXACT_MAX..=EXACT_MAX).contains(&units),
         // A mean is never -0, which the stores would order differently.
-        Value::Real(real) => track.kind() == Kind::Mean && real.is_finite() && real.to_bits() != (-0.0_f64).to_bits(),
+        Value::Real(real) => track.kind().has_fractions() && real.is_finite() && real.to_bits() != (-0.0_f64).to_bits(),
     };
     if fits {
         Ok(())

@@ -81,7 +81,7 @@ use futures_util::stream::{self, StreamExt};
 use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
-use crate::board::{Board, BoardName, BoardTrack, Definition, Kind, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
@@ -150,7 +150,10 @@ fn ranked(track: &BoardTrack) -> Result<()> {
 
 /// Returns an error if the track does not store its values.
 fn remembers_values(track: &BoardTrack) -> Result<()> {
-    if track.kind() == Kind::Distinct { Ok(()) } else { Err(ServiceError::NoValues(track.board().name().clone())) }
+    match track.kind().remembers_values() {
+        true => Ok(()),
+        false => Err(ServiceError::NoValues(track.board().name().clone())),
+    }
 }
 
 impl Service {

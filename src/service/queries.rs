@@ -317,7 +317,11 @@ fn cells(plan: &Result<PlannedQuery>) -> u64 {
         SlotRange::Slots(slots) => (*slots).min(track.slots()),
         SlotRange::From(_) => track.slots(),
     };
-    u64::from(slots) * if track.kind() == Kind::Sketch { SKETCH } else { 1 }
+    let of_slot = match track.kind() {
+        Kind::Sketch => SKETCH,
+        Kind::Sum | Kind::Distinct | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => 1,
+    };
+    u64::from(slots) * of_slot
 }
 
 /// Returns the address of a store that answered none of these queries.
@@ -411,7 +415,7 @@ fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         _ if track.is_ranked() => "a ranked board does not keep slots that have left the window",
         _ if track.is_from_first() => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
-        _ => {
+        Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => {
             return match query.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
                 _ => Ok(()),
@@ -431,7 +435,7 @@ fn check_edge(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
         Kind::Sketch => "an estimate of distinct values is not known for a fraction of a slot",
         _ if track.cover() != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
-        _ => return Ok(()),
+        Kind::Sum | Kind::Distinct | Kind::Mean => return Ok(()),
     };
     Err(ServiceError::EdgeUnsupported { board: track.board().name().clone(), why })
 }

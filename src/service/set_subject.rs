@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
-use crate::board::{Amount, Board, Change, Kind, Placement, Score, Subject, Timestamp, Track};
+use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp, Track};
 use crate::store::{Batch, Increment, Outcome, StoreError};
 
 impl Service {
@@ -56,8 +56,7 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
     };
     if amount.0.abs() > bound.0 {
         let bound = Score { units: bound.0, decimals: board.decimals() };
-        let field = if board.kind() == Kind::Sum { "amount" } else { "value" };
-        return refused(field, format!("the board takes numbers from -{bound} to {bound}"));
+        return refused(board.kind().field(), format!("the board takes numbers from -{bound} to {bound}"));
     }
     Ok(())
 }

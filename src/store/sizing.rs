@@ -63,7 +63,7 @@ impl BytesPerSubject {
             one_slot,
             // With few values, data is in as few slots.
             all_slots: bytes(one_each, one_each, likely_steps(kept)),
-            each_value: counts_values(track.kind()).then_some(further.div_ceil(FURTHER_VALUES as u64)),
+            each_value: track.kind().counts_values().then_some(further.div_ceil(FURTHER_VALUES as u64)),
             at_most: match track.kind() {
                 Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
                 Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
@@ -86,10 +86,6 @@ impl std::ops::Add for BytesPerSubject {
             at_most: both(self.at_most, other.at_most),
         }
     }
-}
-
-fn counts_values(kind: Kind) -> bool {
-    matches!(kind, Kind::Distinct | Kind::Sketch)
 }
 
 /// Returns the expected number of slots whose extreme is better than that of every later slot, if the extremes are

@@ -15,7 +15,7 @@ impl Definition {
     pub(super) fn check(&self) -> Result<(), DefinitionError> {
         let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
         let kind = self.kind();
-        if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
+        if kind.counts_values() && self.decimals != Decimals::default() {
             return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
         }
         if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
@@ -45,7 +45,7 @@ impl Definition {
                 "is allowed only with ranked = false or an all-time window: a ranked board drops slots as they leave its window",
             );
         }
-        if self.keep.is_some() && kind == Kind::Distinct {
+        if self.keep.is_some() && kind.remembers_values() {
             return misplaced(
                 "keep",
                 "is not allowed with COUNT_DISTINCT, which stores when each value was last seen, not slots",
@@ -54,7 +54,7 @@ impl Definition {
         if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
             return misplaced("min_samples", "is allowed only with AVG on ranked boards");
         }
-        if self.max_values.is_some() && kind != Kind::Distinct {
+        if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
         }
         let numbers =
@@ -145,7 +145,7 @@ impl Definition {
             return Err(DefinitionError::Misplaced { key, why });
         }
         match self.of_kept_slots() {
-            Some(_) if self.kind() == Kind::Distinct => Ok(()),
+            Some(_) if self.kind().remembers_values() => Ok(()),
             Some(kept_slots) => {
                 kept_slots.layout().map(drop).map_err(|reason| DefinitionError::KeptSlots(Box::new(reason)))
             }

@@ -4,13 +4,35 @@ use std::str::FromStr;
 
 use super::words::Words;
 use super::{SyntaxError, filter, key};
-use crate::board::{Function, Metric};
+use crate::board::{Function, Key, Metric};
 
-/// The canonical names of the functions.
-const FUNCTIONS: [&str; 8] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "LAST", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
+/// What follows the type of the event in a function's parentheses, and the function that it makes.
+enum Form {
+    /// `subject`
+    Events(Function),
+    /// `value, subject`. The text says in errors what the value is.
+    Value(&'static str, fn(Box<str>) -> Function),
+    /// `subject, counted`
+    Counted(fn(Key) -> Function),
+}
 
-/// The list of functions, for an error message.
-pub(super) const A_FUNCTION: &str = "COUNT, SUM, AVG, MIN, MAX, LAST, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
+/// The functions, each with its canonical name.
+static FUNCTIONS: [(&str, Form); 8] = [
+    ("COUNT", Form::Events(Function::Count)),
+    ("SUM", Form::Value("the field to add up", |value| Function::Sum { value })),
+    ("AVG", Form::Value("the field to measure", |value| Function::Avg { value })),
+    ("MIN", Form::Value("the field to measure", |value| Function::Min { value })),
+    ("MAX", Form::Value("the field to measure", |value| Function::Max { value })),
+    ("LAST", Form::Value("the field to measure", |value| Function::Last { value })),
+    ("COUNT_DISTINCT", Form::Counted(|counted| Function::CountDistinct { counted })),
+    ("APPROX_COUNT_DISTINCT", Form::Counted(|counted| Function::ApproxCountDistinct { counted })),
+];
+
+/// Returns the list of functions, for an error message.
+pub(super) fn a_function() -> String {
+    let [others @ .., last] = FUNCTIONS.each_ref().map(|(name, _)| *name);
+    format!("{} or {last}", others.join(", "))
+}
 
 impl FromStr for Metric {
     type Err = SyntaxError;
@@ -35,42 +57,27 @@ impl FromStr for Metric {
 /// Parses a metric up to its closing parenthesis.
 pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let word = words.next();
-    let function = FUNCTIONS.into_iter().find(|name| word.is(name)).ok_or_else(|| words.wrong(&word, A_FUNCTION))?;
+    let found = FUNCTIONS.iter().find(|(name, _)| word.is(name));
+    let (_, form) = found.ok_or_else(|| words.wrong(&word, &a_function()))?;
     words.symbol('(')?;
     let window = words.next();
     let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration or all"))?;
     words.symbol(',')?;
     let event = words.name("the type of an event")?;
     words.symbol(',')?;
-    let value = match function {
-        "SUM" => Some("the field to add up"),
-        "AVG" | "MIN" | "MAX" | "LAST" => Some("the field to measure"),
-        _ => None,
-    };
-    let value = match value {
-        Some(what) => {
+    let subject = |words: &mut Words<'_>| key::key(words, "the field that names the subject");
+    let (function, subject) = match form {
+        Form::Events(function) => (function.clone(), subject(words)?),
+        Form::Value(what, function) => {
             let value = words.name(what)?;
             words.symbol(',')?;
-            value
+            (function(value), subject(words)?)
         }
-        None => Box::default(),
-    };
-    let subject = key::key(words, "the field that names the subject")?;
-    let function = match function {
-        "SUM" => Function::Sum { value },
-        "AVG" => Function::Avg { value },
-        "MIN" => Function::Min { value },
-        "MAX" => Function::Max { value },
-        "LAST" => Function::Last { value },
-        "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" => {
+        Form::Counted(function) => {
+            let subject = subject(words)?;
             words.symbol(',')?;
-            let counted = key::key(words, "the field to count")?;
-            match function {
-                "COUNT_DISTINCT" => Function::CountDistinct { counted },
-                _ => Function::ApproxCountDistinct { counted },
-            }
+            (function(key::key(words, "the field to count")?), subject)
         }
-        _ => Function::Count,
     };
     let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
     words.require(")", if filter.is_some() { "AND, OR or ')'" } else { "WHERE or ')'" })?;
@@ -120,6 +127,19 @@ mod tests {
             let metric: Metric = text.parse().unwrap();
             assert_eq!(metric.to_string(), canonical);
             assert_eq!(canonical.parse(), Ok(metric), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_name_stands_for_the_function_that_it_is_printed_as() {
+        for (name, form) in &FUNCTIONS {
+            let arguments = match form {
+                Form::Events(_) => "s",
+                Form::Value(..) => "v, s",
+                Form::Counted(_) => "s, c",
+            };
+            let text = format!("{name}(1h, e, {arguments})");
+            assert_eq!(text.parse::<Metric>().map(|metric| metric.to_string()), Ok(text));
         }
     }
 

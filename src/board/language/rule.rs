@@ -248,7 +248,7 @@ mod tests {
             ("", format!("{side}, found the end at column 1")),
             ("COUNT(1h, e, s)", format!("{comparison}, found the end at column 16")),
             ("COUNT(likes, e, s) > 3", "a duration or all, found 'likes' at column 7".into()),
-            ("MEDIAN(1h, e, s) > 3", format!("{}, found 'MEDIAN' at column 1", metric::A_FUNCTION)),
+            ("MEDIAN(1h, e, s) > 3", format!("{}, found 'MEDIAN' at column 1", metric::a_function())),
             ("COUNT(1h, e, s) => 3", format!("{side}, found '>' at column 18")),
             ("COUNT(1h, e, s) == 3", format!("{side}, found '=' at column 18")),
             ("COUNT(1h, e, s) > ", format!("{side}, found the end at column 19")),

@@ -5,7 +5,7 @@
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use super::number::{self, refuse};
+use super::number;
 use crate::board::{Amount, Board, Change, Counted, Kind};
 use crate::http::codes::ItemCode;
 use crate::http::items::{self, Item, ItemError, TextField, UnexpectedField};
@@ -68,22 +68,16 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let at = self.at.at()?;
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", Self::INVALID)?;
+        let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
         let change = match board.kind() {
-            Kind::Sum => {
-                refuse(self.value, "value", "amount", board)?;
-                Change::Amount(match number::given(self.amount) {
-                    Some(raw) => number::amount(raw, "amount", board)?,
-                    None => Amount::one(board.decimals()),
-                })
-            }
+            Kind::Sum => Change::Amount(match number::given(raw) {
+                Some(raw) => number::amount(raw, field, board)?,
+                None => Amount::one(board.decimals()),
+            }),
             Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
-                refuse(self.amount, "amount", "value", board)?;
-                Change::Amount(number::amount(number::required(self.value, "value", board)?, "value", board)?)
+                Change::Amount(number::amount(number::required(raw, field, board)?, field, board)?)
             }
-            Kind::Distinct | Kind::Sketch => {
-                refuse(self.amount, "amount", "value", board)?;
-                Change::Seen(counted(number::required(self.value, "value", board)?)?)
-            }
+            Kind::Distinct | Kind::Sketch => Change::Seen(counted(number::required(raw, field, board)?)?),
         };
         if retract && !board.edition().takes_retractions() {
             let detail = format!("{} does not support retractions", board.definition().metric);
@@ -115,7 +109,7 @@ mod tests {
 
     fn board(metric: &str) -> Board {
         let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
-        if !matches!(definition.kind(), Kind::Distinct | Kind::Sketch) {
+        if !definition.kind().counts_values() {
             definition.decimals = crate::board::Decimals::new(1).unwrap();
         }
         Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()

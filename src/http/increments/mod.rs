@@ -17,7 +17,7 @@ use super::state::HttpState;
 
 pub(super) use self::ingest::{ItemKind, add as add_items, parse_body, parse_line};
 pub(super) use self::item::BoardItem;
-pub(super) use self::number::{amount, refuse, required};
+pub(super) use self::number::{amount, refuse_others, required, used};
 pub(super) use self::receipt::Receipt;
 
 const INCREMENTS: ItemKind = ItemKind {

@@ -25,18 +25,27 @@ pub(in crate::http) fn required<'a>(
     })
 }
 
-/// Refuses a field that only other metrics use; the message names the field to use instead.
-pub(in crate::http) fn refuse(
-    raw: Option<&RawValue>,
-    field: &'static str,
+/// A field with its name.
+pub(in crate::http) type Named<'a> = (&'static str, Option<&'a RawValue>);
+
+/// Refuses fields that only other metrics use; the message names the fields to use instead.
+pub(in crate::http) fn refuse_others(
+    fields: &[Named<'_>],
+    used: &[&str],
     instead: &'static str,
     board: &Board,
 ) -> Result<(), ItemError> {
-    if given(raw).is_none() {
-        return Ok(());
-    }
+    let wrong = fields.iter().find(|(field, raw)| !used.contains(field) && given(*raw).is_some());
+    let Some((field, _)) = wrong else { return Ok(()) };
     let detail = format!("{} uses '{instead}', not '{field}'", board.definition().metric);
     Err(ItemError::structural(ItemCode::UnknownField, field, detail).depending_on_board())
+}
+
+/// Returns the field that the metric of the board uses, and refuses the others.
+pub(in crate::http) fn used<'a>(fields: &[Named<'a>], board: &Board) -> Result<Named<'a>, ItemError> {
+    let used = board.kind().field();
+    refuse_others(fields, &[used], used, board)?;
+    Ok((used, fields.iter().find(|(field, _)| *field == used).and_then(|(_, raw)| *raw)))
 }
 
 /// Parses a number as an amount with the decimals of the board.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::board::{Amount, Board, Change, Decimals, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::increments::{BoardItem, amount, refuse, required};
+use crate::http::increments::{BoardItem, amount, refuse_others, required, used};
 use crate::http::items::{self, Item, ItemError, TextField, UnexpectedField};
 use crate::service::Increment;
 
@@ -62,23 +62,18 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
         if at.is_none() && board.edition().has_slots() {
             return Err(ItemError::structural(ItemCode::MissingAt, "at", missing));
         }
-        let (used, instead) = match board.kind() {
-            Kind::Sum => (&["amount"][..], "amount"),
-            Kind::Mean => (&["sum", "count"][..], "sum' and 'count"),
-            // Boards with COUNT_DISTINCT and APPROX_COUNT_DISTINCT are refused before items are parsed.
-            Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => (&["value"][..], "value"),
-        };
-        let given = [("amount", self.amount), ("sum", self.sum), ("count", self.count), ("value", self.value)];
-        for (field, raw) in given {
-            if !used.contains(&field) {
-                refuse(raw, field, instead, board)?;
-            }
-        }
+        let fields = [("amount", self.amount), ("sum", self.sum), ("count", self.count), ("value", self.value)];
         let number = |raw, field| amount(required(raw, field, board)?, field, board);
         let (sum, count) = match board.kind() {
-            Kind::Mean => (number(self.sum, "sum")?, count(required(self.count, "count", board)?)?),
-            Kind::Sum => (number(self.amount, "amount")?, 0),
-            _ => (number(self.value, "value")?, 0),
+            Kind::Mean => {
+                refuse_others(&fields, &["sum", "count"], "sum' and 'count", board)?;
+                (number(self.sum, "sum")?, count(required(self.count, "count", board)?)?)
+            }
+            // Boards with COUNT_DISTINCT and APPROX_COUNT_DISTINCT are refused before items are parsed.
+            Kind::Sum | Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => {
+                let (field, raw) = used(&fields, board)?;
+                (number(raw, field)?, 0)
+            }
         };
         if board.kind() == Kind::Mean && count == 0 && sum != Amount(0) {
             let detail = "a sample with 'count' 0 must have 'sum' 0";

@@ -13,7 +13,7 @@ use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
 use super::state::HttpState;
-use crate::board::{Board, Kind, Mode};
+use crate::board::{Board, NoSamples};
 
 const SAMPLES: ItemKind = ItemKind {
     parse_body: |body, board| parse_body::<SampleItem<'_>>(body, board),
@@ -23,29 +23,29 @@ const SAMPLES: ItemKind = ItemKind {
 };
 
 fn check_board(board: &Board) -> Result<(), Problem> {
+    let Some(reason) = board.edition().refuses_samples() else { return Ok(()) };
     let (name, metric) = (board.name(), &board.definition().metric);
-    let detail = match (board.kind(), board.definition().mode) {
-        (Kind::Distinct | Kind::Sketch, _) => {
+    let detail = match reason {
+        NoSamples::CountsValues => {
             format!("board '{name}' does not accept samples, because {metric} counts distinct values; send increments")
         }
-        (_, Mode::FromFirst) => {
+        NoSamples::FromFirst => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
-        (Kind::Min | Kind::Max, _) if board.edition().kept_slots().is_some() => {
+        NoSamples::ExtremeOfAllTime => {
             format!(
                 "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
                 and {metric} stores no other; send increments, define a board without 'keep' for samples, or set the value of a subject with PUT \
                 /v1/boards/{name}/subjects/{{subject}}"
             )
         }
-        _ if board.edition().windows().len() > 1 => {
+        NoSamples::FurtherWindows => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
                 send increments, or set the value of a subject in all windows with PUT \
                 /v1/boards/{name}/subjects/{{subject}}"
             )
         }
-        _ => return Ok(()),
     };
     Err(Problem::new(Code::SamplesUnsupported, detail).with("board", name.as_str()))
 }

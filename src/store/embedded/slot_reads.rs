@@ -3,7 +3,7 @@
 
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Counted, Kind, Subject, Timestamp, Track, Window};
+use crate::board::{Counted, Subject, Timestamp, Track, Window};
 use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values, ValuesStart};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
@@ -87,7 +87,7 @@ pub(super) fn values(tables: &Tables, subject: &Subject, start: &ValuesStart, li
     let frame = tables.frame();
     let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
     let values =
-        tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind == Kind::Distinct);
+        tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind.remembers_values());
     let Some(values) = values else { return Values { frame, total: 0, first: 0, items: Vec::new(), capped } };
     let total = values.count_from(false, floor) as u64;
     let skipped = match start {

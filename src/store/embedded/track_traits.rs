@@ -38,7 +38,7 @@ impl TrackTraits {
     pub(super) fn score_of_key(self, key: i64) -> Option<Value> {
         match self.kind {
             _ if key == self.absent_key() => self.kind.absent(),
-            Kind::Mean => Some(Value::Real(real_of_key(key))),
+            kind if kind.has_fractions() => Some(Value::Real(real_of_key(key))),
             _ => Some(Value::Exact(Amount(key))),
         }
     }

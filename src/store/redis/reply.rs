@@ -132,7 +132,7 @@ impl Reply {
     /// Reads a score of a board of this kind, or `None` for an empty text.
     pub fn score(&mut self, kind: Kind) -> Result<Option<Score>, ServerFailure> {
         let value = self.next()?;
-        if !kinds::of(kind).has_fractions() {
+        if !kind.has_fractions() {
             return amount(&value).map(|amount| amount.map(Score::Exact));
         }
         match &value {

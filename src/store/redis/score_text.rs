@@ -1,6 +1,5 @@
 //! Scores as text, as the ranking has them.
 
-use super::kinds;
 use crate::board::{Amount, EXACT_MAX, Kind, Value};
 
 /// Returns the score as text for the ranking. Reading it back gives the same number.
@@ -18,7 +17,7 @@ pub(super) fn read_score(text: &[u8], kind: Kind) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let real: f64 = text.parse().ok()?;
     let is_whole = real.fract() == 0.0 && real.abs() <= EXACT_MAX as f64;
-    Some(match is_whole && !kinds::of(kind).has_fractions() {
+    Some(match is_whole && !kind.has_fractions() {
         true => Value::Exact(Amount(text.parse().unwrap_or(real as i64))),
         // Adding 0.0 turns −0 into 0.
         false => Value::Real(real + 0.0),

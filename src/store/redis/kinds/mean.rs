@@ -45,10 +45,6 @@ impl RedisKind for Means {
         Folded { score, total }
     }
 
-    fn has_fractions(&self) -> bool {
-        true
-    }
-
     fn cell_size(&self, _content: Content) -> CellSize {
         CellSize::Text(EXPECTED)
     }

@@ -61,6 +61,7 @@ pub(super) fn option(track: &Track) -> String {
 mod tests {
     use super::redis_kind::tests::board;
     use super::*;
+    use crate::board::{Amount, Board, BoardName, Change, Definition, Generation};
     use crate::store::sizing::Content;
 
     #[test]
@@ -82,6 +83,23 @@ mod tests {
                 let line = format!("local HAS_TOTALS = {}\n", kind.has_totals());
                 assert!(script.source.contains(&line), "{metric}: {} lacks {line}", script.name());
             }
+        }
+    }
+
+    #[test]
+    fn kinds_whose_samples_change_a_total_say_how() {
+        for metric in
+            ["SUM(all, e, v, s)", "AVG(all, e, v, s)", "MIN(all, e, v, s)", "MAX(all, e, v, s)", "LAST(all, e, v, s)"]
+        {
+            let definition = Definition {
+                keep: Some("6h".parse().unwrap()),
+                ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
+            };
+            let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+            let source = &of(board.kind()).scripts().change_kept.source;
+            let takes_samples = board.edition().takes(&Change::Set { sum: Amount(1), count: 1 });
+            // `entries.lua` has the first definition, which changes nothing.
+            assert_eq!(source.matches("local function total_entry(").count() == 2, takes_samples, "{metric}");
         }
     }
 }

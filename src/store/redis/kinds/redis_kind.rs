@@ -68,11 +68,6 @@ pub(in crate::store::redis) trait RedisKind: Sync {
     /// damaged cells the result may exceed the range of the type; it is then the limit of the range.
     fn fold(&self, track: &Track, cells: &[(Timestamp, Aggregate)]) -> Folded;
 
-    /// Returns whether scores may be fractions. Otherwise they are whole numbers.
-    fn has_fractions(&self) -> bool {
-        false
-    }
-
     /// Returns whether a cell can be withdrawn from a total only with the subject's other cells. `retire.lua` must then
     /// be given every slot.
     fn withdraws_with_other_cells(&self) -> bool {
