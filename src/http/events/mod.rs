@@ -63,7 +63,7 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 #[utoipa::path(
     post, path = "/v1/events", operation_id = "addEvents", tag = "events",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject on each board, from the atomic step that counted the event (JSON only, at most 10,000 events)."),
+        description = "`score` adds `scores` to the response: the score of each subject on each board after the event was counted (JSON only, at most 10,000 events). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single event, a batch or a stream.", content(
         (schema::EventsBody = "application/json", examples(

@@ -95,7 +95,7 @@ struct EventRejected {
     detail: String,
 }
 
-/// The score of a subject on one board after the atomic step that counted the event.
+/// The score of a subject on one board after the event was counted.
 #[derive(Debug, Serialize, ToSchema)]
 struct EventScore {
     /// Index of the event in the request, from 0.

@@ -53,7 +53,7 @@ const INCREMENTS: ItemKind = ItemKind {
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only)."),
+        description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single increment, a batch or a stream.", content(
         (schema::IncrementsBody = "application/json", examples(

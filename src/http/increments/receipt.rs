@@ -53,7 +53,7 @@ pub(super) struct Rejected {
     detail: String,
 }
 
-/// The score of a subject after the atomic step that counted the item.
+/// The score of a subject after the item was counted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct NewScore {
     /// Index of the item in the request, from 0.

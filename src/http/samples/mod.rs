@@ -72,7 +72,7 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 #[utoipa::path(
     put, path = "/v1/boards/{board}/samples", operation_id = "setSamples", tag = "increments",
     params(("return" = inline(Returned), Query,
-        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only)."),
+        description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single sample, a batch or a stream.", content(
         (schema::SamplesBody = "application/json", examples(
