@@ -195,10 +195,10 @@ impl Service {
         }
     }
 
-    /// Returns the track that serves a metric, and the slots to read: of one of the boards `pinned`, or of any if there are
-    /// none. If no known board serves it, asks the store whether there are other boards. Several boards make
-    /// it ask for the store's time, unless the one with the finest slots was defined first, or covered the window when the time was
-    /// last asked for.
+    /// Returns the track that serves a metric, and the slots to read: of one of the boards `pinned`, or of any if there
+    /// are none. If no known board serves it, asks the store whether there are other boards. Several boards make it ask
+    /// for the store's time, unless the one with the finest slots was defined first, or covered the window when the time
+    /// was last asked for.
     pub(super) async fn select_board(
         &self,
         metric: &Metric,
