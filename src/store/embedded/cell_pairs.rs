@@ -20,8 +20,8 @@ pub(super) struct CellPairs {
     seconds: Pool<i64>,
 }
 
-/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. The first one is exact
-/// if the kind bounds it; otherwise it wraps, and is not read.
+/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. A sum is exact if the kind
+/// and the window bound it; otherwise it wraps, and nobody reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PairTotal {
     /// The sum of the cells' own numbers.
@@ -54,7 +54,8 @@ impl CellPairs {
         pair.first = pair.first.wrapping_add(first_change);
         if len > 1 {
             if let Some(held) = self.seconds.get_mut(pair.seconds_at, len).get_mut(at) {
-                pair.second += second - std::mem::replace(held, second);
+                let change = second.wrapping_sub(std::mem::replace(held, second));
+                pair.second = pair.second.wrapping_add(change);
             }
         } else {
             pair.second = second;
@@ -93,7 +94,7 @@ impl AggregateState for CellPairs {
         let Some(pair) = self.totals.get_mut(id) else { return };
         let seconds = self.seconds.get_mut(pair.seconds_at, len + 1);
         pair.first = pair.first.wrapping_sub(amount);
-        pair.second -= seconds[at];
+        pair.second = pair.second.wrapping_sub(seconds[at]);
         seconds.copy_within(at + 1.., at);
         if len == 1 {
             pair.second = seconds[0];
@@ -108,7 +109,8 @@ impl AggregateState for CellPairs {
         let Some(pair) = self.totals.get_mut(id) else { return };
         pair.first = sum;
         if len > 1 {
-            pair.second = self.seconds.get(pair.seconds_at, len).iter().sum();
+            let seconds = self.seconds.get(pair.seconds_at, len);
+            pair.second = seconds.iter().fold(0, |sum: i64, second| sum.wrapping_add(*second));
         }
     }
 

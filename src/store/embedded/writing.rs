@@ -168,7 +168,6 @@ struct InTrack<'a> {
     operations: &'a mut LogOperations,
     slot: i64,
     bound: i64,
-    is_main: bool,
 }
 
 impl EntryApplication<'_> {
@@ -242,26 +241,41 @@ impl EntryApplication<'_> {
                 None => &mut *self.operations,
                 Some(other) => &mut self.others[other],
             },
-            is_main: number == 0,
         })
     }
 
-    /// Does `change` in each track that still has the slot of the entry. If there are several, does `check` in each
-    /// before: so either all tracks change or none.
-    fn change_tracks(
+    /// Applies a change to each track that still has the slot of the entry. If there are several, each is checked before:
+    /// so either all tracks change or none. `change` returns that of the track with a number, or `None` if it stays as it
+    /// is. What a slot holds must stay away from the bound by the margin.
+    fn change_tracks<'c>(
         &mut self,
         entry: &Entry,
-        check: impl Fn(&InTrack<'_>) -> Result<(), OutOfRange>,
-        change: impl Fn(&mut InTrack<'_>) -> Result<(), OutOfRange>,
+        name: HashedName,
+        margin: i64,
+        change: impl Fn(usize) -> Option<&'c Change>,
     ) -> Result<(), OutOfRange> {
+        let to = |track: &InTrack<'_>| WriteTo {
+            name,
+            slot: track.slot,
+            at: entry.at.millis(),
+            is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
+            retract: entry.sent.is_some_and(|increment| increment.retract),
+            bound: track.bound - margin,
+            floors: track.tables.floors(),
+        };
         let tracks = self.state.tracks.len();
         if tracks > 1 {
             for number in 0..tracks {
-                self.track(entry, number).map_or(Ok(()), |track| check(&track))?;
+                let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
+                let holdings = &track.tables.holdings;
+                holdings.kind.check(holdings, &to(&track), change)?;
             }
         }
         for number in 0..tracks {
-            self.track(entry, number).map_or(Ok(()), |mut track| change(&mut track))?;
+            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
+            let to = to(&track);
+            let holdings = &mut track.tables.holdings;
+            holdings.kind.apply(holdings, &to, change, track.operations)?;
         }
         Ok(())
     }
@@ -288,31 +302,10 @@ impl EntryApplication<'_> {
             }
             _ => None,
         };
-        let change = |track: &InTrack<'_>| match &total {
-            Some(total) if track.is_main => total.as_ref(),
+        self.change_tracks(entry, name, 0, |number| match &total {
+            Some(total) if number == 0 => total.as_ref(),
             _ => Some(&increment.change),
-        };
-        let to = |track: &InTrack<'_>| WriteTo {
-            name,
-            slot: track.slot,
-            at: entry.at.millis(),
-            is_timed: increment.at.is_some(),
-            retract: increment.retract,
-            bound: track.bound,
-            floors: track.tables.floors(),
-        };
-        self.change_tracks(
-            entry,
-            |track| {
-                let holdings = &track.tables.holdings;
-                change(track).map_or(Ok(()), |change| holdings.kind.check(holdings, &to(track), change))
-            },
-            |track| {
-                let (to, change) = (to(track), change(track));
-                let holdings = &mut track.tables.holdings;
-                change.map_or(Ok(()), |change| holdings.kind.apply(holdings, &to, change, track.operations))
-            },
-        )
+        })
     }
 
     /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
@@ -350,16 +343,8 @@ impl EntryApplication<'_> {
         if self.state.main().holdings.traits.counter_duration.is_some() {
             return self.add_to_counter(entry, name, item, amount);
         }
-        let can_add = |track: &InTrack<'_>| {
-            let InTrack { tables, slot, bound, .. } = track;
-            if tables.holdings.can_add(name, *slot, amount.0, *bound - margin) { Ok(()) } else { Err(OutOfRange) }
-        };
-        self.change_tracks(entry, can_add, |track| {
-            let InTrack { tables, operations, slot, bound, .. } = track;
-            let new = tables.holdings.add(name, *slot, amount.0, *bound - margin)?;
-            operations.amount(*slot, new, entry.subject.as_str());
-            Ok(())
-        })
+        let change = Change::Amount(amount);
+        self.change_tracks(entry, name, margin, |_| Some(&change))
     }
 
     /// Adds an amount to the counter of a `from_first` board, which has one track.

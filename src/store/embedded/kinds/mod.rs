@@ -1,4 +1,5 @@
-//! The kinds of metrics: one file for each, with all that the store knows of it.
+//! The kinds of metrics: one file for each, with all that the store knows of it. The counters of the mode `from_first`,
+//! which is not a kind, are in [`holdings`](super::holdings).
 //!
 //! A new kind needs a file here, a line in [`of`], and, if it writes to the log what no other kind does, an
 //! [operation](super::log_operations).

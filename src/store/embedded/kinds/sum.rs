@@ -28,9 +28,11 @@ impl StoredKind for Sum {
         change: &Change,
         operations: &mut LogOperations,
     ) -> Result<(), OutOfRange> {
-        // Amounts are added up before they are applied: see `Holdings::add`.
-        let Change::Set { sum, .. } = change else { return Err(OutOfRange) };
-        let sum = holdings.set_sum(to.name, to.slot, sum.0, to.bound)?;
+        let sum = match change {
+            Change::Amount(amount) => holdings.add(to.name, to.slot, amount.0, to.bound)?,
+            Change::Set { sum, .. } => holdings.set_sum(to.name, to.slot, sum.0, to.bound)?,
+            Change::Seen(_) => return Err(OutOfRange),
+        };
         operations.amount(to.slot, sum, to.name.text);
         Ok(())
     }

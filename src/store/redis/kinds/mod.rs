@@ -96,7 +96,7 @@ mod tests {
                 ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
             };
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-            let source = &of(board.kind()).scripts().change_kept.source;
+            let source = &of(board.kind()).scripts().change_ranked.source;
             let takes_samples = board.edition().takes(&Change::Set { sum: Amount(1), count: 1 });
             // `entries.lua` has the first definition, which changes nothing.
             assert_eq!(source.matches("local function total_entry(").count() == 2, takes_samples, "{metric}");

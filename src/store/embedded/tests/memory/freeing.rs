@@ -108,3 +108,20 @@ fn memory_is_released_after_subjects_expire() {
         contents::live_contents(&tables);
     }
 }
+
+#[tokio::test]
+async fn counts_of_more_slots_than_a_window_may_exceed_every_number() {
+    let store = fresh();
+    // The bound of a slot follows from the window, which has one.
+    let definition = Definition { ranked: false, keep: Some("4000h".parse().unwrap()), ..hours("AVG(1h, e, v, s)") };
+    let board = define_as(&store, &definition).await;
+    let bound = board.edition().main().slot_bound();
+    // The last ones push the oldest out.
+    for hour in 0..4_100 {
+        let now = START.plus_millis(hour * HOUR);
+        store.set_clock(now).await.unwrap();
+        let change = Change::Set { sum: bound, count: bound.0 };
+        let sample = Increment { change, ..increment(1, 0, Some(now), None) };
+        assert_eq!(add(&store, &board, vec![sample]).await.unwrap(), [Outcome::Counted { score: None }]);
+    }
+}
