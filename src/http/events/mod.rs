@@ -16,7 +16,7 @@ use self::receipt::ParsedEvents;
 use super::body::{self, Format};
 use super::codes::Code;
 use super::counts::EventCounts;
-use super::items::{self, IdempotencyKey, Line, OneOrMany, Position, stream};
+use super::items::{self, IdempotencyKey, NdjsonLine, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
 use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
@@ -235,7 +235,7 @@ impl stream::LineHandler for EventLines<'_> {
         ParsedEvents::new(Position::Line, lines)
     }
 
-    fn parse_line(&self, portion: &mut ParsedEvents, number: u64, line: Line<'_>) {
+    fn parse_line(&self, portion: &mut ParsedEvents, number: u64, line: NdjsonLine<'_>) {
         portion.push(number, items::parse_line::<EventItem<'_>>(line).and_then(EventItem::into_event));
     }
 

@@ -11,7 +11,7 @@ use super::receipt::{ParsedItems, Receipt};
 use crate::board::Board;
 use crate::http::body::{self, Format};
 use crate::http::counts::Counts;
-use crate::http::items::{self, IdempotencyKey, ItemError, Line, OneOrMany, Position, stream};
+use crate::http::items::{self, IdempotencyKey, ItemError, NdjsonLine, OneOrMany, Position, stream};
 use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::ItemParameters;
 use crate::http::problem::Problem;
@@ -22,7 +22,7 @@ use crate::service::{self, AboutBoard, Batch, Increment, Outcome, Parsed};
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
     pub(in crate::http) parse_body: fn(&[u8], &Board) -> Result<ParsedItems, BodyError>,
-    pub(in crate::http) parse_line: fn(Line<'_>, &Board) -> Result<Increment, ItemError>,
+    pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<Increment, ItemError>,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
     /// Refuses a board that does not accept items of this kind.
@@ -98,7 +98,10 @@ pub(in crate::http) fn parse_body<'a, I: BoardItem<'a>>(
 }
 
 /// Parses a line of a stream for the board.
-pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(line: Line<'a>, board: &Board) -> Result<Increment, ItemError> {
+pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(
+    line: NdjsonLine<'a>,
+    board: &Board,
+) -> Result<Increment, ItemError> {
     items::parse_line::<I>(line)?.into_increment(board)
 }
 
@@ -161,7 +164,7 @@ impl stream::LineHandler for BoardLines<'_> {
         parsed
     }
 
-    fn parse_line(&self, portion: &mut ParsedItems, number: u64, line: Line<'_>) {
+    fn parse_line(&self, portion: &mut ParsedItems, number: u64, line: NdjsonLine<'_>) {
         portion.push(number, (self.kind.parse_line)(line, &self.board));
     }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::field::visit_other_types;
 use super::item::{FieldName, Item, Parsed, read_field};
 use super::item_error::ItemError;
-use super::lines::Line;
+use super::lines::NdjsonLine;
 use crate::http::body::{self, MAX_ITEMS};
 use crate::http::codes::{Code, ItemCode};
 use crate::http::problem::Problem;
@@ -51,8 +51,8 @@ pub(in crate::http) fn parse_element<'a, I: Item<'a>>(raw: &'a RawValue) -> Resu
 }
 
 /// Parses a line of a stream.
-pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: Line<'a>) -> Result<I, ItemError> {
-    let Line::Text(text) = line else {
+pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: NdjsonLine<'a>) -> Result<I, ItemError> {
+    let NdjsonLine::Text(text) = line else {
         return Err(ItemError::structural(ItemCode::LineTooLong, "", "the line exceeds the maximum length"));
     };
     match serde_json::from_slice(text) {

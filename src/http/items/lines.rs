@@ -2,7 +2,7 @@
 
 /// One line of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) enum Line<'a> {
+pub(in crate::http) enum NdjsonLine<'a> {
     /// A line that is not blank, without its line break.
     Text(&'a [u8]),
     /// A line that exceeds the maximum length; its content is discarded as it arrives.
@@ -10,7 +10,7 @@ pub(in crate::http) enum Line<'a> {
 }
 
 /// Splits a stream into lines, buffering at most one line.
-pub(super) struct Lines {
+pub(super) struct NdjsonLines {
     /// The start of a line whose end has not arrived.
     partial: Vec<u8>,
     /// Whether the current line exceeds `max_len`, so that the rest of it is skipped.
@@ -21,7 +21,7 @@ pub(super) struct Lines {
     max_len: usize,
 }
 
-impl Lines {
+impl NdjsonLines {
     pub(super) fn new(max_len: usize) -> Self {
         Self { partial: Vec::new(), too_long: false, ended: 0, max_len }
     }
@@ -32,7 +32,7 @@ impl Lines {
     }
 
     /// Processes the next piece: calls `each` with every line that ends in it and its number, from 1.
-    pub(super) fn feed(&mut self, piece: &[u8], mut each: impl FnMut(u64, Line<'_>)) {
+    pub(super) fn feed(&mut self, piece: &[u8], mut each: impl FnMut(u64, NdjsonLine<'_>)) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', piece) {
             self.end_line(&piece[start..end], &mut each);
@@ -42,13 +42,13 @@ impl Lines {
     }
 
     /// Processes the end of the stream, whose last line may lack a line break.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(u64, Line<'_>)) {
+    pub(super) fn finish(&mut self, mut each: impl FnMut(u64, NdjsonLine<'_>)) {
         if self.too_long || !self.partial.is_empty() {
             self.end_line(&[], &mut each);
         }
     }
 
-    fn end_line(&mut self, rest: &[u8], each: &mut impl FnMut(u64, Line<'_>)) {
+    fn end_line(&mut self, rest: &[u8], each: &mut impl FnMut(u64, NdjsonLine<'_>)) {
         self.ended += 1;
         if self.partial.is_empty() && !self.too_long && rest.len() <= self.max_len {
             call_unless_blank(self.ended, rest, each);
@@ -56,7 +56,7 @@ impl Lines {
         }
         self.buffer(rest);
         if self.too_long {
-            each(self.ended, Line::TooLong);
+            each(self.ended, NdjsonLine::TooLong);
         } else {
             call_unless_blank(self.ended, &self.partial, each);
         }
@@ -75,12 +75,12 @@ impl Lines {
     }
 }
 
-fn call_unless_blank(number: u64, line: &[u8], each: &mut impl FnMut(u64, Line<'_>)) {
+fn call_unless_blank(number: u64, line: &[u8], each: &mut impl FnMut(u64, NdjsonLine<'_>)) {
     // Some editors write a byte order mark before the first line.
     let line = if number == 1 { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
     let text = line.trim_ascii();
     if !text.is_empty() {
-        each(number, Line::Text(text));
+        each(number, NdjsonLine::Text(text));
     }
 }
 
@@ -92,16 +92,16 @@ mod tests {
 
     fn lines(pieces: &[&[u8]], max_len: usize) -> Vec<(u64, Option<String>)> {
         let mut seen = Vec::new();
-        let mut each = |number, line: Line<'_>| {
+        let mut each = |number, line: NdjsonLine<'_>| {
             seen.push((
                 number,
                 match line {
-                    Line::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-                    Line::TooLong => None,
+                    NdjsonLine::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                    NdjsonLine::TooLong => None,
                 },
             ));
         };
-        let mut lines = Lines::new(max_len);
+        let mut lines = NdjsonLines::new(max_len);
         for piece in pieces {
             lines.feed(piece, &mut each);
         }

@@ -18,7 +18,7 @@ pub(super) use self::idempotency::IdempotencyKey;
 pub(super) use self::item::{FieldName, Item, skip_unknown};
 pub(super) use self::item_error::{ItemError, UnexpectedField};
 pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};
-pub(super) use self::lines::Line;
+pub(super) use self::lines::NdjsonLine;
 pub(super) use self::rejection::{
     MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
 };

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::FuturesOrdered;
 
-use super::lines::{Line, Lines};
+use super::lines::{NdjsonLine, NdjsonLines};
 use crate::http::codes::Code;
 use crate::http::incoming::Incoming;
 use crate::http::problem::Problem;
@@ -50,7 +50,7 @@ pub(in crate::http) trait LineHandler {
     fn new_portion(&self, lines: usize) -> Self::Portion;
 
     /// Parses a line and adds it to the portion.
-    fn parse_line(&self, portion: &mut Self::Portion, number: u64, line: Line<'_>);
+    fn parse_line(&self, portion: &mut Self::Portion, number: u64, line: NdjsonLine<'_>);
 
     /// Sends the items of a portion to the store. The portion keeps what [`record`](Self::record) needs.
     async fn send(&self, portion: &mut Self::Portion) -> service::Result<Self::Outcomes>;
@@ -97,7 +97,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
     options: &HttpOptions,
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
-    let mut lines = Lines::new(options.max_line);
+    let mut lines = NdjsonLines::new(options.max_line);
     let (mut pending, mut full) = (Pending::new(), VecDeque::<Pending<H::Portion>>::new());
     let mut in_flight = FuturesOrdered::new();
     // The memory of the portions in flight.
@@ -124,7 +124,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
                     body.hold(held + parsed(&piece))?;
                     Ok(piece)
                 });
-                let mut each = |number, line: Line<'_>| {
+                let mut each = |number, line: NdjsonLine<'_>| {
                     pending.add(handler, number, line);
                     if pending.lines >= PORTION || pending.bytes >= PORTION_BYTES {
                         full.push_back(pending.take());
@@ -208,11 +208,11 @@ impl<P> Pending<P> {
         std::mem::replace(self, Self::new())
     }
 
-    fn add<H: LineHandler<Portion = P>>(&mut self, handler: &H, number: u64, line: Line<'_>) {
+    fn add<H: LineHandler<Portion = P>>(&mut self, handler: &H, number: u64, line: NdjsonLine<'_>) {
         let portion = self.portion.get_or_insert_with(|| handler.new_portion(PORTION));
         handler.parse_line(portion, number, line);
         self.lines += 1;
-        self.bytes += PARSED_LINE + if let Line::Text(text) = line { text.len() } else { 0 };
+        self.bytes += PARSED_LINE + if let NdjsonLine::Text(text) = line { text.len() } else { 0 };
         self.last = number;
     }
 }

@@ -61,11 +61,11 @@ pub struct LiveViews {
     runtime: Handle,
     /// The length of a second.
     second: Duration,
-    registry: Mutex<Registry>,
+    registry: Mutex<ViewRegistry>,
 }
 
 #[derive(Default)]
-struct Registry {
+struct ViewRegistry {
     views: HashMap<ViewKey, Arc<View>>,
     shares: Shares,
     is_closed: bool,
@@ -211,7 +211,7 @@ impl LiveViews {
     }
 }
 
-impl Registry {
+impl ViewRegistry {
     /// Adds a listener to a view that exists. Returns an error if there are to be no more listeners.
     fn existing(&self, key: &ViewKey, known: Option<&str>) -> Result<Option<Subscription>, Problem> {
         if self.is_closed {

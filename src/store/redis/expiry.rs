@@ -14,7 +14,7 @@ use super::part::Part;
 use super::reply::Reply;
 use super::scripts::SWEEP;
 use super::servers::{Channel, ServerFailure};
-use super::session::{Answer, Session};
+use super::session::{ScriptAnswer, Session};
 use crate::board::{Subject, Timestamp, Track, Window};
 
 /// The shortest period, in milliseconds.
@@ -96,7 +96,7 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
             call.more(subject);
         }
     });
-    let Answer { mut reply, .. } = answer.await?;
+    let ScriptAnswer { mut reply, .. } = answer.await?;
     let (_looked, _emptied, _gone) = (reply.count()?, reply.count()?, reply.count()?);
     Ok(u64::try_from(reply.integer()?).ok())
 }

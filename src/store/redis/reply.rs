@@ -13,7 +13,7 @@ pub(super) struct Reply(std::vec::IntoIter<Value>);
 
 /// The status of a script about a board.
 #[derive(Debug)]
-pub(super) enum Status {
+pub(super) enum ScriptStatus {
     /// The script has done its work. The rest of the reply depends on the script.
     Done(Header),
     /// Nothing was done: the arguments are not valid at the time `now`.
@@ -65,17 +65,17 @@ impl Reply {
     }
 
     /// Reads the status of a script about a board.
-    pub fn status(&mut self) -> Result<Status, ServerFailure> {
+    pub fn status(&mut self) -> Result<ScriptStatus, ServerFailure> {
         match self.text()?.as_str() {
-            "ok" => Ok(Status::Done(self.header()?)),
-            "stale" => Ok(Status::Stale { now: self.time()?, reading: self.time()? }),
-            "stale_keys" => Ok(Status::StaleKeys {
+            "ok" => Ok(ScriptStatus::Done(self.header()?)),
+            "stale" => Ok(ScriptStatus::Stale { now: self.time()?, reading: self.time()? }),
+            "stale_keys" => Ok(ScriptStatus::StaleKeys {
                 header: self.header()?,
                 slots: self.times()?,
                 buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
                 head_before: self.time()?,
             }),
-            "missing" => Ok(Status::Missing { header: self.header()?, slots: self.times_of_windows()? }),
+            "missing" => Ok(ScriptStatus::Missing { header: self.header()?, slots: self.times_of_windows()? }),
             "board_changed" => Err(ServerFailure::BoardChanged),
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),

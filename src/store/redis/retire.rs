@@ -10,7 +10,7 @@ use super::part::Part;
 use super::partitions::Parts;
 use super::scripts::REMOVE;
 use super::servers::ServerFailure;
-use super::session::{Answer, Session};
+use super::session::{ScriptAnswer, Session};
 use crate::board::{Frame, Subject, Timestamp};
 use crate::store::{Removal, RetireStep};
 
@@ -30,7 +30,7 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
             call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
         }
     });
-    let Answer { frame, mut reply, .. } = answer.await?;
+    let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let score = reply.score(track.kind())?.or(track.kind().absent());
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
@@ -134,7 +134,7 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
         call.more(kinds::option(track));
         target
     });
-    let Answer { frame, asked: target, mut reply, head_before } = answer.await?;
+    let ScriptAnswer { frame, asked: target, mut reply, head_before } = answer.await?;
     let round_trip = target.sent.elapsed();
     let last_head = reply.time()?;
     let head_before = head_before.unwrap_or(last_head);

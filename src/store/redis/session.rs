@@ -15,7 +15,7 @@ use super::part::{Existing, Part};
 use super::partition::Partition;
 use super::partition_clock::{Belief, PartitionClock};
 use super::partitions::{Partitions, Parts};
-use super::reply::{Reply, Status};
+use super::reply::{Reply, ScriptStatus};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
@@ -67,7 +67,7 @@ pub(super) struct Preamble {
 
 /// The result of a call that succeeded.
 #[derive(Debug)]
-pub(super) struct Answer<T> {
+pub(super) struct ScriptAnswer<T> {
     pub frame: Frame,
     /// The value that the closure for the arguments returned.
     pub asked: T,
@@ -188,16 +188,16 @@ impl Session {
     }
 
     /// Reads a reply's status and records what it reveals about clock and keys.
-    pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<Status, ServerFailure> {
+    pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<ScriptStatus, ServerFailure> {
         let status = reply.status();
         match &status {
-            Ok(Status::Done(header)) => part.clock.learn(header.reading, self.monotonic()),
-            Ok(Status::Stale { reading, .. }) => part.clock.learn(*reading, self.monotonic()),
-            Ok(Status::StaleKeys { header, slots, buckets, .. }) => {
+            Ok(ScriptStatus::Done(header)) => part.clock.learn(header.reading, self.monotonic()),
+            Ok(ScriptStatus::Stale { reading, .. }) => part.clock.learn(*reading, self.monotonic()),
+            Ok(ScriptStatus::StaleKeys { header, slots, buckets, .. }) => {
                 part.clock.learn(header.reading, self.monotonic());
                 part.learn_existing(slots.clone(), buckets.clone());
             }
-            Ok(Status::Missing { header, .. }) => part.clock.learn(header.reading, self.monotonic()),
+            Ok(ScriptStatus::Missing { header, .. }) => part.clock.learn(header.reading, self.monotonic()),
             Err(ServerFailure::BoardChanged) => self.forget(part.track.board()),
             Err(_) => {}
         }
@@ -240,7 +240,7 @@ impl Session {
         part: &Part,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
-    ) -> Result<Answer<T>, ServerFailure> {
+    ) -> Result<ScriptAnswer<T>, ServerFailure> {
         self.ask_at_least(part, Channel::Calls, None, script, arguments).await
     }
 
@@ -250,7 +250,7 @@ impl Session {
         part: &Part,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
-    ) -> Result<Answer<T>, ServerFailure> {
+    ) -> Result<ScriptAnswer<T>, ServerFailure> {
         self.ask_at_least(part, Channel::Bulk, None, script, arguments).await
     }
 
@@ -263,7 +263,7 @@ impl Session {
         at_least: Option<Timestamp>,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
-    ) -> Result<Answer<T>, ServerFailure> {
+    ) -> Result<ScriptAnswer<T>, ServerFailure> {
         let (mut known, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
             let moment = self.moment(part, self.time_for(&part.clock, known).await?, at_least);
@@ -272,13 +272,13 @@ impl Session {
             let asked = arguments(&moment, &mut call);
             let mut reply = Reply::new(self.servers.call(part.slot(), channel, script, &script.command(&call)).await?)?;
             match self.learn(part, &mut reply)? {
-                Status::Done(header) => {
+                ScriptStatus::Done(header) => {
                     let frame = header.frame(window);
-                    return Ok(Answer { frame, asked, reply, head_before });
+                    return Ok(ScriptAnswer { frame, asked, reply, head_before });
                 }
-                Status::Stale { now, .. } => known = Some(now),
-                Status::Missing { header, .. } => known = Some(header.now),
-                Status::StaleKeys { header, head_before: before, .. } => {
+                ScriptStatus::Stale { now, .. } => known = Some(now),
+                ScriptStatus::Missing { header, .. } => known = Some(header.now),
+                ScriptStatus::StaleKeys { header, head_before: before, .. } => {
                     known = Some(header.now);
                     head_before.get_or_insert(before);
                 }

@@ -16,13 +16,13 @@ use crate::store::{AuditStep, Difference};
 const ATTEMPTS: usize = 6;
 
 /// The data found for a subject: its stored score, its stored total, and the result computed from its slots.
-type Seen = (Vec<u8>, Option<Vec<u8>>, Folded);
+type SeenSubject = (Vec<u8>, Option<Vec<u8>>, Folded);
 
 /// A subject that is not known to be correct.
 struct Suspect {
     name: String,
     /// The data found in the last reading.
-    last: Option<Seen>,
+    last: Option<SeenSubject>,
     /// The last difference that certainly existed.
     found: Option<Difference>,
 }
@@ -55,10 +55,10 @@ pub(super) async fn compare(
                 step.checked += 1;
             }
             match judge(part, suspect, &reading) {
-                Verdict::Right => {}
-                Verdict::Doubtful(suspect) => doubtful.push(suspect),
-                Verdict::Wrong(suspect, folded) if repair => wrong.push((suspect, Wrong::new(reading, folded))),
-                Verdict::Wrong(suspect, _) => step.differences.extend(suspect.found),
+                Judgement::Right => {}
+                Judgement::Doubtful(suspect) => doubtful.push(suspect),
+                Judgement::Wrong(suspect, folded) if repair => wrong.push((suspect, Wrong::new(reading, folded))),
+                Judgement::Wrong(suspect, _) => step.differences.extend(suspect.found),
             }
         }
         let done = set_right(session, part, &wrong, |(suspect, wrong)| (&suspect.name, wrong)).await?;
@@ -89,33 +89,33 @@ fn was_compared(reading: &Reading, since: Option<Timestamp>) -> bool {
     since.is_some_and(|since| oldest.is_some_and(|oldest| *oldest < since))
 }
 
-enum Verdict {
+enum Judgement {
     Right,
     Wrong(Suspect, Folded),
     /// The subject was read in pieces while others wrote.
     Doubtful(Suspect),
 }
 
-fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
+fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Judgement {
     let kind = part.track.kind();
     let folded = folded(part, reading);
     let score = read_score(&reading.held.score, kind);
     let total = Some(reading.held.total.clone()).filter(|total| !total.is_empty());
     if score == folded.score && (!kinds::of(kind).has_totals() || total == folded.total) {
-        return Verdict::Right;
+        return Judgement::Right;
     }
     let Suspect { name, last, found } = suspect;
-    let seen: Seen = (reading.held.score.clone(), total, folded);
+    let seen: SeenSubject = (reading.held.score.clone(), total, folded);
     // If a subject was read in pieces while others wrote, it counts as different if two readings in a row give the same
     // data.
     if !reading.is_atomic && last.as_ref() != Some(&seen) {
-        return Verdict::Doubtful(Suspect { name, last: Some(seen), found });
+        return Judgement::Doubtful(Suspect { name, last: Some(seen), found });
     }
     let shown = |score: Option<crate::board::Value>| score.or(kind.absent());
     let (score, slots) = (shown(score), shown(seen.2.score));
     let found = Some(Difference { subject: Subject::from_stored(name.clone()), score, slots });
     let folded = seen.2.clone();
-    Verdict::Wrong(Suspect { name, last: Some(seen), found }, folded)
+    Judgement::Wrong(Suspect { name, last: Some(seen), found }, folded)
 }
 
 fn folded(part: &Part, reading: &Reading) -> Folded {

@@ -7,14 +7,14 @@
 
 use std::collections::HashSet;
 
-use super::progress::{AuditProgress, Place};
+use super::progress::{AuditPlace, AuditProgress};
 use crate::board::{Frame, Timestamp};
 use crate::store::AuditStep;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
 use crate::store::redis::servers::ServerFailure;
-use crate::store::redis::session::{Answer, Session};
+use crate::store::redis::session::{ScriptAnswer, Session};
 
 /// The number of subjects of a slot or of the ranking that one script looks at.
 const LOOKED_AT: usize = 1_000;
@@ -34,10 +34,10 @@ pub(super) async fn find(
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
     let (place, cursor, from) = match &progress.place {
-        Place::Totals { cursor } => ("totals", cursor, None),
-        Place::Ranking { cursor } => ("ranking", cursor, None),
-        Place::Slots { from, cursor } => ("slots", cursor, from.map(Timestamp::from_millis)),
-        Place::End => return Ok(None),
+        AuditPlace::Totals { cursor } => ("totals", cursor, None),
+        AuditPlace::Ranking { cursor } => ("ranking", cursor, None),
+        AuditPlace::Slots { from, cursor } => ("slots", cursor, from.map(Timestamp::from_millis)),
+        AuditPlace::End => return Ok(None),
     };
     let looks_at_slots = place == "slots";
     let most = if looks_at_slots { SLOTS } else { 0 };
@@ -54,7 +54,7 @@ pub(super) async fn find(
         }
         slots.to_vec()
     });
-    let Answer { frame, asked: slots, mut reply, .. } = answer.await?;
+    let ScriptAnswer { frame, asked: slots, mut reply, .. } = answer.await?;
     let (cursor, whole, missing_slots) = (reply.text()?, reply.count()? as usize, reply.count()?);
     let mut seen = HashSet::new();
     while !reply.is_empty() {
@@ -67,21 +67,21 @@ pub(super) async fn find(
     progress.below = progress.since.filter(|_| !progress.pending.is_empty());
     let beginning = || "0".to_owned();
     progress.place = match (&progress.place, cursor == "0") {
-        (Place::Totals { .. }, false) => Place::Totals { cursor },
-        (Place::Totals { .. }, true) => Place::Ranking { cursor: beginning() },
-        (Place::Ranking { .. }, false) => Place::Ranking { cursor },
-        (Place::Ranking { .. }, true) => Place::Slots { from: None, cursor: beginning() },
-        (Place::Slots { .. }, is_at_start) => match slots.get(whole) {
+        (AuditPlace::Totals { .. }, false) => AuditPlace::Totals { cursor },
+        (AuditPlace::Totals { .. }, true) => AuditPlace::Ranking { cursor: beginning() },
+        (AuditPlace::Ranking { .. }, false) => AuditPlace::Ranking { cursor },
+        (AuditPlace::Ranking { .. }, true) => AuditPlace::Slots { from: None, cursor: beginning() },
+        (AuditPlace::Slots { .. }, is_at_start) => match slots.get(whole) {
             Some(start) => {
-                Place::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }
+                AuditPlace::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }
             }
             // There may be more slots than this call named.
             None if slots.len() == most => {
-                Place::Slots { from: slots.last().map(|last| last.millis() + 1), cursor: beginning() }
+                AuditPlace::Slots { from: slots.last().map(|last| last.millis() + 1), cursor: beginning() }
             }
-            None => Place::End,
+            None => AuditPlace::End,
         },
-        (Place::End, _) => Place::End,
+        (AuditPlace::End, _) => AuditPlace::End,
     };
     Ok(Some(AuditStep { missing_slots, ..super::step_of(frame) }))
 }
@@ -111,7 +111,7 @@ pub(super) async fn leave_out(
             return Err(failure);
         }
     };
-    let Answer { frame, asked: slots, mut reply, .. } = answer;
+    let ScriptAnswer { frame, asked: slots, mut reply, .. } = answer;
     let mut places = HashSet::new();
     while !reply.is_empty() {
         places.insert(reply.count()?);

@@ -10,7 +10,7 @@ use crate::store::{AuditCursor, AuditStep};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store::redis) struct AuditProgress {
-    pub(super) place: Place,
+    pub(super) place: AuditPlace,
     /// The subjects that were found and not yet compared.
     pub(super) pending: Vec<String>,
     /// For slots: the first of the slots in which the pending subjects were found.
@@ -26,7 +26,7 @@ pub(in crate::store::redis) struct AuditProgress {
 
 /// The place where subjects are looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum AuditPlace {
     /// All subjects with a total, on boards that have totals.
     Totals { cursor: String },
     /// Ranked subjects without a total.
@@ -43,10 +43,10 @@ impl AuditProgress {
     pub fn start(track: &Track) -> Self {
         let cursor = "0".to_owned();
         let place = match track.is_ranked() {
-            true if kinds::of(track.kind()).has_totals() => Place::Totals { cursor },
-            true => Place::Ranking { cursor },
+            true if kinds::of(track.kind()).has_totals() => AuditPlace::Totals { cursor },
+            true => AuditPlace::Ranking { cursor },
             // Without a ranking there is nothing to compare slots with.
-            false => Place::End,
+            false => AuditPlace::End,
         };
         let (checked, differences, repaired, missing_slots) = (0, 0, 0, 0);
         let (pending, since, below) = (Vec::new(), None, None);
@@ -63,10 +63,10 @@ impl AuditProgress {
     /// Returns whether the cursors are numbers. The server would report others as an error of the script.
     fn is_sound(&self) -> bool {
         match &self.place {
-            Place::Totals { cursor } | Place::Ranking { cursor } | Place::Slots { cursor, .. } => {
+            AuditPlace::Totals { cursor } | AuditPlace::Ranking { cursor } | AuditPlace::Slots { cursor, .. } => {
                 !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_digit())
             }
-            Place::End => true,
+            AuditPlace::End => true,
         }
     }
 
@@ -76,7 +76,7 @@ impl AuditProgress {
     }
 
     pub fn is_done(&self) -> bool {
-        self.place == Place::End && self.pending.is_empty()
+        self.place == AuditPlace::End && self.pending.is_empty()
     }
 
     /// Adds the results of a step.
@@ -106,14 +106,14 @@ mod tests {
             AuditProgress::parse(&AuditCursor::default(), board.edition().main()).map(|progress| progress.place)
         };
         let cursor = "0".to_owned();
-        assert_eq!(start(&sum), Some(Place::Ranking { cursor: cursor.clone() }));
-        assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(Place::Totals { cursor }));
-        assert_eq!(start(&board("AVG(3h, e, v, s)", false)), Some(Place::End));
+        assert_eq!(start(&sum), Some(AuditPlace::Ranking { cursor: cursor.clone() }));
+        assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(AuditPlace::Totals { cursor }));
+        assert_eq!(start(&board("AVG(3h, e, v, s)", false)), Some(AuditPlace::End));
         for place in [
-            Place::Totals { cursor: "184467".to_owned() },
-            Place::Ranking { cursor: "7".to_owned() },
-            Place::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
-            Place::End,
+            AuditPlace::Totals { cursor: "184467".to_owned() },
+            AuditPlace::Ranking { cursor: "7".to_owned() },
+            AuditPlace::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
+            AuditPlace::End,
         ] {
             let pending = vec!["a".to_owned(), "\"{ä}".to_owned()];
             let progress = AuditProgress {
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(AuditProgress::parse(&progress.print(), sum.edition().main()), Some(progress));
         }
         let bad_place = AuditProgress {
-            place: Place::Totals { cursor: "x".to_owned() },
+            place: AuditPlace::Totals { cursor: "x".to_owned() },
             ..AuditProgress::start(sum.edition().main())
         };
         for bad in ["x", "r:0", "{}", "[]", &bad_place.print().0] {

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use super::find::{slots_from, start_text};
 use crate::board::{Frame, Kind, Timestamp};
-use crate::store::redis::kinds::{self, Limits};
+use crate::store::redis::kinds::{self, ValueLimits};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::AUDIT;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::redis::session::{Answer, Session};
+use crate::store::redis::session::{ScriptAnswer, Session};
 
 /// The largest number of slots that one script looks at.
 const SLOTS_READ: usize = 2_100;
@@ -51,7 +51,7 @@ pub(super) struct Reading {
 /// Returns how many subjects one script may read if this number of slots exists, and in how many slots. If a reading
 /// finds as many slots as it may read, there may be more.
 pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
-    let Limits { audited_cells: cells, audited_slot: slot, .. } = kinds::of(kind).limits();
+    let ValueLimits { audited_cells: cells, audited_slot: slot, .. } = kinds::of(kind).limits();
     let for_cells = cells.saturating_sub(slot * slots);
     let subjects = (for_cells / (slots + 1)).max(1);
     (subjects, (cells / subjects).min(SLOTS_READ))
@@ -94,7 +94,7 @@ pub(super) async fn read(
         }
         slots.to_vec()
     });
-    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
+    let ScriptAnswer { frame, asked: starts, mut reply, .. } = answer.await?;
     let version = reply.text()?;
     let mut held = Vec::with_capacity(names.len());
     for _ in names {

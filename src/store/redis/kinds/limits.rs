@@ -5,7 +5,7 @@ pub(in crate::store::redis) const CHANGES: usize = 100;
 
 /// The limits of scripts on boards of a kind.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store::redis) struct Limits {
+pub(in crate::store::redis) struct ValueLimits {
     /// The largest number of entries in one call of `change.lua` on a ranked board.
     pub ranked_changes: usize,
     /// The largest number of cells that one call of `change.lua` combines into scores, if all slots have data.
@@ -16,7 +16,7 @@ pub(in crate::store::redis) struct Limits {
     pub audited_slot: usize,
 }
 
-impl Limits {
+impl ValueLimits {
     /// The limits for cells of one or two numbers.
     pub const OF_NUMBERS: Self =
         Self { ranked_changes: CHANGES, combined_cells: 4_000, audited_cells: 5_000, audited_slot: 2 };

@@ -12,9 +12,9 @@ mod sketch;
 mod sum;
 mod verb;
 
-pub(super) use self::limits::{CHANGES, Limits};
+pub(super) use self::limits::{CHANGES, ValueLimits};
 pub(super) use self::redis_kind::{CellSize, Folded, RedisKind};
-pub(super) use self::verb::{Verb, Word};
+pub(super) use self::verb::{Verb, VerbWord};
 
 use self::distinct::DistinctValues;
 use self::extreme::Extremes;

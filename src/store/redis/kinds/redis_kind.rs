@@ -1,6 +1,6 @@
 //! The trait of the kinds.
 
-use super::limits::Limits;
+use super::limits::ValueLimits;
 use super::verb::Verb;
 use crate::board::{Aggregate, Change, Timestamp, Track, Value};
 use crate::store::redis::scripts::KindScripts;
@@ -75,8 +75,8 @@ pub(in crate::store::redis) trait RedisKind: Sync {
     }
 
     /// Returns what one script may do.
-    fn limits(&self) -> Limits {
-        Limits::OF_NUMBERS
+    fn limits(&self) -> ValueLimits {
+        ValueLimits::OF_NUMBERS
     }
 
     /// Returns the weight of a cell that is read, in cells of one or two numbers.

@@ -1,8 +1,8 @@
 //! APPROX_COUNT_DISTINCT.
 
-use super::limits::Limits;
+use super::limits::ValueLimits;
 use super::redis_kind::{CellSize, Folded, RedisKind};
-use super::verb::{Verb, Word};
+use super::verb::{Verb, VerbWord};
 use crate::board::{Aggregate, Amount, Change, Mark, Sketch, Timestamp, Track, Value};
 use crate::store::redis::scripts::{KindScripts, SKETCH};
 use crate::store::sizing::{Content, sketch_bytes};
@@ -20,7 +20,7 @@ impl RedisKind for Sketches {
         match change {
             Change::Seen(value) => {
                 let Mark { register, rank } = Mark::of(value.as_str());
-                Verb { verb: "mark", a: Word::Number(register.into()), b: rank.into() }
+                Verb { verb: "mark", a: VerbWord::Number(register.into()), b: rank.into() }
             }
             Change::Amount(_) | Change::Set { .. } => Verb::usual(change, undoes),
         }
@@ -54,8 +54,8 @@ impl RedisKind for Sketches {
         true
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> ValueLimits {
+        ValueLimits {
             // A script estimates one sketch for each total that changed.
             ranked_changes: 20,
             combined_cells: 24,

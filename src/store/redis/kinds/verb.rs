@@ -7,13 +7,13 @@ use crate::store::redis::numbers::exact_or_refused;
 #[derive(Debug)]
 pub(in crate::store::redis) struct Verb<'a> {
     pub verb: &'static str,
-    pub a: Word<'a>,
+    pub a: VerbWord<'a>,
     pub b: i64,
 }
 
 /// A number, or the text of a counted value.
 #[derive(Debug)]
-pub(in crate::store::redis) enum Word<'a> {
+pub(in crate::store::redis) enum VerbWord<'a> {
     Number(i64),
     Text(&'a str),
 }
@@ -21,12 +21,12 @@ pub(in crate::store::redis) enum Word<'a> {
 impl<'a> Verb<'a> {
     /// Returns the verb that most kinds have for such a change.
     pub fn usual(change: &'a Change, undoes: bool) -> Self {
-        let number = |number: i64| Word::Number(exact_or_refused(number));
+        let number = |number: i64| VerbWord::Number(exact_or_refused(number));
         match change {
             Change::Amount(amount) => Self { verb: if undoes { "undo" } else { "add" }, a: number(amount.0), b: 0 },
             Change::Set { sum, count } => Self { verb: "set", a: number(sum.0), b: exact_or_refused(*count) },
             Change::Seen(value) => {
-                Self { verb: if undoes { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
+                Self { verb: if undoes { "gone" } else { "seen" }, a: VerbWord::Text(value.as_str()), b: 0 }
             }
         }
     }

@@ -3,7 +3,8 @@
 use super::further::{Side, further};
 use super::region::{Region, Segment, Until};
 use super::{
-    Center, Excerpt, MARGIN, MergeError, Merged, Near, PartitionReads, ROUNDS, Read, Share, of_one_head, take_apart,
+    Center, Excerpt, MARGIN, MergeError, Merged, MergedRead, Near, PartitionReads, ROUNDS, Share, of_one_head,
+    take_apart,
 };
 use crate::board::{Order, Subject, Value};
 use crate::store::Ranked;
@@ -62,7 +63,7 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
     absent: Value,
     radius: u64,
     with_slots: bool,
-) -> Read<P, Around<P::Extra>> {
+) -> MergedRead<P, Around<P::Extra>> {
     let sought = Sought { subject, absent };
     let all: Vec<usize> = (0..partitions.count()).collect();
     let share = if radius == 0 { LEAST } else { radius.div_ceil(all.len() as u64) + MARGIN };

@@ -1,10 +1,10 @@
 //! Pages at a small offset and pages next to a place: the lines of each partition there, merged.
 
 use super::further::{Side, further};
-use super::known::{Known, as_known};
+use super::known::{KnownPage, as_known};
 use super::region::{Region, Segment, Until};
 use super::{
-    Center, Found, MARGIN, MergeError, Merged, Near, PartitionReads, ROUNDS, Read, Share, of_one_head, take_apart,
+    Center, Found, MARGIN, MergeError, Merged, MergedRead, Near, PartitionReads, ROUNDS, Share, of_one_head, take_apart,
 };
 use crate::board::Order;
 use crate::store::place::backward;
@@ -20,8 +20,8 @@ pub(super) async fn page<P: PartitionReads>(
     order: Order,
     start: &PageStart,
     limit: u64,
-    known: Option<Known<'_, P::Version>>,
-) -> Read<P, Option<Found>> {
+    known: Option<KnownPage<'_, P::Version>>,
+) -> MergedRead<P, Option<Found>> {
     let count = partitions.count();
     let share = match start {
         PageStart::Offset(offset) => offset.saturating_add(limit).div_ceil(count as u64),

@@ -3,7 +3,7 @@
 
 use super::region::{Region, Segment};
 use super::samples::{Samples, check};
-use super::{Between, MergeError, Merged, PartitionReads, ROUNDS, Read, Sampled, of_one_head, take_apart};
+use super::{Between, MergeError, Merged, MergedRead, PartitionReads, ROUNDS, Sampled, of_one_head, take_apart};
 use crate::board::Order;
 use crate::store::Ranked;
 
@@ -29,7 +29,7 @@ pub(super) async fn page<P: PartitionReads>(
     order: Order,
     offset: u64,
     limit: u64,
-) -> Read<P, Vec<Ranked>> {
+) -> MergedRead<P, Vec<Ranked>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
     let count = all.len() as u64;
     let samples = SAMPLES.max(ALL_SAMPLES / count);

@@ -1,6 +1,6 @@
 //! Pages that were read before, and the check whether they are still current.
 
-use super::{Found, MergeError, Merged, Near, PartitionReads, Read, Share, of_one_head, take_apart};
+use super::{Found, MergeError, Merged, MergedRead, Near, PartitionReads, Share, of_one_head, take_apart};
 use crate::board::Timestamp;
 
 /// A page that was read before: the head and the versions of the partitions from which it was made, in their order.
@@ -8,12 +8,12 @@ use crate::board::Timestamp;
 /// A page is determined by the content of the partitions, and a partition with the same version and head has the same
 /// content. So if each partition returns these, at whatever instants, the page is also correct for these instants.
 #[derive(Debug)]
-pub(in crate::store::redis) struct Known<'a, V> {
+pub(in crate::store::redis) struct KnownPage<'a, V> {
     pub head: Timestamp,
     pub versions: &'a [V],
 }
 
-impl<V: PartialEq> Known<'_, V> {
+impl<V: PartialEq> KnownPage<'_, V> {
     /// Returns whether these shares, one of each partition in their order, have the head and versions of the page.
     pub(super) fn is_of<T>(&self, shares: &[&Share<T, V>]) -> bool {
         let same = |(share, version): (&&Share<T, V>, &V)| share.head() == self.head && share.version == *version;
@@ -24,7 +24,7 @@ impl<V: PartialEq> Known<'_, V> {
 /// Asks each partition for its first line, to get its version. Returns `None` if a partition has changed.
 pub(super) async fn unchanged<P: PartitionReads>(
     partitions: &P,
-    known: &Known<'_, P::Version>,
+    known: &KnownPage<'_, P::Version>,
 ) -> Result<Option<Merged<Option<Found>, P::Version>>, MergeError<P::Error>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
     let shares = of_one_head(&all, None, |_| Near::first(1), |round| partitions.lines(round)).await?;
@@ -36,7 +36,7 @@ pub(super) async fn unchanged<P: PartitionReads>(
 }
 
 /// Returns the result for a page that has not changed, given the number of lines of each partition.
-pub(super) fn as_known<P: PartitionReads>(totals: Vec<Share<u64, P::Version>>) -> Read<P, Option<Found>> {
+pub(super) fn as_known<P: PartitionReads>(totals: Vec<Share<u64, P::Version>>) -> MergedRead<P, Option<Found>> {
     let (frame, versions, totals) = take_apart(totals).ok_or(MergeError::Unsettled)?;
     Ok(Merged { frame, versions, total: totals.iter().sum(), found: None })
 }

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | a page at a small offset, or next to a place | [`lines`] | 1, or 2 if some partitions have more than their share of its lines |
 //! | a page at a large offset | [`lines`] | 1 for each factor of about 30 between total and lines read last, and 1 |
-//! | a page that was read before and has not changed ([`Known`]) | [`lines`] | 1 |
+//! | a page that was read before and has not changed ([`KnownPage`]) | [`lines`] | 1 |
 //! | neighbors of a subject | [`lines`] | 1 to find its score, and 1; 1 more if partitions are uneven |
 //! | rank and percentile of a subject | [`around`] | the same |
 //! | scores of given subjects | [`scores`] | 1 |
@@ -43,7 +43,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub(super) use self::around::{Around, around};
-pub(super) use self::known::Known;
+pub(super) use self::known::KnownPage;
 pub(super) use self::one_head::of_one_head;
 #[cfg(test)]
 use self::samples::sample_positions;
@@ -308,7 +308,7 @@ pub(super) struct Merged<T, V> {
 pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as PartitionReads>::Version>>, <P as PartitionReads>::Error>;
 
 /// The result of a read of all partitions.
-pub(super) type Read<P, T> =
+pub(super) type MergedRead<P, T> =
     Result<Merged<T, <P as PartitionReads>::Version>, MergeError<<P as PartitionReads>::Error>>;
 
 /// Lines of the ranking of all partitions, and the number of lines before the first of them.
@@ -319,8 +319,8 @@ pub(super) async fn lines<P: PartitionReads>(
     partitions: &P,
     order: Order,
     wanted: &Wanted,
-    known: Option<Known<'_, P::Version>>,
-) -> Read<P, Option<Found>> {
+    known: Option<KnownPage<'_, P::Version>>,
+) -> MergedRead<P, Option<Found>> {
     let count = partitions.count() as u64;
     match wanted {
         _ if count == 1 => {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{
-    MergeError, Merged, PartitionReads, ROUNDS, Read, Scored, Scores, Share, Stretch, lone, lone_round, of_one_head,
-    take_apart,
+    MergeError, Merged, MergedRead, PartitionReads, ROUNDS, Scored, Scores, Share, Stretch, lone, lone_round,
+    of_one_head, take_apart,
 };
 use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
 use crate::store::place::compare_scores;
@@ -36,7 +36,7 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
     order: Order,
     mut subjects: Vec<Vec<Subject>>,
     ranks: bool,
-) -> Read<P, Vec<Vec<FoundScore>>> {
+) -> MergedRead<P, Vec<Vec<FoundScore>>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
     let own: Vec<usize> = all.iter().copied().filter(|part| !subjects[*part].is_empty()).collect();
     let question = |subjects: Vec<Subject>, ranks| Scores {

@@ -16,7 +16,7 @@ use super::subject::{self, SubjectRead};
 use crate::store::redis::clock;
 use crate::store::redis::part::Part;
 use crate::store::redis::partition_clock::Belief;
-use crate::store::redis::reply::{Reply, Status};
+use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
@@ -63,7 +63,7 @@ async fn round(
         if session.simulated {
             part.clock.learn(now, session.monotonic());
         }
-        let mut batch = Batch::new(session, pages, part, &group);
+        let mut batch = PartQuestions::new(session, pages, part, &group);
         group.into_iter().for_each(|pending| batch.add(pending));
         sent.push(batch.end(&mut pipeline));
     }
@@ -88,7 +88,7 @@ fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<PartitionGroup> {
 }
 
 /// The questions to one partition that are about to be sent.
-struct Batch<'a> {
+struct PartQuestions<'a> {
     session: &'a Session,
     pages: &'a Pages,
     part: &'a Arc<Part>,
@@ -102,7 +102,7 @@ struct Batch<'a> {
     subjects: Vec<Vec<Asked<SubjectRead>>>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> PartQuestions<'a> {
     fn new(session: &'a Session, pages: &'a Pages, part: &'a Arc<Part>, group: &[Box<dyn Pending>]) -> Self {
         let belief = part.clock.belief(session.monotonic());
         let told = group.iter().filter_map(|pending| pending.told()).max();
@@ -133,7 +133,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds the commands to the pipeline.
-    fn end(mut self, pipeline: &mut Pipeline) -> Sent<'a> {
+    fn end(mut self, pipeline: &mut Pipeline) -> SentQuestions<'a> {
         for all in std::mem::take(&mut self.subjects) {
             let mut call = self.session.begin(&self.moment);
             let Some((script, range)) = subject::call_together(&self.moment, &all, &mut call) else { continue };
@@ -160,12 +160,12 @@ impl<'a> Batch<'a> {
             }
             look = Some((time, pipeline.read(part, look::command(part))));
         }
-        Sent { moment, belief, incarnation, scripts, looks: placed, look }
+        SentQuestions { moment, belief, incarnation, scripts, looks: placed, look }
     }
 }
 
 /// The commands that were sent to one partition, with the positions of their replies.
-struct Sent<'a> {
+struct SentQuestions<'a> {
     moment: Moment<'a>,
     belief: Belief,
     incarnation: u64,
@@ -175,7 +175,7 @@ struct Sent<'a> {
     look: Option<(Option<usize>, usize)>,
 }
 
-impl Sent<'_> {
+impl SentQuestions<'_> {
     fn receive(self, session: &Session, receiving: &mut Receiving<'_>, replies: &mut Replies) {
         let Self { moment, belief, incarnation, scripts, looks, look } = self;
         // If a connection was replaced, the incarnation changed before the first reply on the new one.
@@ -183,12 +183,12 @@ impl Sent<'_> {
         for (place, on_script) in scripts {
             let incarnation = incarnation.filter(|_| !replies.is_single(place));
             match replies.take(place).and_then(|value| read_status(session, &moment, value)) {
-                Ok((Status::Done(header), mut reply)) => {
+                Ok((ScriptStatus::Done(header), mut reply)) => {
                     let seen = Seen { frame: header.frame(moment.window), incarnation };
                     on_script(Heard::Done { moment: &moment, seen, reply: &mut reply }, receiving);
                 }
-                Ok((Status::Stale { now, .. }, _)) => on_script(Heard::Stale(now), receiving),
-                Ok((Status::Missing { header, .. } | Status::StaleKeys { header, .. }, _)) => {
+                Ok((ScriptStatus::Stale { now, .. }, _)) => on_script(Heard::Stale(now), receiving),
+                Ok((ScriptStatus::Missing { header, .. } | ScriptStatus::StaleKeys { header, .. }, _)) => {
                     on_script(Heard::Stale(header.now), receiving);
                 }
                 Err(failure) => on_script(Heard::Failed(failure), receiving),
@@ -227,7 +227,7 @@ impl Sent<'_> {
 }
 
 /// Reads the status at the beginning of a script's reply, and records what it reveals.
-fn read_status(session: &Session, moment: &Moment<'_>, value: Value) -> Result<(Status, Reply), ServerFailure> {
+fn read_status(session: &Session, moment: &Moment<'_>, value: Value) -> Result<(ScriptStatus, Reply), ServerFailure> {
     let mut reply = Reply::new(value)?;
     Ok((session.learn(moment.part, &mut reply)?, reply))
 }

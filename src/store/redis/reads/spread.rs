@@ -12,7 +12,8 @@ use super::share::{About, Excerpt, Share, Stamp};
 use super::status::status_of;
 use crate::board::{Subject, Timestamp, Value};
 use crate::store::redis::merge::{
-    self, Between, Center, Known, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted, of_one_head,
+    self, Between, Center, KnownPage, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted,
+    of_one_head,
 };
 use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
@@ -84,7 +85,7 @@ impl Spread<'_> {
             _ => None,
         };
         let held = cached.as_ref().and_then(|near| self.lanes.pages.get(first, Extent::Board, near));
-        let known = held.as_ref().map(|held| Known { head: held.head(), versions: &held.stamps });
+        let known = held.as_ref().map(|held| KnownPage { head: held.head(), versions: &held.stamps });
         let merged = merge::lines(self, first.track.order(), wanted, known).await.map_err(failure)?;
         let merge::Merged { frame, versions: stamps, total, found } = merged;
         let (first_line, items) = match (found, held) {

@@ -7,7 +7,7 @@ use crate::store::Status;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::STATUS;
 use crate::store::redis::servers::{Channel, ServerFailure};
-use crate::store::redis::session::{Answer, Session};
+use crate::store::redis::session::{ScriptAnswer, Session};
 
 /// Returns the state of a part as a whole.
 pub(super) async fn status_of(
@@ -22,7 +22,7 @@ pub(super) async fn status_of(
         }
         moment.existing.slots.clone()
     });
-    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
+    let ScriptAnswer { frame, asked: starts, mut reply, .. } = answer.await?;
     let (total, dropped) = (reply.count()?, reply.time()?);
     let (mut slots, mut retiring) = (Vec::new(), Vec::new());
     for start in starts.iter() {

@@ -11,7 +11,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{FORGET, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
-use crate::store::redis::session::{Answer, Moment, Session};
+use crate::store::redis::session::{Moment, ScriptAnswer, Session};
 
 /// The largest number of slots that are requested by name. With more, all slots between the first and the last are
 /// requested.
@@ -150,7 +150,7 @@ pub(in crate::store::redis) async fn remove(
     let track = &part.track;
     let answer =
         session.ask(part, &FORGET, |moment, arguments| call(moment, subject, &Range::whole(moment), true, arguments));
-    let Answer { frame, mut reply, .. } = answer.await?;
+    let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let (_, held) = scripted(&mut reply, track.kind())?;
     let score = track.value(held.iter().map(|(_, aggregate)| aggregate));
     Ok(Removal { frame, score, live_slots: held.len() as u64, retiring_slots: 0 })

@@ -6,7 +6,7 @@ use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, Red
 
 use super::address::{Address, Deployment, Host, Login};
 use super::node::{Node, Signs};
-use super::standing::Standing;
+use super::standing::Mastership;
 
 /// The address and login of the servers.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Access {
     }
 
     pub fn node(&self, host: &Host, signs: &Arc<Signs>) -> RedisResult<Node> {
-        let standing = matches!(self.address.deployment, Deployment::Sentinel { .. }).then(Standing::new);
+        let standing = matches!(self.address.deployment, Deployment::Sentinel { .. }).then(Mastership::new);
         Ok(Node::new(host.clone(), self.client(host)?, standing, signs.clone()))
     }
 }

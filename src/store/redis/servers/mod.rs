@@ -105,7 +105,7 @@ pub(super) struct Request<'a> {
 
 /// The result of a request.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ServerReply {
     pub answer: Result<Value, ServerFailure>,
     /// The [`Servers::incarnation`] of the hash slot from before the request was sent until after it was answered.
     /// `None` if it changed in the meantime, or the request was redirected.
@@ -196,7 +196,7 @@ impl Servers {
 
     /// Sends commands like [`requests`](Self::requests), and returns for each reply the incarnation in which it was
     /// read.
-    pub async fn replies(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<Reply> {
+    pub async fn replies(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<ServerReply> {
         let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
         let mut left = Vec::new();
         {
@@ -211,7 +211,7 @@ impl Servers {
                 }
             }
         }
-        let mut replies: Vec<Option<Reply>> = requests.iter().map(|_| None).collect();
+        let mut replies: Vec<Option<ServerReply>> = requests.iter().map(|_| None).collect();
         let sent = groups.into_iter().map(|(node, group)| async move {
             let mut pipeline = Pipeline::with_capacity(group.len());
             for place in &group {
@@ -230,7 +230,7 @@ impl Servers {
             (answers, incarnation, group)
         });
         for (together, incarnation, group) in join_all(sent).await {
-            let reply = |answer| Some(Reply { answer, incarnation });
+            let reply = |answer| Some(ServerReply { answer, incarnation });
             match together {
                 Ok(each) => {
                     for (place, answer) in group.into_iter().zip(each) {
@@ -255,11 +255,12 @@ impl Servers {
         }
         let again = left.into_iter().map(|place| async move { (place, self.deliver(channel, &requests[place]).await) });
         for (place, answer) in join_all(again).await {
-            replies[place] = Some(Reply { answer, incarnation: None });
+            replies[place] = Some(ServerReply { answer, incarnation: None });
         }
         let lost = || ServerFailure::Unknown("there were fewer replies than commands".to_owned());
-        let replies =
-            replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), incarnation: None }));
+        let replies = replies
+            .into_iter()
+            .map(|reply| reply.unwrap_or_else(|| ServerReply { answer: Err(lost()), incarnation: None }));
         replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
     }
 

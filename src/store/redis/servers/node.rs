@@ -13,7 +13,7 @@ use super::address::Host;
 use super::failure::{Refusal, ServerFailure};
 use super::info::Info;
 use super::link::{Care, Channel, Link, Server};
-use super::standing::Standing;
+use super::standing::Mastership;
 use super::turns::Turns;
 
 /// The longest time for connecting, and again for the first commands.
@@ -32,7 +32,7 @@ pub(in crate::store::redis) struct Node {
     run: Mutex<Option<Arc<str>>>,
     incarnation: AtomicU64,
     /// What the watch of the Sentinels knows about it, if there are Sentinels.
-    standing: Option<Standing>,
+    standing: Option<Mastership>,
     /// Whether it has refused a write because it is a replica, and has accepted none since.
     refuses: AtomicBool,
     signs: Arc<Signs>,
@@ -52,7 +52,7 @@ impl Signs {
 }
 
 impl Node {
-    pub(super) fn new(host: Host, client: Client, standing: Option<Standing>, signs: Arc<Signs>) -> Self {
+    pub(super) fn new(host: Host, client: Client, standing: Option<Mastership>, signs: Arc<Signs>) -> Self {
         let at = host.to_string().into();
         let incarnation = AtomicU64::new(signs.incarnation());
         let (links, turns, run, refuses) = Default::default();
@@ -75,7 +75,7 @@ impl Node {
     }
 
     /// Returns what the watch of the Sentinels knows about the server, if there are Sentinels.
-    pub(super) fn standing(&self) -> Option<&Standing> {
+    pub(super) fn standing(&self) -> Option<&Mastership> {
         self.standing.as_ref()
     }
 

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What the [`watch`](super::watch) knows about a server. A reply is used only if the server was confirmed as the
 /// master within [`LEASE`] before it.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct Mastership {
     state: watch::Sender<State>,
     patience: Duration,
 }
@@ -30,7 +30,7 @@ enum State {
     Replaced,
 }
 
-impl Standing {
+impl Mastership {
     /// Creates the standing of a server that is not confirmed yet.
     pub fn new() -> Self {
         Self::with_patience(PATIENCE)
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    async fn vouch(standing: &Standing) -> Result<u8, ServerFailure> {
+    async fn vouch(standing: &Mastership) -> Result<u8, ServerFailure> {
         standing.vouch(ready(Ok(7))).await.map_err(Refusal::into_failure)
     }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reply_is_used_once_the_master_is_confirmed() {
-        let standing = Standing::with_patience(Duration::from_millis(50));
+        let standing = Mastership::with_patience(Duration::from_millis(50));
         let failure = vouch(&standing).await.unwrap_err();
         assert!(failure.is_passing(), "it was not sent: {failure:?}");
         standing.confirm(Instant::now());
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_exchange_ends_when_its_server_is_replaced() {
-        let standing = Standing::with_patience(Duration::from_millis(50));
+        let standing = Mastership::with_patience(Duration::from_millis(50));
         standing.confirm(Instant::now());
         let exchange = standing.vouch(pending::<Result<u8, Refusal>>());
         let (answer, ()) = tokio::join!(exchange, async { standing.replace() });

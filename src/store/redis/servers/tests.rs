@@ -297,7 +297,7 @@ async fn the_incarnation_changes_on_reconnection_and_server_restart() {
     // Each of several replies has the incarnation in which it was read, if that is known.
     let command = get();
     let requests = [Request::read(slot(1), &command), Request::read(slot(9_000), &command)];
-    let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.incarnation).collect::<Vec<_>>();
+    let of = |replies: Vec<super::ServerReply>| replies.into_iter().map(|reply| reply.incarnation).collect::<Vec<_>>();
     assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [Some(incarnations().0), Some(incarnations().1)]);
     hang_up_once(&one);
     assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [None, Some(incarnations().1)]);

@@ -57,13 +57,13 @@ struct Peer {
 
 /// The one that is asked.
 #[derive(Clone)]
-enum Source {
+enum WatchedServer {
     Sentinel(usize),
     Server(Host),
 }
 
 /// The answers, with the time at which the questions were sent.
-type Told = (Instant, Source, Result<Vec<Value>, ServerFailure>);
+type Told = (Instant, WatchedServer, Result<Vec<Value>, ServerFailure>);
 
 /// The state of the thread that watches.
 struct Watcher {
@@ -147,7 +147,7 @@ impl Watcher {
     /// Asks and judges until the servers are dropped.
     async fn run(&mut self) {
         for place in 0..self.sentinels.len() {
-            self.ask(Source::Sentinel(place), None);
+            self.ask(WatchedServer::Sentinel(place), None);
         }
         while let Some((sent, source, answers)) = self.asked.next().await {
             let Some(servers) = self.servers.upgrade() else { return };
@@ -155,7 +155,7 @@ impl Watcher {
             self.judge(&servers);
             let needed: Vec<Host> = self.evidence.servers().into_iter().cloned().collect();
             match source {
-                Source::Server(host) if !needed.contains(&host) => {
+                WatchedServer::Server(host) if !needed.contains(&host) => {
                     self.peers.remove(&host);
                     self.refusals.remove(&host);
                 }
@@ -166,17 +166,17 @@ impl Watcher {
                     && let Ok(client) = self.access.client(&host)
                 {
                     self.peers.insert(host.clone(), Arc::new(Peer::new(&host, client)));
-                    self.ask(Source::Server(host), None);
+                    self.ask(WatchedServer::Server(host), None);
                 }
             }
         }
     }
 
     /// Asks again, an interval after the questions that were sent `last`.
-    fn ask(&mut self, source: Source, last: Option<Instant>) {
+    fn ask(&mut self, source: WatchedServer, last: Option<Instant>) {
         let (peer, questions) = match &source {
-            Source::Sentinel(place) => (self.sentinels.get(*place), &self.questions.0),
-            Source::Server(host) => (self.peers.get(host), &self.questions.1),
+            WatchedServer::Sentinel(place) => (self.sentinels.get(*place), &self.questions.0),
+            WatchedServer::Server(host) => (self.peers.get(host), &self.questions.1),
         };
         let Some(peer) = peer.cloned() else { return };
         let (questions, watch) = (questions.clone(), self.watch.clone());
@@ -193,9 +193,9 @@ impl Watcher {
         }));
     }
 
-    fn record(&mut self, sent: Instant, source: &Source, answers: Result<Vec<Value>, ServerFailure>) {
+    fn record(&mut self, sent: Instant, source: &WatchedServer, answers: Result<Vec<Value>, ServerFailure>) {
         match source {
-            Source::Server(host) => match answers.and_then(|answers| sentinel::read_role(answers, host)) {
+            WatchedServer::Server(host) => match answers.and_then(|answers| sentinel::read_role(answers, host)) {
                 Ok(role) => {
                     self.refusals.remove(host);
                     self.evidence.role(host.clone(), sent, role);
@@ -204,7 +204,7 @@ impl Watcher {
                 Err(failure @ ServerFailure::Other(_)) => drop(self.refusals.insert(host.clone(), failure)),
                 Err(_) => drop(self.refusals.remove(host)),
             },
-            Source::Sentinel(place) => {
+            WatchedServer::Sentinel(place) => {
                 let at = &self.sentinels[*place].at;
                 match answers.and_then(|answers| sentinel::read_report(answers, at, &self.master)) {
                     Ok(report) => {

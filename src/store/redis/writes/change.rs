@@ -10,7 +10,7 @@ use crate::board::{Board, Change, Kind, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
-use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
+use crate::store::redis::kinds::{self, RedisKind, Verb, VerbWord};
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 
@@ -186,8 +186,8 @@ impl WriteOperation<'_, '_, '_> {
             let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
-                Word::Number(number) => command.arg(number),
-                Word::Text(text) => command.arg(text),
+                VerbWord::Number(number) => command.arg(number),
+                VerbWord::Text(text) => command.arg(text),
             };
             let time = entry.items.first().and_then(|i| flush.item(*i).at);
             command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));

@@ -46,7 +46,7 @@ pub(super) struct EntryReply {
 }
 
 /// The scores that were read after the write, by subject.
-pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
+pub(super) type ReadScores<'a> = HashMap<&'a str, Option<Value>>;
 
 impl<'a> Flush<'a> {
     /// Creates a flush of the portions of some calls to one partition, or returns `None` if there are none.
@@ -96,7 +96,7 @@ impl<'a> Flush<'a> {
         chunk: &Chunk<'_, '_>,
         frame: Frame,
         replies: &[EntryReply],
-        scores: Option<&Scores<'_>>,
+        scores: Option<&ReadScores<'_>>,
     ) -> Vec<usize> {
         let mut singly = Vec::new();
         *self.latest.borrow_mut() = Ok(frame);

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::chunk::Chunk;
-use super::flush::{EntryReply, Flush, Scores};
+use super::flush::{EntryReply, Flush, ReadScores};
 use super::operation::{WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
 use super::retry::too_late;
 use super::score;
 use crate::board::{Frame, Kind};
-use crate::store::redis::reply::{Reply, Status};
+use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Session};
 
@@ -112,7 +112,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                 |now| (Unplanned { items: rest(nth).collect(), singly: planned.singly, now: Some(now) }, nth == 0);
             let operation = WriteOperation { lane: self, planned, chunk, sequence: self.next_sequence() };
             match operation.send().await {
-                Ok((Status::Done(header), mut reply)) => {
+                Ok((ScriptStatus::Done(header), mut reply)) => {
                     let frame = header.frame(planned.validity.windows[0]);
                     let mut singly = match entry_replies(&mut reply, flush.partition.board().kind()) {
                         Ok(replies) => {
@@ -130,9 +130,9 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                         return Some((Unplanned { items: singly, singly: true, now: None }, is_in_vain));
                     }
                 }
-                Ok((Status::Stale { now, .. }, _)) => return Some(again(now)),
-                Ok((Status::StaleKeys { header, .. }, _)) => return Some(again(header.now)),
-                Ok((Status::Missing { header, slots }, _)) => {
+                Ok((ScriptStatus::Stale { now, .. }, _)) => return Some(again(now)),
+                Ok((ScriptStatus::StaleKeys { header, .. }, _)) => return Some(again(header.now)),
+                Ok((ScriptStatus::Missing { header, slots }, _)) => {
                     self.needed.iter_mut().zip(slots).for_each(|(needed, slots)| needed.extend(slots));
                     return Some(again(header.now));
                 }
@@ -150,7 +150,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
     }
 
     /// Reads the scores for a chunk that was written, if scripts do not return them.
-    async fn read_scores(&self, chunk: &Chunk<'_, 'f>, frame: Frame) -> Option<Scores<'f>> {
+    async fn read_scores(&self, chunk: &Chunk<'_, 'f>, frame: Frame) -> Option<ReadScores<'f>> {
         let flush = self.flush;
         if !flush.budget.reads_scores {
             return None;
@@ -160,7 +160,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         let scores = score::read(self.session, flush, frame.window.head, subjects).await;
         Some(scores.unwrap_or_else(|failure| {
             flush.fail(scored.iter().copied(), &failure);
-            Scores::default()
+            ReadScores::default()
         }))
     }
 }

@@ -12,7 +12,7 @@ use super::retry::repeat;
 use crate::board::{Timestamp, Window};
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
-use crate::store::redis::reply::{Reply, Status};
+use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
@@ -48,7 +48,7 @@ impl WriteLane<'_, '_> {
 impl WriteOperation<'_, '_, '_> {
     /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its reply
     /// and the rest. The command is built again for each attempt, because the expected time moves on.
-    pub async fn send(&self) -> Result<(Status, Reply), ServerFailure> {
+    pub async fn send(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
         let partition = self.lane.flush.partition;
         let mut reply = if self.planned.by_change {
             self.call(kinds::change_script(partition.board().edition()), || self.change_command()).await?

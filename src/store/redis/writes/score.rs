@@ -4,7 +4,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::{Value, cmd};
 use tokio::time::Instant;
 
-use super::flush::{Flush, Scores};
+use super::flush::{Flush, ReadScores};
 use super::retry::{LEAST, repeat};
 use crate::board::{Aggregate, Subject, Timestamp};
 use crate::store::redis::part::Part;
@@ -24,11 +24,11 @@ pub(super) async fn read<'a>(
     flush: &Flush<'_>,
     head: Timestamp,
     subjects: impl IntoIterator<Item = &'a Subject>,
-) -> Result<Scores<'a>, ServerFailure> {
+) -> Result<ReadScores<'a>, ServerFailure> {
     let part = flush.partition.main();
     let deadline = flush.deadline.max(Instant::now() + LEAST);
     let starts = part.window_slots(head).starts;
-    let mut scores = Scores::new();
+    let mut scores = ReadScores::new();
     for subject in subjects {
         if scores.contains_key(subject.as_str()) {
             continue;

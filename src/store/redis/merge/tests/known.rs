@@ -14,7 +14,7 @@ fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
 
 /// Reads the known page again.
 fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Option<Vec<Ranked>> {
-    let known = Known { head: page.frame.window.head, versions: &page.versions };
+    let known = KnownPage { head: page.frame.window.head, versions: &page.versions };
     let wanted = Wanted::Page { start: PageStart::Offset(offset), limit: 10 };
     let merged = block_on(lines(memory, Order::Desc, &wanted, Some(known))).unwrap();
     assert_eq!(merged.total, memory.ranking().len() as u64);
