@@ -37,9 +37,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for the
-    /// additive kinds and for sketches, and `None` for the others. A mean of fewer than `min_samples` measurements is
-    /// `None` too.
+    /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for
+    /// the additive kinds and for sketches, and `None` for the others. A mean of fewer than `min_samples` measurements
+    /// is `None` too.
     pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, min_samples: i64) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;
@@ -92,8 +92,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether the values that a subject was seen with are stored, each with the time when it was last seen. What
-    /// a subject had in earlier slots is then not known.
+    /// Returns whether the values that a subject was seen with are stored, each with the time when it was last seen.
+    /// What a subject had in earlier slots is then not known.
     pub fn remembers_values(self) -> bool {
         match self {
             Kind::Distinct => true,
@@ -109,8 +109,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether the order of two measurements of the same time matters. Then a caller must not send the second one
-    /// before the store has answered the first.
+    /// Returns whether the order of two measurements of the same time matters. Then a caller must not send the second
+    /// one before the store has answered the first.
     pub fn depends_on_order(self) -> bool {
         self == Kind::Last
     }

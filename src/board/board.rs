@@ -143,15 +143,15 @@ impl Board {
         self.partitions.as_ref()
     }
 
-    /// Returns the store's time when the board was defined, or `None` if the store has not recorded it: earlier versions
-    /// did not.
+    /// Returns the store's time when the board was defined, or `None` if the store has not recorded it: earlier
+    /// versions did not.
     pub fn defined_at(&self) -> Option<Timestamp> {
         self.defined_at
     }
 
-    /// Returns the time since which the board has counted if that is after `start`, so that it does not cover all the time
-    /// from `start` on. Only the definition decides: items that are older than the board may have been added to it since. A
-    /// board whose time of definition is not known covers every time.
+    /// Returns the time since which the board has counted if that is after `start`, so that it does not cover all the
+    /// time from `start` on. Only the definition decides: items that are older than the board may have been added to it
+    /// since. A board whose time of definition is not known covers every time.
     pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
         self.defined_at.filter(|defined_at| *defined_at > start)
     }
@@ -203,8 +203,8 @@ impl Board {
         self.each_track().find(|track| track.id() == id)
     }
 
-    /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w` and
-    /// `7d`, it is the one that is written so, or else the first.
+    /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w`
+    /// and `7d`, it is the one that is written so, or else the first.
     pub fn window_of(self: &Arc<Self>, length: WindowLength) -> Option<BoardTrack> {
         let written_so = self.each_window().find(|window| window.length() == length);
         written_so.or_else(|| self.each_window().find(|window| window.length().is_as_long_as(length)))

@@ -23,8 +23,8 @@ impl BoardTrack {
         &self.board
     }
 
-    /// Returns the position of the track among the [tracks](super::Edition::tracks) of the board. It is valid only for this
-    /// very board; what is stored names tracks by their [ids](Track::id).
+    /// Returns the position of the track among the [tracks](super::Edition::tracks) of the board. It is valid only for
+    /// this very board; what is stored names tracks by their [ids](Track::id).
     pub fn number(&self) -> usize {
         self.number
     }

@@ -1,7 +1,8 @@
 //! The starts and ends of slots.
 //!
 //! Slots under an hour divide an hour and align to the Unix epoch. Slots from an hour up to a day divide 24 h and align
-//! to local midnight. `1d`, `1w` (from Monday), `1mo` and `1y` are calendar units. `Nd` counts from 1970-01-01 local time.
+//! to local midnight. `1d`, `1w` (from Monday), `1mo` and `1y` are calendar units. `Nd` counts from 1970-01-01 local
+//! time.
 //!
 //! A slot of local time begins at the *first* instant at which local clocks show its start or later. So the starts
 //! always grow, whatever a time zone does: where clocks jump forward over a whole slot, that slot does not exist; where

@@ -74,15 +74,16 @@ pub enum Stamp {
 #[serde(remote = "Self", deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 pub struct Definition {
     /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX|LAST(window, event, value, subject)`, or
-    /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the closing
-    /// parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`, or several
-    /// fields `(ip, device_id)`. The window is a duration, or `all` for all time.
+    /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the
+    /// closing parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
+    /// or several fields `(ip, device_id)`. The window is a duration, or `all` for all time.
     #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
     #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
-    /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole days,
-    /// `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`.
-    /// For a window of `all` time, only with `keep`: the length of the slots that are kept beside the total.
+    /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole
+    /// days, `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode`
+    /// `from_first`. For a window of `all` time, only with `keep`: the length of the slots that are kept beside the
+    /// total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub slot: Option<Span>,
@@ -104,17 +105,17 @@ pub struct Definition {
     pub cover: Cover,
     // The keys below are written only where they differ from the default. So definitions stored before these keys
     // existed still serialize to the same bytes.
-    /// Whether the board has a ranking. An unranked board needs no rollover; its subjects are read one by one, for example
-    /// as features of rules. Default: `true`.
+    /// Whether the board has a ranking. An unranked board needs no rollover; its subjects are read one by one, for
+    /// example as features of rules. Default: `true`.
     #[serde(default = "form::yes", skip_serializing_if = "form::is_yes")]
     pub ranked: bool,
     /// Default: `sliding`.
     #[serde(default, skip_serializing_if = "form::is_default")]
     #[schema(schema_with = Mode::schema)]
     pub mode: Mode,
-    /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT. Default:
-    /// the window and one slot. For a window of `all` time, ranked or not, together with `slot`: the time for which the
-    /// newest slots are kept beside the total, so that shorter windows can be read.
+    /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT.
+    /// Default: the window and one slot. For a window of `all` time, ranked or not, together with `slot`: the time for
+    /// which the newest slots are kept beside the total, so that shorter windows can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub keep: Option<Span>,
@@ -131,8 +132,8 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "form::is_default")]
     #[schema(schema_with = Stamp::schema)]
     pub stamp: Stamp,
-    /// Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does not
-    /// change any result. The embedded store ignores it. Default: not divided.
+    /// Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does
+    /// not change any result. The embedded store ignores it. Default: not divided.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
@@ -142,8 +143,8 @@ pub struct Definition {
     #[schema(value_type = String, example = "30d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub dedupe: Option<Span>,
     /// Further windows of the same metric, at most 8, each with its slots: `7d/6h`, or `all`. Each has a ranking of its
-    /// own, which reads choose with `window=7d`. One write counts in all windows that reach back to its time. For ranked
-    /// boards with the `mode` `sliding`. Default: none.
+    /// own, which reads choose with `window=7d`. One write counts in all windows that reach back to its time. For
+    /// ranked boards with the `mode` `sliding`. Default: none.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",

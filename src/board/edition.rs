@@ -13,7 +13,8 @@ pub enum NoSamples {
     FromFirst,
     /// A slot of a further window has other bounds.
     FurtherWindows,
-    /// The total beside kept slots is the extreme of all time, which cannot be computed again without the replaced value.
+    /// The total beside kept slots is the extreme of all time, which cannot be computed again without the replaced
+    /// value.
     ExtremeOfAllTime,
 }
 
@@ -31,7 +32,8 @@ impl Edition {
     /// generation: see [`TrackId::numbered`].
     pub(super) fn new(generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let definition = Arc::new(definition);
-        // The first, whose own definition is the whole one, because the errors of the others do not say which key is wrong.
+        // The first, whose own definition is the whole one, because the errors of the others do not say which key is
+        // wrong.
         let first = (TrackRole::of_first(&definition), (*definition).clone());
         let further = definition.windows.iter().map(|window| (TrackRole::Window, definition.of_window(*window)));
         let kept_slots = definition.of_kept_slots().map(|own| (TrackRole::KeptSlots, own));
@@ -63,8 +65,8 @@ impl Edition {
         &self.tracks[..self.tracks.len() - usize::from(self.kept_slots().is_some())]
     }
 
-    /// Returns the newest slots that a total over all time [keeps](Definition::keep) beside it, if it keeps any. They do not
-    /// add up to its totals.
+    /// Returns the newest slots that a total over all time [keeps](Definition::keep) beside it, if it keeps any. They
+    /// do not add up to its totals.
     pub fn kept_slots(&self) -> Option<&Track> {
         self.tracks.last().filter(|track| track.role() == TrackRole::KeptSlots)
     }

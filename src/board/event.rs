@@ -26,8 +26,8 @@ pub enum Field {
 }
 
 impl Field {
-    /// Returns the text of a number: of a number, or of a text that is one, such as `"19.99"`. Clients whose decimal numbers
-    /// have no JSON form (Python's `Decimal`, JavaScript beyond 2^53) send them as texts.
+    /// Returns the text of a number: of a number, or of a text that is one, such as `"19.99"`. Clients whose decimal
+    /// numbers have no JSON form (Python's `Decimal`, JavaScript beyond 2^53) send them as texts.
     pub(super) fn number(&self) -> Option<&str> {
         match self {
             Field::Number(number) => Some(number),

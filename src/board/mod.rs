@@ -6,14 +6,14 @@
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
 //! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
 //! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on.
-//! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of them,
-//!   which reads name.
+//! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of
+//!   them, which reads name.
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
 //! - [`Edge`]: the weight of the oldest slot of a window.
-//! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: an
-//!   approximate distinct count.
+//! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
+//!   an approximate distinct count.
 
 mod aggregate;
 mod amount;

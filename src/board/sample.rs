@@ -14,14 +14,14 @@ pub struct SlotSample {
 }
 
 impl SlotSample {
-    /// Returns the change of the total, in the form of a sample of the total, or `None` if the total stays the same. The
-    /// total changes as much as the slot does; for LAST it takes the sample unless its own value belongs to a later slot.
+    /// Returns the change of the total, in the form of a sample of the total, or `None` if the total stays the same.
+    /// The total changes as much as the slot does; for LAST it takes the sample unless its own value belongs to a later
+    /// slot.
     ///
-    /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. `next` returns what
-    /// it has in the next slot: a value of the instant between the two slots may be an event of the next one, or a sample
-    /// that is stamped with the end of this one. A total of a kind that accepts no samples on such
-    /// boards stays the same. Numbers that do
-    /// not fit are as large as possible, and no store accepts them.
+    /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. `next` returns
+    /// what it has in the next slot: a value of the instant between the two slots may be an event of the next one, or a
+    /// sample that is stamped with the end of this one. A total of a kind that accepts no samples on such boards stays
+    /// the same. Numbers that do not fit are as large as possible, and no store accepts them.
     pub fn change_of_total(
         &self,
         kind: Kind,

@@ -71,8 +71,8 @@ impl Span {
         if count == 0 { None } else { Some(Self { count, unit }) }
     }
 
-    /// Returns the duration of this many milliseconds, rounded up to a second, in the largest unit up to days of which it
-    /// is a whole number. One day is written as 24 hours.
+    /// Returns the duration of this many milliseconds, rounded up to a second, in the largest unit up to days of which
+    /// it is a whole number. One day is written as 24 hours.
     pub fn of_millis(millis: i64) -> Self {
         let seconds = u64::try_from(millis).unwrap_or(0).div_ceil(1_000).max(1);
         let whole = |unit: Unit| {
@@ -115,8 +115,8 @@ impl Span {
         self.seconds() == other.seconds() && self.months() == other.months()
     }
 
-    /// Returns the nominal length in milliseconds. A month counts as 31 days and a year as 366, so use this for horizons
-    /// and timeouts, never for slots.
+    /// Returns the nominal length in milliseconds. A month counts as 31 days and a year as 366, so use this for
+    /// horizons and timeouts, never for slots.
     ///
     /// The result is at most the whole range of [`Timestamp`], some 8,000 years, so that adding it to an instant cannot
     /// overflow.

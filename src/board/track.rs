@@ -44,8 +44,8 @@ pub enum TrackRole {
 
 /// A track: a window, a total, kept slots, or windows that begin with a first event.
 ///
-/// It has slots, and what subjects have in them, and a ranking unless it is [unranked](Self::is_ranked). Reading, retiring
-/// and auditing is about one track. Writing changes all tracks of a board.
+/// It has slots, and what subjects have in them, and a ranking unless it is [unranked](Self::is_ranked). Reading,
+/// retiring and auditing is about one track. Writing changes all tracks of a board.
 #[derive(Clone, Debug)]
 pub struct Track {
     id: TrackId,
@@ -119,14 +119,14 @@ impl Track {
         self.slots
     }
 
-    /// Returns the number of slots that are kept. A ranked track keeps the slots of its window. An unranked one keeps one
-    /// slot more, or as many as `keep` asks for.
+    /// Returns the number of slots that are kept. A ranked track keeps the slots of its window. An unranked one keeps
+    /// one slot more, or as many as `keep` asks for.
     pub fn kept(&self) -> u32 {
         self.kept
     }
 
-    /// Returns the start of the oldest slot that is kept while the window has this floor. O(1) on a ranked track, otherwise
-    /// O(kept slots).
+    /// Returns the start of the oldest slot that is kept while the window has this floor. O(1) on a ranked track,
+    /// otherwise O(kept slots).
     pub fn oldest_kept(&self, floor: Timestamp) -> Timestamp {
         (self.slots..self.kept).fold(floor, |start, _| self.calendar.previous(start))
     }
@@ -136,8 +136,8 @@ impl Track {
         self.is_ranked
     }
 
-    /// Returns whether the track counts over all time. Then it has one slot inside, which never ends, and no slots to the
-    /// outside.
+    /// Returns whether the track counts over all time. Then it has one slot inside, which never ends, and no slots to
+    /// the outside.
     pub fn is_all_time(&self) -> bool {
         self.metric.window == WindowLength::All
     }
@@ -186,14 +186,14 @@ impl Track {
         if self.is_all_time() { Amount(EXACT_MAX) } else { Amount(EXACT_MAX / (2 * i64::from(self.slots))) }
     }
 
-    /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds. Other
-    /// tracks, for which this is `None`, remember it until the slot of the retraction expires.
+    /// Returns how long a COUNT_DISTINCT total over all time remembers that a value was taken back, in milliseconds.
+    /// Other tracks, for which this is `None`, remember it until the slot of the retraction expires.
     pub fn tombstone_life(&self) -> Option<i64> {
         (self.is_all_time() && self.kind().remembers_values()).then_some(DAY)
     }
 
-    /// Returns the time, in milliseconds, for which an item can count: the length of the window, and the additional slot of
-    /// `cover = full`.
+    /// Returns the time, in milliseconds, for which an item can count: the length of the window, and the additional
+    /// slot of `cover = full`.
     pub(super) fn life(&self) -> i64 {
         let additional = match (self.cover, self.slot) {
             (Cover::Full, Some(slot)) => slot.approximate_millis(),
@@ -202,8 +202,8 @@ impl Track {
         self.length().approximate_millis().saturating_add(additional)
     }
 
-    /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly over, so
-    /// they cover noticeably less time than their length. Returns `None` with `cover = "full"`.
+    /// Returns a note if one slot is a large part of the given number of newest slots: the newest one is only partly
+    /// over, so they cover noticeably less time than their length. Returns `None` with `cover = "full"`.
     pub fn coarseness(&self, slots: u32) -> Option<String> {
         const LARGE_PART: u32 = 4;
         let slot = self.slot.filter(|_| !self.is_all_time())?;
@@ -217,12 +217,14 @@ impl Track {
         ))
     }
 
-    /// Returns whether the window is one slot of a day or more, such as today or this month: it is meant to begin empty.
+    /// Returns whether the window is one slot of a day or more, such as today or this month: it is meant to begin
+    /// empty.
     pub fn is_calendar(&self) -> bool {
         self.slots == 1 && self.slot.is_some_and(|slot| slot.approximate_millis() >= DAY)
     }
 
-    /// Returns the window at `now`. O(slots); a [`WindowSlots`] that is kept makes it O(1) while the head stays the same.
+    /// Returns the window at `now`. O(slots); a [`WindowSlots`] that is kept makes it O(1) while the head stays the
+    /// same.
     pub fn window_at(&self, now: Timestamp) -> Window {
         WindowSlots::at(self, now).window
     }
@@ -261,9 +263,9 @@ impl Track {
         }
     }
 
-    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. With `stamp = "end"` this is
-    /// the slot of the last instant before `at`, so `at` may be the end of the slot. Unlike an increment it is not moved
-    /// back to the head, because a sample *replaces* the content of its slot and must not replace another slot's.
+    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. With `stamp = "end"` this
+    /// is the slot of the last instant before `at`, so `at` may be the end of the slot. Unlike an increment it is not
+    /// moved back to the head, because a sample *replaces* the content of its slot and must not replace another slot's.
     pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
         let at = match self.edition.stamp {
             Stamp::End if !self.is_all_time() => at.plus_millis(-1),

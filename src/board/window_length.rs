@@ -32,8 +32,8 @@ impl WindowLength {
         }
     }
 
-    /// Returns the nominal length in milliseconds, as [`Span::approximate_millis`] does. All time is as long as the whole
-    /// range of [`Timestamp`].
+    /// Returns the nominal length in milliseconds, as [`Span::approximate_millis`] does. All time is as long as the
+    /// whole range of [`Timestamp`].
     pub fn approximate_millis(self) -> i64 {
         self.span().map_or(Timestamp::MAX.millis(), Span::approximate_millis)
     }

@@ -34,8 +34,8 @@ impl WindowSlots {
         Self { window: Window { floor: starts[0], head, end: calendar.next(head) }, starts: starts.into() }
     }
 
-    /// Moves the window to `now`, which may be earlier. O(1) while the head stays the same. A move of the head copies the
-    /// starts; a move back, or by more than 64 slots, computes all of them again, O(slots).
+    /// Moves the window to `now`, which may be earlier. O(1) while the head stays the same. A move of the head copies
+    /// the starts; a move back, or by more than 64 slots, computes all of them again, O(slots).
     pub fn move_to(&mut self, track: &Track, now: Timestamp) {
         if !self.window.holds_at(now) {
             let head = track.calendar().slot_of(now);

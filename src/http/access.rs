@@ -2,11 +2,11 @@
 //!
 //! A page of any origin may send requests that change something without being able to read the response. And its owner
 //! may let a host name resolve to an address of the user's machine, which makes the page part of the same origin (DNS
-//! rebinding). So a request that changes something is refused if it comes from another origin, and a service that listens
-//! on the loopback interface only is not available under other host names.
+//! rebinding). So a request that changes something is refused if it comes from another origin, and a service that
+//! listens on the loopback interface only is not available under other host names.
 //!
-//! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both must
-//! allow the request.
+//! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both
+//! must allow the request.
 
 use std::net::IpAddr;
 
@@ -41,8 +41,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Returns the rules for pages of origins that may read, and of those that may also change everything. Requests may be
-    /// addressed to these hosts besides those of the loopback interface; `None` accepts any.
+    /// Returns the rules for pages of origins that may read, and of those that may also change everything. Requests may
+    /// be addressed to these hosts besides those of the loopback interface; `None` accepts any.
     pub(super) fn new(readers: &[String], writers: &[String], hosts: Option<&[String]>) -> Self {
         let lower_case = |hosts: &[String]| hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         Self { readers: readers.to_vec(), writers: writers.to_vec(), hosts: hosts.map(lower_case) }
@@ -77,8 +77,8 @@ impl Access {
 
     /// Checks the `Host` of a request and, unless its method is a safe one, the `Origin`.
     ///
-    /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page read
-    /// the response to a safe method unless [`cors`](super::cors) adds its origin.
+    /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page
+    /// read the response to a safe method unless [`cors`](super::cors) adds its origin.
     pub(super) fn check(&self, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
         // A name that is not ASCII is not a known name.
         let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());

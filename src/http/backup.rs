@@ -26,9 +26,9 @@ pub(super) struct Backup {
 
 /// Make a backup
 ///
-/// Copies a consistent snapshot of the embedded store's data directory to a new directory in the configured `backup_dir`,
-/// while reads and writes continue. The backup contains every write that was acknowledged before the request. The
-/// response is sent when the backup is complete and synced to disk. The request has no body.
+/// Copies a consistent snapshot of the embedded store's data directory to a new directory in the configured
+/// `backup_dir`, while reads and writes continue. The backup contains every write that was acknowledged before the
+/// request. The response is sent when the backup is complete and synced to disk. The request has no body.
 #[utoipa::path(
     post, path = "/v1/backup", operation_id = "makeBackup", tag = "operations",
     responses((status = 201, description = "The backup is complete.", body = Backup,

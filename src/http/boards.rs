@@ -92,8 +92,8 @@ pub(super) struct BoardStatus {
     floor: Option<Timestamp>,
     /// Number of ranked subjects.
     total: u64,
-    /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has its
-    /// own window. Over all time, the slots that are kept beside the totals; empty if none are.
+    /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has
+    /// its own window. Over all time, the slots that are kept beside the totals; empty if none are.
     slots: Vec<SlotStatus>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(schema_with = schemas::slots_are_partial, required = false)]
@@ -158,8 +158,8 @@ pub(super) struct SlotStatus {
     /// End of the slot (exclusive).
     #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// Number of subjects with data in the slot; null on an unranked board, which keeps no such number, and of slots kept
-    /// over all time.
+    /// Number of subjects with data in the slot; null on an unranked board, which keeps no such number, and of slots
+    /// kept over all time.
     #[schema(required = true)]
     subjects: Option<u64>,
     /// Number of items counted in the slot: increments, events, samples and retractions that were neither rejected nor
@@ -261,12 +261,13 @@ pub(super) enum DefineAnswer {
 
 /// Define a board
 ///
-/// When the response is sent, all instances of the store have the board. The same definition again changes nothing (200);
-/// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
+/// When the response is sent, all instances of the store have the board. The same definition again changes nothing
+/// (200); a different definition is refused (409). A definition cannot be changed, because stored data depends on every
+/// key.
 ///
 /// With `dry_run=true` nothing is changed, and the store need not accept writes. The response is the definition in its
-/// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with an existing board
-/// that would otherwise be the 409. An invalid definition is refused as without `dry_run`.
+/// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with
+/// an existing board that would otherwise be the 409. An invalid definition is refused as without `dry_run`.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
     request_body(content = Definition, description = "The definition.", examples(
@@ -374,10 +375,10 @@ pub(super) struct AuditDifference {
 /// Audit a board
 ///
 /// Compares the score of each subject with the sum of its slots. Each subject is compared atomically, in bounded steps
-/// while writes and rollovers continue. With `repair=true` the score is corrected in the same step; this also releases a
-/// board that `/readyz` reports as held after a restart of Redis. On a board with several windows, each window is audited,
-/// and the numbers are sums. The slots that a board keeps over all time do not add up to its scores, so each score is
-/// compared with the total stored beside them.
+/// while writes and rollovers continue. With `repair=true` the score is corrected in the same step; this also releases
+/// a board that `/readyz` reports as held after a restart of Redis. On a board with several windows, each window is
+/// audited, and the numbers are sums. The slots that a board keeps over all time do not add up to its scores, so each
+/// score is compared with the total stored beside them.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false.")),

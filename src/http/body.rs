@@ -121,8 +121,8 @@ fn parsed(text: &[u8]) -> usize {
 
 /// Reads at most `limit` bytes, counted after decompression. A body that arrives in one piece is not copied.
 ///
-/// The pieces of others are kept in blocks until the end has arrived. A buffer that grows would be copied again and again,
-/// with two copies in memory.
+/// The pieces of others are kept in blocks until the end has arrived. A buffer that grows would be copied again and
+/// again, with two copies in memory.
 async fn gather(body: &mut Incoming, limit: usize) -> Result<Bytes, Problem> {
     let Some(first) = body.next().await.transpose()? else { return Ok(Bytes::new()) };
     if first.len() > limit {

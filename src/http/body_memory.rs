@@ -1,7 +1,7 @@
 //! The memory that the request bodies in progress take: one bound for all of them, and a share of it for each client.
 //!
-//! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, and what the body
-//! is parsed into. What a header promises is not counted, because it costs nothing.
+//! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, and what the
+//! body is parsed into. What a header promises is not counted, because it costs nothing.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -98,8 +98,8 @@ impl BodyMemory {
 }
 
 impl Hold {
-    /// Changes the number of bytes that the body takes. Fails if all bodies, or those of this client, would take too much;
-    /// then it is as before.
+    /// Changes the number of bytes that the body takes. Fails if all bodies, or those of this client, would take too
+    /// much; then it is as before.
     pub(super) fn set(&mut self, bytes: usize) -> Result<(), Problem> {
         let bytes = if bytes <= UNCOUNTED { 0 } else { bytes.next_multiple_of(STEP) };
         if bytes == self.bytes || self.memory.change(self.client, self.bytes, bytes) {

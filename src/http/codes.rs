@@ -45,7 +45,8 @@ macro_rules! request_codes {
 
 macro_rules! item_codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $advice:literal;)+) => {
-        /// Reason for which one item of a request (an increment, a sample, an event) is rejected while others are counted.
+        /// Reason for which one item of a request (an increment, a sample, an event) is rejected while others are
+        /// counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ItemCode {
             $($(#[doc = $doc])+ $name,)+
@@ -80,8 +81,8 @@ request_codes! {
     /// The body ended early or its transfer encoding is invalid.
     IncompleteBody = "incomplete_body", BAD_REQUEST, "The body is incomplete",
         "Send the whole body again. If it is compressed, check that it is complete and in the declared encoding.";
-    /// A JSON body did not arrive within the time limit, and nothing was counted; or a stream sent nothing for too long,
-    /// and `counted_through` is the last line that was counted.
+    /// A JSON body did not arrive within the time limit, and nothing was counted; or a stream sent nothing for too
+    /// long, and `counted_through` is the last line that was counted.
     BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time",
         "Send the request again. If the connection is slow, send smaller bodies; a stream that pauses should be ended and started again after counted_through.";
     /// The request follows one with `Connection: close` on the same connection. It was not executed.
@@ -93,8 +94,8 @@ request_codes! {
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
         "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";
-    /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins` lists
-    /// origins that may read, `cors_write_origins` those that may change something.
+    /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins`
+    /// lists origins that may read, `cors_write_origins` those that may change something.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not send the request",
         "Send the request from a page of the service itself, or ask the operator to add the origin to the setting that the detail names.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
@@ -116,7 +117,8 @@ request_codes! {
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it then applies to the new board.";
     /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, it has
-    /// further windows, or it keeps slots beside a best value of all time. A board of distinct values has no value to set.
+    /// further windows, or it keeps slots beside a best value of all time. A board of distinct values has no value to
+    /// set.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
         "Send increments or events instead. PUT /v1/boards/{board}/subjects/{subject} corrects the value of a subject.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.

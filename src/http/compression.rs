@@ -57,12 +57,12 @@ fn level(coding: ContentEncoding) -> Level {
     Level::Precise(if coding == ContentEncoding::Zstd { 3 } else { 4 })
 }
 
-/// The window of a compressed stream, as a power of 2: 256 KiB. With their tables, encoders keep 0.2 MB (gzip) to about 2.5
-/// MB (br) in memory while the stream is open; with the windows of single responses they would keep more.
+/// The window of a compressed stream, as a power of 2: 256 KiB. With their tables, encoders keep 0.2 MB (gzip) to about
+/// 2.5 MB (br) in memory while the stream is open; with the windows of single responses they would keep more.
 const WINDOW_LOG: u32 = 18;
 
-/// The encoder of a body that is a stream. Each piece of the body becomes a piece of compressed bytes from which it can be
-/// decompressed at once.
+/// The encoder of a body that is a stream. Each piece of the body becomes a piece of compressed bytes from which it can
+/// be decompressed at once.
 pub(super) struct StreamEncoder {
     coding: ContentEncoding,
     encoder: Encoder,

@@ -25,8 +25,8 @@ const EXPOSED_HEADERS: HeaderValue =
 /// The time in seconds for which a browser need not ask again.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
-/// Returns the response to a preflight, by which a browser asks whether a page of another origin may send a request to a
-/// path with these methods. Returns `None` if the request is none, or if there are no other origins.
+/// Returns the response to a preflight, by which a browser asks whether a page of another origin may send a request to
+/// a path with these methods. Returns `None` if the request is none, or if there are no other origins.
 pub(super) fn preflight(
     access: &Access,
     head: &RequestHead,
@@ -54,8 +54,8 @@ pub(super) fn preflight(
     Some(Ok(response))
 }
 
-/// Lets pages of the allowed origins read the response with these headers to a request, even if it is a problem. A response
-/// that every page may read is left as it is.
+/// Lets pages of the allowed origins read the response with these headers to a request, even if it is a problem. A
+/// response that every page may read is left as it is.
 pub(super) fn share(access: &Access, request: &RequestHead, response: &mut HeaderMap) {
     if !access.has_origins() || response.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         return;

@@ -73,11 +73,12 @@ pub(super) struct DefinitionShown {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = IdsOfBoard)]
 pub(super) struct Ids {
-    /// Time for which an id counts once, from its arrival: `dedupe`, or by default as long as an item can count, at most
-    /// 24 hours.
+    /// Time for which an id counts once, from its arrival: `dedupe`, or by default as long as an item can count, at
+    /// most 24 hours.
     #[schema(value_type = String, example = "24h")]
     horizon: Span,
-    /// Maximum time for which an id is stored. It is longer than the horizon, because ids are deleted together with others.
+    /// Maximum time for which an id is stored. It is longer than the horizon, because ids are deleted together with
+    /// others.
     #[schema(value_type = String, example = "36h")]
     stored_at_most: Span,
     /// Memory of an id of 16 bytes in the store in use, in bytes.

@@ -201,17 +201,17 @@ pub(super) struct EvaluateBody<'a> {
 
 /// Evaluate rules
 ///
-/// Evaluates rules for the `fields` of an event: one `rule`, several `rules`, or rules of the configuration by `name` or
-/// `names`. A rule compares metrics, fields, numbers and arithmetic expressions, and combines comparisons with AND, OR and
-/// NOT. The response has the values of both sides of each comparison.
+/// Evaluates rules for the `fields` of an event: one `rule`, several `rules`, or rules of the configuration by `name`
+/// or `names`. A rule compares metrics, fields, numbers and arithmetic expressions, and combines comparisons with AND,
+/// OR and NOT. The response has the values of both sides of each comparison.
 ///
-/// Each metric is served by a board that has the same metric with the same or a longer window, from its newest slots (see
-/// `POST /v1/query`), or by one of the given `boards`. If there is none, the error `no_board` has the definition of a board that would serve the metric.
-/// All metrics of all rules, at most 1,000, are read together.
+/// Each metric is served by a board that has the same metric with the same or a longer window, from its newest slots
+/// (see `POST /v1/query`), or by one of the given `boards`. If there is none, the error `no_board` has the definition
+/// of a board that would serve the metric. All metrics of all rules, at most 1,000, are read together.
 ///
-/// With `record` `true` the event (`type`, `fields`, `at` and `id`) is recorded **before** the evaluation, on every board
-/// that counts its type, so that the rules include it. If any rule is invalid, or lacks a field or a board, the event is not
-/// recorded.
+/// With `record` `true` the event (`type`, `fields`, `at` and `id`) is recorded **before** the evaluation, on every
+/// board that counts its type, so that the rules include it. If any rule is invalid, or lacks a field or a board, the
+/// event is not recorded.
 #[utoipa::path(
     post, path = "/v1/evaluate", operation_id = "evaluate", tag = "features",
     request_body(content = EvaluateBody, description = "The rules and the fields.", examples(

@@ -1,10 +1,10 @@
 //! Exports of rankings: streams of lines as NDJSON or CSV.
 //!
-//! A page is read when the client has taken the lines of the previous one. So an export keeps one page in memory, however
-//! long the ranking is and however slowly the client reads.
+//! A page is read when the client has taken the lines of the previous one. So an export keeps one page in memory,
+//! however long the ranking is and however slowly the client reads.
 //!
-//! Pages are read in [turns](TURNS), and written and compressed on a separate thread. So exports, however many there are,
-//! delay other requests of a worker by the time of reading a page.
+//! Pages are read in [turns](TURNS), and written and compressed on a separate thread. So exports, however many there
+//! are, delay other requests of a worker by the time of reading a page.
 
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
@@ -33,15 +33,15 @@ use super::{cursor, response};
 use crate::board::{Shown, Timestamp};
 use crate::service::{About, Export, Page};
 
-/// The turns of exports: as many pages are read and written at a time as half of the processors can. A turn is for one page,
-/// so a client that stops reading has none. Tokio's semaphore is fair.
+/// The turns of exports: as many pages are read and written at a time as half of the processors can. A turn is for one
+/// page, so a client that stops reading has none. Tokio's semaphore is fair.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, |number| number.get());
     Semaphore::new((processors / 2).max(1))
 });
 
-/// The time for which a read of a page keeps its turn. A store that takes longer is not busy with it, but does not respond, and
-/// must not delay exports of boards elsewhere.
+/// The time for which a read of a page keeps its turn. A store that takes longer is not busy with it, but does not
+/// respond, and must not delay exports of boards elsewhere.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A format of exports.
@@ -56,8 +56,8 @@ pub(super) enum Format {
 const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
 
 impl Format {
-    /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what only
-    /// a wildcard matches is not used. If a format and JSON are named as equally preferred, the answer is JSON.
+    /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what
+    /// only a wildcard matches is not used. If a format and JSON are named as equally preferred, the answer is JSON.
     pub(super) fn requested(request: &HttpRequest) -> Option<Self> {
         let accept = Accept::parse(request).ok()?;
         let quality = |range: &str| {
@@ -98,8 +98,8 @@ pub(super) struct ExportEnd {
     first_as_of: Timestamp,
     /// Number of lines before this one.
     lines: u64,
-    /// Cursor at which another export continues after the last line; null at the end of the ranking, and if the board was
-    /// removed.
+    /// Cursor at which another export continues after the last line; null at the end of the ranking, and if the board
+    /// was removed.
     #[schema(required = true, max_length = 712)]
     next: Option<String>,
     /// The error that ended the export; null if it is complete.
@@ -185,8 +185,8 @@ fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
 }
 
 impl Writing {
-    /// Writes a page that was read, or the end of the body, on a separate thread. The turn ends with it. Also returns what
-    /// writes the next page, unless this was the end.
+    /// Writes a page that was read, or the end of the body, on a separate thread. The turn ends with it. Also returns
+    /// what writes the next page, unless this was the end.
     async fn write(
         mut self,
         read: Result<Option<About<Page>>, Problem>,
@@ -236,8 +236,8 @@ impl Writing {
         Ok(text)
     }
 
-    /// Ends the body. NDJSON has a line that says so; CSV has no such line, so an export that ends early is an error, which
-    /// cuts the connection.
+    /// Ends the body. NDJSON has a line that says so; CSV has no such line, so an export that ends early is an error,
+    /// which cuts the connection.
     fn end(&mut self, problem: Option<Problem>) -> Result<Vec<u8>, Problem> {
         if let Some(problem) = &problem {
             let (id, code, lines) = (self.request.as_str(), problem.code().as_str(), self.lines);

@@ -22,7 +22,8 @@ pub(super) struct WindowBounds {
 }
 
 impl WindowBounds {
-    /// Returns the bounds of a window. `slots` is the number of slots that were read. All time has neither bounds nor slots.
+    /// Returns the bounds of a window. `slots` is the number of slots that were read. All time has neither bounds nor
+    /// slots.
     pub(super) fn of(track: &Track, window: &Window, slots: u32) -> Self {
         if track.is_all_time() {
             Self { from: None, to: None, slots: 0 }
@@ -41,8 +42,8 @@ pub(super) struct FrameShown {
     /// The instant that the response describes: the requested `as_of`, or else the store's time of the response.
     #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, scores may include parts of them. Values
-    /// over windows never include them.
+    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, scores may include parts of them.
+    /// Values over windows never include them.
     retiring: u64,
 }
 

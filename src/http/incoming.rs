@@ -30,8 +30,8 @@ const MAX_RATIO: u64 = 250;
 /// The number of decompressed bytes to which the ratio does not apply.
 const WITHOUT_RATIO: u64 = 1 << 20;
 
-/// The largest window of a zstd body, as a power of 2: 8 MiB, the size that RFC 8878 recommends decoders to support. The
-/// decoder of a stream keeps the window in memory while the stream is open.
+/// The largest window of a zstd body, as a power of 2: 8 MiB, the size that RFC 8878 recommends decoders to support.
+/// The decoder of a stream keeps the window in memory while the stream is open.
 const MAX_WINDOW_LOG: u32 = 23;
 
 /// The memory of a decoder of gzip with its window and the present piece.
@@ -94,7 +94,8 @@ impl Incoming {
         self.hold.set(self.source.decoder() + received)
     }
 
-    /// Changes the number of bytes like [`hold`](Self::hold), and waits for a while for memory that other bodies return.
+    /// Changes the number of bytes like [`hold`](Self::hold), and waits for a while for memory that other bodies
+    /// return.
     pub(super) async fn obtain(&mut self, received: usize) -> Result<(), Problem> {
         self.hold.obtain(self.source.decoder() + received).await
     }
@@ -112,9 +113,9 @@ impl Incoming {
         }
     }
 
-    /// Returns the next piece of the body, at most 64 KiB if it is compressed. One packet may decompress to many pieces, so
-    /// a caller must yield between them to the other requests of its worker. Cancel safe: if the future is dropped
-    /// before it is ready, no piece is lost.
+    /// Returns the next piece of the body, at most 64 KiB if it is compressed. One packet may decompress to many
+    /// pieces, so a caller must yield between them to the other requests of its worker. Cancel safe: if the future is
+    /// dropped before it is ready, no piece is lost.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         match &mut self.source {
             Source::Plain(payload) => payload.next().await.map(|piece| piece.map_err(incomplete)),

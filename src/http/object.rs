@@ -16,8 +16,8 @@ const MAX_FIELDS: usize = 16;
 
 /// Parses a body as a `T`, a type with a derived `Deserialize` that may have nested objects.
 ///
-/// The fields of the type are those that the object may have. A field with the value `null` is treated as absent. Errors
-/// name the field.
+/// The fields of the type are those that the object may have. A field with the value `null` is treated as absent.
+/// Errors name the field.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     T::deserialize(ObjectSource::Body(body)).map_err(|error| error.at("body"))
 }

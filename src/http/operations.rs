@@ -19,8 +19,8 @@ use super::{metrics, response};
 pub(super) struct Ready {
     #[serde(flatten)]
     health: Health,
-    /// Boards that need the attention of an operator although the instance is ready: their definition cannot be read, or
-    /// they are held for a decision.
+    /// Boards that need the attention of an operator although the instance is ready: their definition cannot be read,
+    /// or they are held for a decision.
     warnings: Vec<String>,
 }
 
@@ -43,8 +43,8 @@ impl Health {
 
 /// Liveness probe
 ///
-/// Returns 200 while the process serves requests, whatever the state of the store. A restart of the process helps only if
-/// this fails.
+/// Returns 200 while the process serves requests, whatever the state of the store. A restart of the process helps only
+/// if this fails.
 #[utoipa::path(
     get, path = "/healthz", operation_id = "getHealth", tag = "operations",
     responses((status = 200, description = "The process is up.", body = Health,
@@ -58,10 +58,10 @@ pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
 ///
 /// Returns 200 if the store can be reached and written to and no rollover is overdue by a minute, otherwise 503 with
 /// `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes or has not
-/// confirmed a write for 5 s, and while its clock is not trusted after a start. A Redis store cannot be written to while
-/// it may evict keys, and after it was emptied until the configured boards are defined again. `warnings` lists single
-/// boards that need the attention of an operator; they do not make the instance unready, because other boards are
-/// served.
+/// confirmed a write for 5 s, and while its clock is not trusted after a start. A Redis store cannot be written to
+/// while it may evict keys, and after it was emptied until the configured boards are defined again. `warnings` lists
+/// single boards that need the attention of an operator; they do not make the instance unready, because other boards
+/// are served.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
     responses((status = 200, description = "The instance is ready.", body = Ready,

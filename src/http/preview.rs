@@ -62,8 +62,8 @@ pub(super) struct DefinitionConflict {
     existing: Definition,
 }
 
-/// Estimated memory of a subject in the store in use, in bytes, for names and values of 12 bytes. Ids, and data that has
-/// expired and is not deleted yet, are not included.
+/// Estimated memory of a subject in the store in use, in bytes, for names and values of 12 bytes. Ids, and data that
+/// has expired and is not deleted yet, are not included.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BytesPerSubject)]
 pub(super) struct SubjectBytes {

@@ -22,7 +22,8 @@ const MAX_LINES: u64 = 1_000;
 /// Maximum number of subjects of a lookup with ranks. Each rank costs the store much more than a score does.
 const MAX_RANKS: u64 = 200;
 
-/// Maximum offset of a page and maximum number of lines of an export, which exceeds the number of subjects of any board.
+/// Maximum offset of a page and maximum number of lines of an export, which exceeds the number of subjects of any
+/// board.
 const MOST_SUBJECTS: u64 = 1_000_000_000;
 
 /// A page of a ranking.
@@ -60,30 +61,32 @@ impl Ranking {
 
 /// Get a page of the ranking, or all of it
 ///
-/// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where `cursor`
-/// says. Subjects with equal scores share a rank and are ordered by name, on a `desc` board backward. A page with an offset
-/// beyond the end is empty.
+/// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where
+/// `cursor` says. Subjects with equal scores share a rank and are ordered by name, on a `desc` board backward. A page
+/// with an offset beyond the end is empty.
 ///
-/// On a board with several windows, `window` chooses the one whose ranking is read; `metric` in the response names it. A
-/// cursor belongs to one window, so `window` may be omitted.
+/// On a board with several windows, `window` chooses the one whose ranking is read; `metric` in the response names it.
+/// A cursor belongs to one window, so `window` may be omitted.
 ///
-/// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a number
-/// of lines: a subject whose score does not change is on exactly one of the pages that are read one after the other,
-/// however others move in the meantime. A subject that moves past the place may be on two of these pages or on none.
+/// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a
+/// number of lines: a subject whose score does not change is on exactly one of the pages that are read one after the
+/// other, however others move in the meantime. A subject that moves past the place may be on two of these pages or on
+/// none.
 ///
-/// With `Accept: application/x-ndjson` or `Accept: text/csv` the response is an export: a stream of all lines from the same
-/// start on, or of the first `limit` of them. A `cursor` must then be the `next` of a page. NDJSON has one `RankingEntry` per
-/// line, and as its last line an `ExportEnd`. CSV has the columns `rank`, `subject` and `score` and a header. If `Accept` names
-/// several formats, that with the highest `q` is used, and JSON if it is one of several with the same.
+/// With `Accept: application/x-ndjson` or `Accept: text/csv` the response is an export: a stream of all lines from the
+/// same start on, or of the first `limit` of them. A `cursor` must then be the `next` of a page. NDJSON has one
+/// `RankingEntry` per line, and as its last line an `ExportEnd`. CSV has the columns `rank`, `subject` and `score` and
+/// a header. If `Accept` names several formats, that with the highest `q` is used, and JSON if it is one of several
+/// with the same.
 ///
-/// An export does not show one instant. It is read in pages of 1,000 lines, as the client takes them, and each page continues
-/// at the place of the last line before it. So a subject whose score does not change is in the export exactly once; one
-/// that moves may be in it twice or not at all; and ranks are those of the time of their page. `Rolltop-As-Of` is the
-/// instant of the first page, `as_of` in the last line of NDJSON that of the last one.
+/// An export does not show one instant. It is read in pages of 1,000 lines, as the client takes them, and each page
+/// continues at the place of the last line before it. So a subject whose score does not change is in the export exactly
+/// once; one that moves may be in it twice or not at all; and ranks are those of the time of their page.
+/// `Rolltop-As-Of` is the instant of the first page, `as_of` in the last line of NDJSON that of the last one.
 ///
-/// An export of NDJSON is complete only if its last line has `"complete": true`. After an error on the way that line has
-/// `"complete": false` and the `problem`; `next` is the cursor at which to continue. CSV has no such line: after an error
-/// the connection is closed before the end of the chunked body.
+/// An export of NDJSON is complete only if its last line has `"complete": true`. After an error on the way that line
+/// has `"complete": false` and the `problem`; `next` is the cursor at which to continue. CSV has no such line: after an
+/// error the connection is closed before the end of the chunked body.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
@@ -187,8 +190,8 @@ pub(super) struct LookupEntry {
 /// Look up given subjects
 ///
 /// Returns scores and ranks of the given subjects, for example the posts of a page or a list of friends, read
-/// atomically. Duplicates are ignored. With `"ranks": false` there may be more subjects, and `rank` and `percentile` are
-/// null.
+/// atomically. Duplicates are ignored. With `"ranks": false` there may be more subjects, and `rank` and `percentile`
+/// are null.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
     params(
@@ -225,8 +228,8 @@ pub(super) async fn lookup(
     }))
 }
 
-/// Parses a body. Returns each subject once, in the order of first occurrence, and whether ranks are requested: unless the
-/// body or the query says otherwise.
+/// Parses a body. Returns each subject once, in the order of first occurrence, and whether ranks are requested: unless
+/// the body or the query says otherwise.
 fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool), Problem> {
     let LookupBody { subjects: given, ranks } = object::parse(body)?;
     let ranks = ranks && ranks_in_query;

@@ -41,8 +41,8 @@ impl RequestId {
         CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::new())
     }
 
-    /// Returns the id of the request that the current task handles. Outside of a request, returns the id in the headers,
-    /// or a new one.
+    /// Returns the id of the request that the current task handles. Outside of a request, returns the id in the
+    /// headers, or a new one.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::from_headers(headers))
     }

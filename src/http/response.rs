@@ -44,8 +44,8 @@ pub(super) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<
         .map_err(|error| Problem::new(Code::Internal, format!("a response could not be serialized as JSON: {error}")))
 }
 
-/// Serializes a value as JSON at the end of a text, as one line for every reader: some take U+0085, U+2028 and U+2029 for
-/// the end of a line, which JSON allows unescaped in strings.
+/// Serializes a value as JSON at the end of a text, as one line for every reader: some take U+0085, U+2028 and U+2029
+/// for the end of a line, which JSON allows unescaped in strings.
 pub(super) fn append_line(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Problem> {
     let start = text.len();
     append_json(text, value)?;

@@ -22,11 +22,12 @@ const MAX_CONCURRENT: usize = 16;
 pub(super) struct RolloverResult {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Start of the newest slot after the rollover, over all time of the newest slot kept; null if the board has no slots.
+    /// Start of the newest slot after the rollover, over all time of the newest slot kept; null if the board has no
+    /// slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     head: Option<Timestamp>,
-    /// Start of the oldest slot that counts after the rollover, over all time of the oldest slot kept; null if the board
-    /// has no slots.
+    /// Start of the oldest slot that counts after the rollover, over all time of the oldest slot kept; null if the
+    /// board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
     /// Number of slots by which the heads of all windows advanced; 0 if a write or another instance advanced it before.
@@ -49,10 +50,11 @@ pub(super) struct RolloverResult {
 /// Roll over a board
 ///
 /// Advances the head of the board to the current time and subtracts all expired slots in bounded steps. The response is
-/// sent when no expired slots remain. On a board with several windows, every window is rolled over: `head` and `floor` are
-/// those of the main window, and the numbers are sums over all windows. A board over all time that keeps slots deletes
-/// those that are older than `keep`; the total does not change. The operation is idempotent and may be called at any time. With `dry_run=true` the
-/// response is what remains to be subtracted (the head advances nevertheless, as with every call).
+/// sent when no expired slots remain. On a board with several windows, every window is rolled over: `head` and `floor`
+/// are those of the main window, and the numbers are sums over all windows. A board over all time that keeps slots
+/// deletes those that are older than `keep`; the total does not change. The operation is idempotent and may be called
+/// at any time. With `dry_run=true` the response is what remains to be subtracted (the head advances nevertheless, as
+/// with every call).
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rollover", operation_id = "rollOverBoard", tag = "operations",
     params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),

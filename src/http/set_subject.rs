@@ -52,16 +52,16 @@ pub(super) struct SubjectSet {
 
 /// Set the value of a subject
 ///
-/// Replaces everything that the subject has on the board, in every window and in a total over all time, by one value at one
-/// time, for example to correct a wrong best score. A window that does not reach back to `at` has nothing of the subject
-/// afterwards. `COUNT` and `SUM` use `amount`; `AVG`, `MIN`, `MAX` and `LAST` use `value`. Boards of distinct values refuse
-/// it. Every error in the body is found before anything changes.
+/// Replaces everything that the subject has on the board, in every window and in a total over all time, by one value at
+/// one time, for example to correct a wrong best score. A window that does not reach back to `at` has nothing of the
+/// subject afterwards. `COUNT` and `SUM` use `amount`; `AVG`, `MIN`, `MAX` and `LAST` use `value`. Boards of distinct
+/// values refuse it. Every error in the body is found before anything changes.
 ///
-/// The subject is removed from one window after the other, and then the value is counted in all of them in one atomic step.
-/// In between the subject may be missing in reads, and what is counted for it in the meantime may stay in some windows and
-/// be missing in others: set the value while nothing is counted for the subject, or set it again. After an error the subject
-/// may be missing: send the request again, which has the same result. Requests to one instance wait for each other; values
-/// that different instances set at the same time may be added up.
+/// The subject is removed from one window after the other, and then the value is counted in all of them in one atomic
+/// step. In between the subject may be missing in reads, and what is counted for it in the meantime may stay in some
+/// windows and be missing in others: set the value while nothing is counted for the subject, or set it again. After an
+/// error the subject may be missing: send the request again, which has the same result. Requests to one instance wait
+/// for each other; values that different instances set at the same time may be added up.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "setSubject", tag = "subjects",
     request_body(content = SubjectValueBody, description = "The value.", examples(

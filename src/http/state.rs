@@ -16,8 +16,8 @@ use crate::service::Service;
 pub struct HttpOptions {
     /// Maximum size of a JSON body in bytes.
     pub max_body: usize,
-    /// Maximum number of bytes of memory that all bodies in progress take: what has arrived of them, the decoders, and what
-    /// they are parsed into. A client may have at most as much as it leaves to others.
+    /// Maximum number of bytes of memory that all bodies in progress take: what has arrived of them, the decoders, and
+    /// what they are parsed into. A client may have at most as much as it leaves to others.
     pub body_memory: usize,
     /// Maximum time for a JSON body to arrive.
     pub body_timeout: Duration,

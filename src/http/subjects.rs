@@ -36,8 +36,8 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The slots of the window in which the subject has data, oldest first. Over all time, the slots that are kept beside
-    /// the total; empty if none are.
+    /// The slots of the window in which the subject has data, oldest first. Over all time, the slots that are kept
+    /// beside the total; empty if none are.
     slots: Vec<SubjectSlot>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(schema_with = schemas::slots_are_partial, required = false)]
@@ -103,11 +103,11 @@ impl SubjectSlot {
 /// Get a subject's standing
 ///
 /// Returns score, rank, percentile and the content of each slot, read atomically. A subject without data has score 0
-/// (null for AVG, MIN, MAX and LAST) and rank null. On an unranked board the score is the value over the window, and the rank
-/// is null.
+/// (null for AVG, MIN, MAX and LAST) and rank null. On an unranked board the score is the value over the window, and
+/// the rank is null.
 ///
-/// On a board over all time that keeps its newest slots, these are listed with `slots_are_partial`, because the score also
-/// counts what is older. They are read at the same time as the score, but not in the same atomic step.
+/// On a board over all time that keeps its newest slots, these are listed with `slots_are_partial`, because the score
+/// also counts what is older. They are read at the same time as the score, but not in the same atomic step.
 ///
 /// Percent-encode the subject as one segment of the path: `a/b` is `a%2Fb`. Browsers and many clients resolve the
 /// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
@@ -237,12 +237,13 @@ pub(super) struct RemovalReceipt {
 
 /// Remove a subject
 ///
-/// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject without
-/// data is not an error. The subject can be counted again afterwards.
+/// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject
+/// without data is not an error. The subject can be counted again afterwards.
 ///
-/// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and the
-/// response is about the main window. What is counted for the subject in the meantime may be missing from the later ones.
-/// The same applies to a total over all time and the slots kept beside it. After an error, send the request again.
+/// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and
+/// the response is about the main window. What is counted for the subject in the meantime may be missing from the later
+/// ones. The same applies to a total over all time and the slots kept beside it. After an error, send the request
+/// again.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
     responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({

@@ -57,9 +57,9 @@ pub(super) struct SeenValue {
 /// Returns the distinct values that a COUNT_DISTINCT board has counted for the subject within its window, last seen
 /// first, read atomically.
 ///
-/// `next` is a cursor of the page after this one: a place in the order of the values, not a number of values. A value that
-/// is not seen again, and does not expire, is on exactly one of the pages that are read one after the other. A value that
-/// is seen again moves to the beginning of the list.
+/// `next` is a cursor of the page after this one: a place in the order of the values, not a number of values. A value
+/// that is not seen again, and does not expire, is on exactly one of the pages that are read one after the other. A
+/// value that is seen again moves to the beginning of the list.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/values", operation_id = "listValues", tag = "subjects",
     params(

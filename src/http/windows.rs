@@ -13,8 +13,8 @@ use super::{path, response, schemas};
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
 use crate::service::{Over, Query, QueryAnswer, WindowQuery};
 
-/// The value of a subject over a window. On a `from_first` board the window is the subject's own, or the one that an event
-/// at the current time would begin.
+/// The value of a subject over a window. On a `from_first` board the window is the subject's own, or the one that an
+/// event at the current time would begin.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WindowValue {
     #[schema(schema_with = schemas::board)]
@@ -35,8 +35,8 @@ pub(super) struct WindowValue {
     from: Option<Timestamp>,
     #[serde(flatten)]
     frame: FrameShown,
-    /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements in
-    /// these slots, which `edge` does not weight.
+    /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements
+    /// in these slots, which `edge` does not weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
@@ -134,11 +134,12 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 /// Get the value of a subject over a window
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
-/// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that a
-/// window over all time can answer. A board over all time that keeps slots answers `last` and `from` from these, up to the
-/// time for which it keeps them (`keep`). On a board with several windows, `last` is read from the one with the shortest slots of
-/// those that are as long, unless `window` names one. `window` in the response contains the exact bounds. On boards that keep older slots
-/// (`keep`), `as_of` reads the window that ended with the slot containing that time.
+/// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that
+/// a window over all time can answer. A board over all time that keeps slots answers `last` and `from` from these, up
+/// to the time for which it keeps them (`keep`). On a board with several windows, `last` is read from the one with the
+/// shortest slots of those that are as long, unless `window` names one. `window` in the response contains the exact
+/// bounds. On boards that keep older slots (`keep`), `as_of` reads the window that ended with the slot containing that
+/// time.
 ///
 /// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It reads one
 /// additional slot at the old end, weighted by the share of it that is still within the window: when half of the newest

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::board::{Board, BoardTrack};
 
-/// An answer about a board or a track, and what it is about. If the requested board was removed and defined again in the
-/// meantime, this is the new board, or the track of the new board. The answer has its decimals and slots.
+/// An answer about a board or a track, and what it is about. If the requested board was removed and defined again in
+/// the meantime, this is the new board, or the track of the new board. The answer has its decimals and slots.
 #[derive(Clone, Debug)]
 pub struct About<T, Of = BoardTrack> {
     pub of: Of,
@@ -15,8 +15,8 @@ pub struct About<T, Of = BoardTrack> {
 /// An answer about a board as a whole.
 pub type AboutBoard<T> = About<T, Arc<Board>>;
 
-/// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, calls it once
-/// more about the new one. An optional check runs before each call and may refuse it.
+/// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, calls it
+/// once more about the new one. An optional check runs before each call and may refuse it.
 macro_rules! about {
     ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
         about!($self, $board, |_current| Ok(()), &std::sync::Arc<crate::board::Board>, refreshed, |$current| $call)

@@ -27,8 +27,8 @@ impl Service {
         Ok(added?)
     }
 
-    /// Parses a request for a board and adds its increments. If the board was redefined meanwhile, the request is parsed
-    /// and added once more for the new board, which is then the one that is returned.
+    /// Parses a request for a board and adds its increments. If the board was redefined meanwhile, the request is
+    /// parsed and added once more for the new board, which is then the one that is returned.
     pub async fn add_parsed<T>(
         &self,
         board: &Arc<Board>,

@@ -31,8 +31,8 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits every track of a board. Kept slots are audited as those of any unranked board: they do not have to add up to the
-/// score of the total.
+/// Audits every track of a board. Kept slots are audited as those of any unranked board: they do not have to add up to
+/// the score of the total.
 pub(super) async fn run_all(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let mut report = run(store, &board.main(), repair).await?;
     for track in board.each_track().skip(1) {

@@ -30,8 +30,8 @@ impl Serving {
     }
 
     /// Returns the time since which the board has counted, if at `now` that is within the window of the metric that it
-    /// serves. The slots of the board do not matter: of all boards that serve a metric, those that were defined before the
-    /// same instant cover it.
+    /// serves. The slots of the board do not matter: of all boards that serve a metric, those that were defined before
+    /// the same instant cover it.
     pub(super) fn covers_since(&self, metric: &Metric, now: Timestamp) -> Option<Timestamp> {
         let start = match metric.window {
             WindowLength::All => Timestamp::EPOCH,
@@ -41,8 +41,9 @@ impl Serving {
     }
 }
 
-/// Returns the time since which a board has counted, if that is after the start of the slots that were read at `now`, of
-/// which `floor` is the oldest. The window of a subject of a `from_first` board may begin at any time within its length.
+/// Returns the time since which a board has counted, if that is after the start of the slots that were read at `now`,
+/// of which `floor` is the oldest. The window of a subject of a `from_first` board may begin at any time within its
+/// length.
 pub(super) fn covers_since(track: &BoardTrack, floor: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let start = match track.is_from_first() {
         false => floor,
@@ -63,8 +64,9 @@ pub(super) fn finest_of(all: &[Serving]) -> Option<&Serving> {
     all.iter().min_by(|a, b| preference(&a.track).cmp(&preference(&b.track)))
 }
 
-/// Returns the one that is to answer, if this is known without the time: the [finest](finest_of), if it was defined first,
-/// or covers the window of the metric at some time `before` now. A `from_first` board does not count beside a sliding one.
+/// Returns the one that is to answer, if this is known without the time: the [finest](finest_of), if it was defined
+/// first, or covers the window of the metric at some time `before` now. A `from_first` board does not count beside a
+/// sliding one.
 pub(super) fn chosen_at_any_time<'a>(all: &'a [Serving], metric: &Metric, before: Timestamp) -> Option<&'a Serving> {
     let finest = finest_of(all)?;
     let alike = all.iter().filter(|other| other.track.is_from_first() == finest.track.is_from_first());
@@ -106,8 +108,8 @@ pub(super) fn finest<T, E>(
     }
 }
 
-/// Returns the nominal length of a slot in milliseconds, or 0 without slots. The slots that a board over all time keeps are
-/// those of another track.
+/// Returns the nominal length of a slot in milliseconds, or 0 without slots. The slots that a board over all time keeps
+/// are those of another track.
 fn slot_millis(track: &Track) -> i64 {
     track.slot().filter(|_| !track.is_all_time()).map_or(0, Span::approximate_millis)
 }
@@ -159,8 +161,8 @@ const USUAL_SLOTS: [(u32, Unit); 15] = [
 const SUGGESTED_SLOTS: u32 = 32;
 
 /// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
-/// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals as
-/// the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
+/// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals
+/// as the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
 pub(super) fn suggestion(boards_of_event: &[Arc<Board>], metric: &Metric) -> Option<Definition> {
     let value = metric.function.value();
     let same_field = boards_of_event

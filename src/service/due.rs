@@ -1,5 +1,5 @@
-//! The tracks of all boards, ordered by the time at which they are due. A tick touches only those that are due, so boards
-//! between two of their slots cost nothing.
+//! The tracks of all boards, ordered by the time at which they are due. A tick touches only those that are due, so
+//! boards between two of their slots cost nothing.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -85,7 +85,8 @@ impl DueTrack {
     }
 }
 
-/// Returns the labels of the metrics of a track: the board's name, and the length of its window unless it is the main track.
+/// Returns the labels of the metrics of a track: the board's name, and the length of its window unless it is the main
+/// track.
 fn labels_of(track: &BoardTrack) -> Vec<Label> {
     let mut labels = vec![Label::new("board", track.board().name().as_str().to_owned())];
     if !track.is_main() {
@@ -103,8 +104,8 @@ fn visit_after(track: &BoardTrack) -> i64 {
 }
 
 impl DueTracks {
-    /// Makes the tracks of these boards the known ones. New ones are due at once. O(tracks), so it is called when the list
-    /// has changed.
+    /// Makes the tracks of these boards the known ones. New ones are due at once. O(tracks), so it is called when the
+    /// list has changed.
     pub(super) fn set(&mut self, boards: &[Arc<Board>]) {
         let known: HashMap<TrackId, BoardTrack> =
             boards.iter().flat_map(Board::each_track).map(|track| (track.id(), track)).collect();
@@ -137,8 +138,8 @@ impl DueTracks {
         self.waiting.first().is_some_and(|(at, _)| *at <= now)
     }
 
-    /// Returns the track that has been due for the longest time, marked as running. The caller rolls it over and then calls
-    /// [`finished`](Self::finished).
+    /// Returns the track that has been due for the longest time, marked as running. The caller rolls it over and then
+    /// calls [`finished`](Self::finished).
     pub(super) fn take(&mut self) -> Option<BoardTrack> {
         let (_, id) = *self.waiting.first().filter(|(at, _)| *at <= self.now)?;
         self.waiting.pop_first();
@@ -166,8 +167,8 @@ impl DueTracks {
         }
     }
 
-    /// Records the end of the rollover of a track that [`take`](Self::take) returned. One that has failed is due again at
-    /// the next tick.
+    /// Records the end of the rollover of a track that [`take`](Self::take) returned. One that has failed is due again
+    /// at the next tick.
     pub(super) fn finished(&mut self, id: TrackId, has_succeeded: bool) {
         if !self.running.remove(&id) {
             return;

@@ -11,8 +11,8 @@ use crate::board::{BoardName, Event, Fields, Metric, Timestamp, Verdict};
 pub struct Evaluated {
     /// One result for each rule, in the given order.
     pub rules: Vec<Evaluation>,
-    /// The values of the rules' metrics. A metric that occurs several times is listed once, unless the rules name different
-    /// boards.
+    /// The values of the rules' metrics. A metric that occurs several times is listed once, unless the rules name
+    /// different boards.
     pub answers: Vec<QueryAnswer>,
     /// The outcome of the event, if it was recorded first.
     pub recorded: Option<EventOutcome>,

@@ -17,8 +17,8 @@ use super::{Result, Service, ServiceError};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
-/// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several store
-/// calls.
+/// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several
+/// store calls.
 const PORTION: usize = 100_000;
 
 /// The number of attempts before a call fails because boards keep changing.
@@ -94,15 +94,16 @@ impl From<Outcome> for Taken {
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 impl Service {
-    /// Returns whether the order of events matters to a board, so that a caller with many events must wait for the answer
-    /// about one before it sends the next. If the boards are not known, it returns true. At most one store call a second.
+    /// Returns whether the order of events matters to a board, so that a caller with many events must wait for the
+    /// answer about one before it sends the next. If the boards are not known, it returns true. At most one store call
+    /// a second.
     pub async fn order_of_events_matters(&self) -> bool {
         self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order())
     }
 
-    /// Passes each event that a board refuses whatever the store says to `each`, with its index and these refusals: a field
-    /// that a metric needs is missing or invalid, or the board does not support the retraction. Counts nothing. Whether an
-    /// event is too late, or makes an amount too large, is known only to the store. At least one store call.
+    /// Passes each event that a board refuses whatever the store says to `each`, with its index and these refusals: a
+    /// field that a metric needs is missing or invalid, or the board does not support the retraction. Counts nothing.
+    /// Whether an event is too late, or makes an amount too large, is known only to the store. At least one store call.
     pub async fn refusals(&self, events: &[Event], mut each: impl FnMut(usize, EventOutcome)) -> Result<()> {
         let since = Instant::now();
         let version = self.store.boards_version().await?;

@@ -20,9 +20,9 @@ pub enum ExportStart {
 
 /// A ranking from some line on, read page by page. Only a call of [`next_page`](Self::next_page) reads the store.
 ///
-/// Each page shows one instant, and begins after the place of the last line of the page before. So a subject whose score
-/// does not change is on exactly one of the pages. A subject that moves past the end of a page may be on two pages or on
-/// none.
+/// Each page shows one instant, and begins after the place of the last line of the page before. So a subject whose
+/// score does not change is on exactly one of the pages. A subject that moves past the end of a page may be on two
+/// pages or on none.
 pub struct Export {
     service: Arc<Service>,
     track: BoardTrack,
@@ -49,8 +49,8 @@ impl Service {
 }
 
 impl Export {
-    /// Reads the next page, at most 1,000 lines; returns `None` after the last one. The first page may have no lines, and so
-    /// may the last one.
+    /// Reads the next page, at most 1,000 lines; returns `None` after the last one. The first page may have no lines,
+    /// and so may the last one.
     ///
     /// The pages after the first one read the board of the first page: if it was removed and defined again, returns
     /// [`ServiceError::StaleCursor`]. After an error the same page can be read again. Cancel safe: if the future is
@@ -73,8 +73,8 @@ impl Export {
         Ok(Some(read))
     }
 
-    /// Returns the cursor after the last line that was returned: `None` before the first page, and if the ranking had no
-    /// further line then.
+    /// Returns the cursor after the last line that was returned: `None` before the first page, and if the ranking had
+    /// no further line then.
     pub fn next(&self) -> Option<&Cursor> {
         match &self.next {
             Some(ExportStart::Cursor(cursor)) => Some(cursor),

@@ -102,8 +102,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The pause between two steps of the work that belongs to no board. It is longer than the store works on one step.
 const BETWEEN_TIDY_STEPS: Duration = Duration::from_millis(5);
 
-/// The largest number of tracks that the scheduler rolls over at once. Their steps take turns, so a small board does not
-/// wait for large ones.
+/// The largest number of tracks that the scheduler rolls over at once. Their steps take turns, so a small board does
+/// not wait for large ones.
 const ROLLOVERS: usize = 256;
 
 /// The result of a call to the service.
@@ -357,8 +357,8 @@ impl Service {
 
     /// Rolls over the boards that [`find_due`](Self::find_due) finds, without end. For one caller.
     ///
-    /// All of them are one task, so those of other requests wait for a few steps at most, however many boards are due at the
-    /// same time.
+    /// All of them are one task, so those of other requests wait for a few steps at most, however many boards are due
+    /// at the same time.
     async fn keep_rolling_over(&self) {
         let due = stream::unfold((), |()| async { Some((self.rollover.next_due().await, ())) });
         due.for_each_concurrent(ROLLOVERS, |track| self.scheduled_rollover(track)).await;

@@ -13,7 +13,8 @@ pub struct DefinitionPreview {
     pub board: Arc<Board>,
     /// The board with this name, if there is one.
     pub existing: Option<Arc<Board>>,
-    /// The keys of the definition in which an existing board differs. If there are any, the definition would be refused.
+    /// The keys of the definition in which an existing board differs. If there are any, the definition would be
+    /// refused.
     pub differences: Vec<&'static str>,
     /// The estimated memory of a subject in the store in use, with data in every track.
     pub bytes_per_subject: BytesPerSubject,

@@ -40,8 +40,8 @@ pub enum Query {
 pub struct WindowQuery {
     pub board: BoardName,
     pub subject: Subject,
-    /// The length of the window of the board to read. Without it, [`Over::Last`] reads the window with the finest slots of
-    /// those that cover it, and the others read the main window. Of a board over all time, [`Over::Last`] and
+    /// The length of the window of the board to read. Without it, [`Over::Last`] reads the window with the finest slots
+    /// of those that cover it, and the others read the main window. Of a board over all time, [`Over::Last`] and
     /// [`Over::From`] read the slots that it keeps.
     pub window: Option<WindowLength>,
     pub over: Over,
@@ -85,7 +85,8 @@ pub struct QueryAnswer {
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
     /// The time since which the board has counted, if that is after the start of the slots that were read, so that what
-    /// happened before may be missing. See [`Board::covers_since`](crate::board::Board::covers_since). Always present over all time, if it is known.
+    /// happened before may be missing. See [`Board::covers_since`](crate::board::Board::covers_since). Always present
+    /// over all time, if it is known.
     pub covers_since: Option<Timestamp>,
     /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
     pub value: Option<Value>,
@@ -197,8 +198,8 @@ impl Service {
 
     /// Returns the track that serves a metric, and the slots to read: of one of the boards `pinned`, or of any if there
     /// are none. If no known board serves it, asks the store whether there are other boards. Several boards make it ask
-    /// for the store's time, unless the one with the finest slots was defined first, or covered the window when the time
-    /// was last asked for.
+    /// for the store's time, unless the one with the finest slots was defined first, or covered the window when the
+    /// time was last asked for.
     pub(super) async fn select_board(
         &self,
         metric: &Metric,

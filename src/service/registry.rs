@@ -267,7 +267,8 @@ impl Known {
         self.unreadable = unreadable;
     }
 
-    /// Stores a board that the store has just returned on its own. If it is not the same as the known one, the result may be older than the list, so the list has to be read again.
+    /// Stores a board that the store has just returned on its own. If it is not the same as the known one, the result
+    /// may be older than the list, so the list has to be read again.
     fn put(&mut self, board: &Arc<Board>) {
         if self.boards.get(board.name()).is_some_and(|entry| !entry.board.is_same_as(board)) {
             self.list = None;

@@ -188,8 +188,8 @@ impl RolloverRunner {
         }
     }
 
-    /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it, if that is
-    /// known.
+    /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it, if that
+    /// is known.
     async fn step(&self, track: &BoardTrack, expected: Option<Duration>) -> store::Result<Step> {
         // The semaphore is never closed.
         let _under_way = self.under_way.acquire().await;
@@ -243,8 +243,8 @@ impl RolloverRunner {
         }
     }
 
-    /// Returns the track that has been due for the longest time as of the last tick, if any is. The caller rolls it over
-    /// and then calls [`finished`](Self::finished).
+    /// Returns the track that has been due for the longest time as of the last tick, if any is. The caller rolls it
+    /// over and then calls [`finished`](Self::finished).
     pub(super) fn take_due(&self) -> Option<BoardTrack> {
         self.due.lock().take()
     }

@@ -11,11 +11,11 @@ impl Service {
     /// `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
     /// amount in the main window.
     ///
-    /// The subject is removed from each track, and then the amount is added to all of them in one step.
-    /// So a reader may find the subject missing in between, an increment that arrives in between may stay in some tracks
-    /// only, and after an error the subject may have nothing: the call can be repeated, and then has the same result.
-    /// Everything that can be refused is refused before the removal. Of two calls on this instance one waits for the other,
-    /// so that their amounts are not added up.
+    /// The subject is removed from each track, and then the amount is added to all of them in one step. So a reader may
+    /// find the subject missing in between, an increment that arrives in between may stay in some tracks only, and
+    /// after an error the subject may have nothing: the call can be repeated, and then has the same result. Everything
+    /// that can be refused is refused before the removal. Of two calls on this instance one waits for the other, so
+    /// that their amounts are not added up.
     ///
     /// Returns [`StoreError::BoardChanged`] if the amount must be parsed again with the decimals of the board as
     /// [`board`](Self::board) now returns it; nothing was changed then.

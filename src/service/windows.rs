@@ -9,8 +9,8 @@ use crate::board::{Board, BoardName, BoardTrack, Subject, TrackId, TrackRole, Wi
 use crate::store::{self, Removal, Standing, Status, StoreError};
 
 impl Service {
-    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor belongs to,
-    /// or else the main one. Makes no store call if this instance knows the board and its window.
+    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor
+    /// belongs to, or else the main one. Makes no store call if this instance knows the board and its window.
     ///
     /// Returns [`ServiceError::UnknownWindow`] if the board has no window of this length, and
     /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
@@ -39,8 +39,8 @@ impl Service {
     }
 
     /// Reads the board of the same name from the store and returns the track to read instead of one that does not exist
-    /// there: for the kept slots those of the new board, for a window that is not the main one that of the same length, and
-    /// otherwise the main track. One store call.
+    /// there: for the kept slots those of the new board, for a window that is not the main one that of the same length,
+    /// and otherwise the main track. One store call.
     ///
     /// Returns [`StoreError::BoardChanged`] if what was the main window is another window of the new board, because the
     /// caller may have chosen it by its length.
@@ -58,9 +58,9 @@ impl Service {
         }
     }
 
-    /// Returns the score and rank of one subject, as [`standing`](Self::standing) does, and what it has in the slots that
-    /// a total over all time [keeps](crate::board::Edition::kept_slots). The two are read at the same time, but not in one
-    /// atomic step.
+    /// Returns the score and rank of one subject, as [`standing`](Self::standing) does, and what it has in the slots
+    /// that a total over all time [keeps](crate::board::Edition::kept_slots). The two are read at the same time, but
+    /// not in one atomic step.
     pub async fn standing_and_kept(
         &self,
         track: &BoardTrack,

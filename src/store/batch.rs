@@ -169,8 +169,8 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Places the increments by the clock `now` and adds up amounts where possible, unless each increment must be applied
-    /// `singly`. `windows` are those of the board's tracks at that time. O(items x tracks).
+    /// Places the increments by the clock `now` and adds up amounts where possible, unless each increment must be
+    /// applied `singly`. `windows` are those of the board's tracks at that time. O(items x tracks).
     pub fn new(
         board: &Board,
         windows: &[Window],

@@ -84,8 +84,8 @@ impl Given<'_> {
         })
     }
 
-    /// Returns the value of a side that is compared with a value of the type `other`. A field whose text is a number is a
-    /// number beside one.
+    /// Returns the value of a side that is compared with a value of the type `other`. A field whose text is a number is
+    /// a number beside one.
     fn beside(
         &self,
         side: &Expression,

@@ -1,6 +1,7 @@
 //! The OpenAPI 3.1 document, generated from the code.
 //!
-//! Handlers have their own descriptions. Path parameters and errors are added here, from the tables of routes and codes.
+//! Handlers have their own descriptions. Path parameters and errors are added here, from the tables of routes and
+//! codes.
 
 mod problem_examples;
 

@@ -36,19 +36,20 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 /// An event is sent once and counted by every board whose metric names its `type` and whose filter includes it. Each
 /// metric reads its own fields: `COUNT_DISTINCT(30d, login, device_id, user_id)` reads `device_id` and `user_id`.
 ///
-/// Accepts a single event, a batch `{"events":[…]}`, or a stream of any length as `application/x-ndjson` with one event per
-/// line (blank lines are skipped). The response is sent after all boards have the events, which takes one call of the
-/// store. A board counts every event that is sent after the request that defined the board was completed, on any
+/// Accepts a single event, a batch `{"events":[…]}`, or a stream of any length as `application/x-ndjson` with one event
+/// per line (blank lines are skipped). The response is sent after all boards have the events, which takes one call of
+/// the store. A board counts every event that is sent after the request that defined the board was completed, on any
 /// instance.
 ///
 /// Fields are strings, numbers (parsed exactly) and booleans; null is treated as absent. Arrays and objects are allowed
 /// and treated as absent, but a board whose metric needs such a field rejects the event with `invalid_field`.
 ///
-/// A rejection by one board does not affect other boards or events: `rejected` lists it with the board, the field and the
-/// reason. An event whose type no board counts is not an error; it is counted under `unknown_types`. An event that all
-/// filters exclude is counted under `unmatched`. So check `rejected`, not the status: a batch is 200 even if nothing was
-/// counted. The whole request fails if the body is not valid JSON, if it is a single event with a missing or unknown member
-/// or a member of the wrong type, or if it is a single event that no board counted because it was refused (`rejected`).
+/// A rejection by one board does not affect other boards or events: `rejected` lists it with the board, the field and
+/// the reason. An event whose type no board counts is not an error; it is counted under `unknown_types`. An event that
+/// all filters exclude is counted under `unmatched`. So check `rejected`, not the status: a batch is 200 even if
+/// nothing was counted. The whole request fails if the body is not valid JSON, if it is a single event with a missing
+/// or unknown member or a member of the wrong type, or if it is a single event that no board counted because it was
+/// refused (`rejected`).
 ///
 /// With `"retract": true` the event reverses an earlier event with the same fields (for example an unlike). `at` is
 /// required and is the time of the earlier event. An `id` must differ from that of the earlier event, otherwise the

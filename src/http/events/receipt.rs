@@ -20,8 +20,8 @@ use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
 /// Maximum number of unknown types that a response lists.
 const MAX_TYPES_SHOWN: usize = 100;
 
-/// The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched` and
-/// `unknown`, unless it was invalid or every board rejected it.
+/// The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched`
+/// and `unknown`, unless it was invalid or every board rejected it.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(in crate::http) struct EventsReceipt {
     /// Number of events that at least one board accepted. Other boards may have rejected them; see `rejected`.

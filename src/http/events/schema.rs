@@ -20,8 +20,8 @@ pub(in crate::http) enum EventsBody {
 #[schema(as = EventBatch)]
 #[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
 pub(in crate::http) struct EventBatchBody {
-    /// The events. One that does not match this schema is rejected on its own: the response is still 200 and lists it in
-    /// `rejected`, and the others count.
+    /// The events. One that does not match this schema is rejected on its own: the response is still 200 and lists it
+    /// in `rejected`, and the others count.
     #[schema(max_items = 100000)]
     events: Vec<EventBody>,
 }

@@ -29,27 +29,28 @@ const INCREMENTS: ItemKind = ItemKind {
 
 /// Add increments
 ///
-/// Accepts a single increment, a batch `{"increments":[…]}`, or a stream of any length as `application/x-ndjson` with one
-/// increment per line (blank lines are skipped). The response is sent after the store has the increments.
+/// Accepts a single increment, a batch `{"increments":[…]}`, or a stream of any length as `application/x-ndjson` with
+/// one increment per line (blank lines are skipped). The response is sent after the store has the increments.
 ///
 /// The fields depend on the metric of the board. `COUNT` and `SUM` use `amount` (default 1). `AVG`, `MIN`, `MAX` and
-/// `LAST` use `value`, the measured number. `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT` use `value`, the value to count; a number
-/// or boolean is counted as its JSON text. The subject of a board with several subject fields is a compact JSON array,
-/// such as `["203.0.113.9","d-1"]`.
+/// `LAST` use `value`, the measured number. `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT` use `value`, the value to
+/// count; a number or boolean is counted as its JSON text. The subject of a board with several subject fields is a
+/// compact JSON array, such as `["203.0.113.9","d-1"]`.
 ///
 /// With `"retract": true` the increment reverses an earlier increment with the same content. `at` is the time of the
-/// earlier increment, and required unless the board counts over all time and keeps no slots. An `id` must differ from that of the earlier increment, otherwise the retraction is a
-/// duplicate. If the earlier increment has left the window, the retraction is accepted and changes nothing. `MIN`, `MAX`,
-/// `LAST` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them.
+/// earlier increment, and required unless the board counts over all time and keeps no slots. An `id` must differ from
+/// that of the earlier increment, otherwise the retraction is a duplicate. If the earlier increment has left the
+/// window, the retraction is accepted and changes nothing. `MIN`, `MAX`, `LAST` and `APPROX_COUNT_DISTINCT` do not
+/// support retractions and reject them.
 ///
-/// A rejected increment does not affect the others: `rejected` lists it with its reason and its `index` (JSON, from 0) or
-/// `line` (NDJSON, from 1). The whole request fails only if the body is not valid JSON, or if it is a single increment
-/// with a missing or unknown field or a field of the wrong type.
+/// A rejected increment does not affect the others: `rejected` lists it with its reason and its `index` (JSON, from 0)
+/// or `line` (NDJSON, from 1). The whole request fails only if the body is not valid JSON, or if it is a single
+/// increment with a missing or unknown field or a field of the wrong type.
 ///
 /// Each board and subject counts an `id` once within the board's horizon (`ids.horizon` of the board) from its arrival.
 /// Requests with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
-/// `duplicates` and `counted_through`, the last line up to which all outcomes are known. Later lines may or may not have
-/// been counted; resume after that line, with ids.
+/// `duplicates` and `counted_through`, the last line up to which all outcomes are known. Later lines may or may not
+/// have been counted; resume after that line, with ids.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
     params(("return" = inline(Returned), Query,

@@ -19,7 +19,8 @@ pub(in crate::http) trait Item<'a>: Default {
     /// Code of an element that is not an object, or repeats a field.
     const INVALID: ItemCode;
 
-    /// Reads the value of the named field. An unexpected field is returned, for [`set_unexpected`](Self::set_unexpected).
+    /// Reads the value of the named field. An unexpected field is returned, for
+    /// [`set_unexpected`](Self::set_unexpected).
     fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error>;
 
     /// Stores an unexpected field, unless there already is one.

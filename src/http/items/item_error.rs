@@ -42,8 +42,8 @@ impl ItemError {
         self
     }
 
-    /// Creates the error of an unexpected field. `fields` lists the fields of the item, and `repeated` is the code for a
-    /// repeated field.
+    /// Creates the error of an unexpected field. `fields` lists the fields of the item, and `repeated` is the code for
+    /// a repeated field.
     pub(in crate::http) fn unexpected(field: UnexpectedField, fields: &str, repeated: ItemCode) -> Self {
         match field {
             UnexpectedField::Unknown(name) => {

@@ -104,7 +104,8 @@ pub(in crate::http) async fn process<H: LineHandler>(
     let mut sent_bytes = 0;
     let mut ended = false;
     loop {
-        // Pieces without lines to send, and a client that is fast, must not keep the other requests of the worker waiting.
+        // Pieces without lines to send, and a client that is fast, must not keep the other requests of the worker
+        // waiting.
         tokio::task::yield_now().await;
         while in_flight.len() < handler.max_in_flight()
             && let Some(portion) = full.pop_front()

@@ -21,7 +21,8 @@ pub(in crate::http) struct RankingChange {
     /// Number of ranked subjects on the board; null if it is not known.
     #[schema(value_type = Option<u64>, required = true)]
     total: u64,
-    /// The lines that have changed in any way, including those that other lines have moved, in the order of their positions.
+    /// The lines that have changed in any way, including those that other lines have moved, in the order of their
+    /// positions.
     #[schema(max_items = 100)]
     rows: Vec<ChangedRow>,
     /// The subjects that are no longer in the view.
@@ -61,8 +62,8 @@ impl RankingChange {
     }
 }
 
-/// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that no
-/// longer have a line.
+/// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that
+/// no longer have a line.
 fn difference<'a>(before: &'a [Ranked], now: &[Ranked]) -> (Vec<usize>, Vec<&'a Subject>) {
     let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
     let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();

@@ -44,8 +44,8 @@ struct Listener {
 /// The client has not read events that are no longer there.
 struct TooFarBehind;
 
-/// Returns the body of a stream of these views, which has something to send at least once in the time `silence`. It ends
-/// when all views have ended, or when the client is too far behind.
+/// Returns the body of a stream of these views, which has something to send at least once in the time `silence`. It
+/// ends when all views have ended, or when the client is too far behind.
 pub(super) fn body(
     views: Vec<Listened>,
     silence: Duration,

@@ -52,20 +52,20 @@ pub(super) fn describe() {
 ///
 /// Returns a stream of server-sent events, for `EventSource` in a browser:
 ///
-/// - `page`, the first event: the same as the response to `GET /v1/boards/{board}/rankings` with this `limit` and `window`.
-///   Its `id` is the `ETag` of that response. If the client sends this id as `Last-Event-ID`, which browsers do when they
-///   connect again, and nothing has changed since, there is no `page`. A `page` later in the stream replaces all lines: the
-///   board was defined again.
-/// - `change`: a `RankingChange`, whenever lines, `total`, `window` or `retiring` have changed, including when slots leave the
-///   window. Its `id` is the `ETag` of the page with the change.
-/// - `problem`: a `Problem`. If it is an error of the store, the stream continues, and the next `change` says that the view
-///   can be read again. Otherwise, for example if the board was removed, the stream ends.
+/// - `page`, the first event: the same as the response to `GET /v1/boards/{board}/rankings` with this `limit` and
+///   `window`. Its `id` is the `ETag` of that response. If the client sends this id as `Last-Event-ID`, which browsers
+///   do when they connect again, and nothing has changed since, there is no `page`. A `page` later in the stream
+///   replaces all lines: the board was defined again.
+/// - `change`: a `RankingChange`, whenever lines, `total`, `window` or `retiring` have changed, including when slots
+///   leave the window. Its `id` is the `ETag` of the page with the change.
+/// - `problem`: a `Problem`. If it is an error of the store, the stream continues, and the next `change` says that the
+///   view can be read again. Otherwise, for example if the board was removed, the stream ends.
 ///
-/// The ranking is read once in each `interval` for all streams with the same parameters, and what changed in between is in one
-/// event. If many rankings are followed from the address of the client, it is read every 15 seconds, or less often if
-/// `interval` says so; the header `Rolltop-Interval` has the interval in use. A stream has no history: it begins at the present
-/// page, on any instance. There is at least a comment every 15 seconds. A stream ends if its client reads too slowly and when
-/// the instance stops; browsers then connect again.
+/// The ranking is read once in each `interval` for all streams with the same parameters, and what changed in between is
+/// in one event. If many rankings are followed from the address of the client, it is read every 15 seconds, or less
+/// often if `interval` says so; the header `Rolltop-Interval` has the interval in use. A stream has no history: it
+/// begins at the present page, on any instance. There is at least a comment every 15 seconds. A stream ends if its
+/// client reads too slowly and when the instance stops; browsers then connect again.
 ///
 /// Browsers open at most six connections to an origin with HTTP/1.1. `GET /v1/stream` follows several views on one.
 #[utoipa::path(
@@ -103,12 +103,13 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
 
 /// Follow several rankings on one connection
 ///
-/// Returns a stream like that of `GET /v1/boards/{board}/stream`, with the events of up to 20 views. The data of each event
-/// is an object with the member `view`, the text of the parameter, and a member named as the event with its data, for example
-/// `{"view": "hot-posts,limit=25", "change": {…}}`. Events have no ids, so a stream always begins with all pages.
+/// Returns a stream like that of `GET /v1/boards/{board}/stream`, with the events of up to 20 views. The data of each
+/// event is an object with the member `view`, the text of the parameter, and a member named as the event with its data,
+/// for example `{"view": "hot-posts,limit=25", "change": {…}}`. Events have no ids, so a stream always begins with all
+/// pages.
 ///
-/// A view that is not valid or cannot be read has a `problem` as its only event, and the others go on. If none can be read, the response is
-/// the problem of the first.
+/// A view that is not valid or cannot be read has a `problem` as its only event, and the others go on. If none can be
+/// read, the response is the problem of the first.
 #[utoipa::path(
     get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
     params(

@@ -1,7 +1,7 @@
 //! The shares of client addresses in what live views take: reads of the store, and memory.
 //!
-//! An address may take as much as is still free. So one address never takes more than half, and there is always some left
-//! for another one.
+//! An address may take as much as is still free. So one address never takes more than half, and there is always some
+//! left for another one.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Live views: the first lines of rankings, read at an interval as long as somebody listens.
 //!
-//! A view is read, serialized and compared once, however many listeners it has. Each view is a task, which ends when the
-//! view has no listeners.
+//! A view is read, serialized and compared once, however many listeners it has. Each view is a task, which ends when
+//! the view has no listeners.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -47,8 +47,8 @@ pub(in crate::http) struct WindowQueryBody {
     pub(super) board: String,
     #[schema(schema_with = schemas::subject)]
     pub(super) subject: String,
-    /// Length of the window to read, one of the board's. Default: with `last`, the one with the shortest slots of those that
-    /// are as long; otherwise the main window.
+    /// Length of the window to read, one of the board's. Default: with `last`, the one with the shortest slots of those
+    /// that are as long; otherwise the main window.
     #[schema(value_type = String, required = false, example = "1h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$")]
     pub(super) window: Option<String>,
     /// A duration, at most the longest window of the board. Default: the whole window.

@@ -143,25 +143,24 @@ enum ParsedQuery {
 /// Run queries
 ///
 /// Answers up to 1,000 queries in order, from one read of the store. There are three kinds of queries: the value of a
-/// subject over a window of a board (`board` and `subject`, with `window`, `last`, `from`, `as_of` and `edge` as for `…/window`); the
-/// value of a `metric` for given `fields`, from a board that serves it; the two-hop count. A query that fails has an
-/// `error`, which is a problem as for a whole request, and does not affect other queries. The body may also be a single
-/// query.
+/// subject over a window of a board (`board` and `subject`, with `window`, `last`, `from`, `as_of` and `edge` as for
+/// `…/window`); the value of a `metric` for given `fields`, from a board that serves it; the two-hop count. A query
+/// that fails has an `error`, which is a problem as for a whole request, and does not affect other queries. The body
+/// may also be a single query.
 ///
-/// A metric is served by a board that has the same metric with the same or a longer window; each window of a board counts,
-/// and so do the slots that a board keeps over all time.
-/// The newest slots that cover
-/// the window of the metric are read, and one more if the board has `cover` `full`. Of several the one with the
-/// shortest slots is chosen, then an unranked one, then the first by name. A board that was defined after the start of
-/// these slots is chosen only if there is no older one; if none is older than that, the oldest is chosen, and the answer has
-/// `covers_since`. A `from_first` board serves only exactly its own window, and only if no other board does. With `board`, only that board is read.
+/// A metric is served by a board that has the same metric with the same or a longer window; each window of a board
+/// counts, and so do the slots that a board keeps over all time. The newest slots that cover the window of the metric
+/// are read, and one more if the board has `cover` `full`. Of several the one with the shortest slots is chosen, then
+/// an unranked one, then the first by name. A board that was defined after the start of these slots is chosen only if
+/// there is no older one; if none is older than that, the oldest is chosen, and the answer has `covers_since`. A
+/// `from_first` board serves only exactly its own window, and only if no other board does. With `board`, only that
+/// board is read.
 ///
 /// The two-hop count starts with the values of the subject on the first board and returns the number of distinct values
 /// that these have on the second board. With `users-per-device` and `devices-per-user` it is the number of distinct
-/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT, and their main
-/// windows are read. `most` (default
-/// 100, at most 1,000) limits the number of values to follow and the number to read for each; `capped` is true if values
-/// were left out. A request may have at most 10 two-hop counts.
+/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT, and their
+/// main windows are read. `most` (default 100, at most 1,000) limits the number of values to follow and the number to
+/// read for each; `capped` is true if values were left out. A request may have at most 10 two-hop counts.
 #[utoipa::path(
     post, path = "/v1/query", operation_id = "query", tag = "features",
     request_body(content = QueriesBody, description = "The queries.", examples(

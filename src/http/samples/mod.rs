@@ -55,16 +55,15 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 /// For systems that aggregate before they send. A sample *replaces* what a subject has in one slot, and the ranking
 /// changes by the difference. Sending a sample again changes nothing; sending a corrected one corrects the score.
 ///
-/// Accepts a single sample, a batch `{"samples":[…]}`, or a stream of any length as `application/x-ndjson` with one sample
-/// per line. The fields depend on the metric of the board: `COUNT` and `SUM` use `amount`; `AVG` uses the `sum` of the
-/// measurements and their `count`; `MIN` and `MAX` use the smallest or largest number as `value`; `LAST` uses the
-/// newest number as `value`, and `at` as its time. An amount of 0, or a
-/// sum and a count of 0, empties the slot.
+/// Accepts a single sample, a batch `{"samples":[…]}`, or a stream of any length as `application/x-ndjson` with one
+/// sample per line. The fields depend on the metric of the board: `COUNT` and `SUM` use `amount`; `AVG` uses the `sum`
+/// of the measurements and their `count`; `MIN` and `MAX` use the smallest or largest number as `value`; `LAST` uses
+/// the newest number as `value`, and `at` as its time. An amount of 0, or a sum and a count of 0, empties the slot.
 ///
 /// `at` is required and selects the slot: the slot that contains it or, on boards with `stamp = "end"`, the slot that
 /// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. On boards over all
-/// time a sample replaces the total, and `at` may be left out. If they keep slots (`keep`), a sample replaces one of these,
-/// and the total changes by the difference. Boards with `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, those with
+/// time a sample replaces the total, and `at` may be left out. If they keep slots (`keep`), a sample replaces one of
+/// these, and the total changes by the difference. Boards with `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, those with
 /// `mode = "from_first"` or with further `windows`, and those with `MIN` or `MAX` over all time that keep slots do not
 /// accept samples.
 ///

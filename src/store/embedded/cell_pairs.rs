@@ -20,8 +20,8 @@ pub(super) struct CellPairs {
     seconds: Pool<i64>,
 }
 
-/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. A sum is exact if the kind
-/// and the window bound it; otherwise it wraps, and nobody reads it.
+/// The sums of both numbers of all cells of a subject, kept so that no write has to add them up. A sum is exact if the
+/// kind and the window bound it; otherwise it wraps, and nobody reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PairTotal {
     /// The sum of the cells' own numbers.

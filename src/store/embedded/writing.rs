@@ -178,8 +178,8 @@ impl EntryApplication<'_> {
         let tracks = self.state.tracks.len();
         let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < tracks {
-            // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its id
-            // was counted before.
+            // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its
+            // id was counted before.
             for &item in &entry.items {
                 match self.increments[item].retract {
                     false => outcomes[item] = Outcome::Rejected(Rejection::TooLate),
@@ -244,9 +244,9 @@ impl EntryApplication<'_> {
         })
     }
 
-    /// Applies a change to each track that still has the slot of the entry. If there are several, each is checked before:
-    /// so either all tracks change or none. `change` returns that of the track with a number, or `None` if it stays as it
-    /// is. What a slot holds must stay away from the bound by the margin.
+    /// Applies a change to each track that still has the slot of the entry. If there are several, each is checked
+    /// before: so either all tracks change or none. `change` returns that of the track with a number, or `None` if it
+    /// stays as it is. What a slot holds must stay away from the bound by the margin.
     fn change_tracks<'c>(
         &mut self,
         entry: &Entry,

@@ -54,8 +54,8 @@ impl Division {
         Self { tags: Box::new([name.as_str().into()]), suffixes: None }
     }
 
-    /// Chooses the partitions of a new board: for each partition, the smallest number whose hash slot is in the middle of the
-    /// partition's band.
+    /// Chooses the partitions of a new board: for each partition, the smallest number whose hash slot is in the middle
+    /// of the partition's band.
     pub fn choose(name: &BoardName, shards: u32) -> Result<Self, DivisionError> {
         let count = partitions(shards)?;
         let mut chosen: Vec<Option<u32>> = vec![None; count];
@@ -128,9 +128,9 @@ impl Division {
 
     /// Returns the index of the partition that has the subject, from 0.
     ///
-    /// The index is the upper half of the product of the subject's XXH3 (64 bits, seed 0) and the number of partitions. The
-    /// hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change: otherwise
-    /// subjects would be looked for in partitions that do not have them.
+    /// The index is the upper half of the product of the subject's XXH3 (64 bits, seed 0) and the number of partitions.
+    /// The hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change:
+    /// otherwise subjects would be looked for in partitions that do not have them.
     pub fn partition_of(&self, subject: &Subject) -> usize {
         let hash = xxh3_64(subject.as_str().as_bytes());
         ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize

@@ -1,5 +1,5 @@
-//! One track of one partition of a board: its keys, and which of them exist as far as this instance knows. That may be out
-//! of date at any moment. Every script checks the values that it receives and returns better ones.
+//! One track of one partition of a board: its keys, and which of them exist as far as this instance knows. That may be
+//! out of date at any moment. Every script checks the values that it receives and returns better ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

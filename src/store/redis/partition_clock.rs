@@ -45,8 +45,8 @@ impl Belief {
 }
 
 impl PartitionClock {
-    /// Creates the clock of a partition of a board. `start` returns the store's knowledge of its clock, given the largest
-    /// jump that is believed.
+    /// Creates the clock of a partition of a board. `start` returns the store's knowledge of its clock, given the
+    /// largest jump that is believed.
     pub fn new(board: &Board, simulated: bool, start: impl FnOnce(i64) -> Start) -> Self {
         let tolerance = (board.clock_tolerance() / 2).max(5_000).saturating_mul(2);
         let Start { trust, believed, at } = start(tolerance);

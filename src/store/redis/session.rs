@@ -38,8 +38,8 @@ pub(super) struct Session {
     started: Instant,
     pub clock: StoreClock,
     tokens: AtomicU64,
-    /// The partitions of each board in use, in each epoch that a caller named, because scripts are called in that epoch. The
-    /// entry is removed when the board was found to be changed.
+    /// The partitions of each board in use, in each epoch that a caller named, because scripts are called in that
+    /// epoch. The entry is removed when the board was found to be changed.
     boards: Mutex<HashMap<(Generation, Epoch), Arc<Partitions>>>,
 }
 
@@ -171,9 +171,9 @@ impl Session {
         ]
     }
 
-    /// Returns the time by which to prepare an attempt of a call to a partition: `known`, which an earlier attempt returned, or the
-    /// expected time. A simulated clock is read instead: it may be on a different server than the board, so scripts receive
-    /// its time as an argument.
+    /// Returns the time by which to prepare an attempt of a call to a partition: `known`, which an earlier attempt
+    /// returned, or the expected time. A simulated clock is read instead: it may be on a different server than the
+    /// board, so scripts receive its time as an argument.
     pub async fn time_for(&self, clock: &PartitionClock, known: Option<Timestamp>) -> Result<Timestamp, ServerFailure> {
         if !self.simulated {
             return Ok(known.unwrap_or_else(|| clock.belief(self.monotonic()).expected));

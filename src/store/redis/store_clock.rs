@@ -1,6 +1,6 @@
 //! Trust in the server's clock: the time that was recorded before this instance started, and the time that the store as
-//! a whole believes now. Each partition of a board judges readings itself (see `partition_clock`), because the window determines how
-//! large a jump may be.
+//! a whole believes now. Each partition of a board judges readings itself (see `partition_clock`), because the window
+//! determines how large a jump may be.
 
 use std::time::Duration;
 
@@ -62,8 +62,8 @@ impl StoreClock {
         Start { trust, believed, at: Duration::ZERO }
     }
 
-    /// Returns the start for a partition of a board with this window. If the store believes its clock by now, so does the
-    /// partition.
+    /// Returns the start for a partition of a board with this window. If the store believes its clock by now, so does
+    /// the partition.
     pub fn for_partition(&self, window: i64, monotonic: Duration) -> Start {
         let state = self.state.lock();
         match state.trust.is_standing(monotonic) {

@@ -42,8 +42,8 @@ pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
     Ok(())
 }
 
-/// Returns an error if the clock of a partition has been doubted since this instance started, so that the partition must
-/// not be written to.
+/// Returns an error if the clock of a partition has been doubted since this instance started, so that the partition
+/// must not be written to.
 pub(super) async fn admit(session: &Session, clock: &PartitionClock) -> Result<(), StoreError> {
     if clock.is_standing() {
         look(session).await.map_err(|failure| session.servers.error(failure))?;

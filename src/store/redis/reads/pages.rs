@@ -14,8 +14,8 @@
 //! For a board of several partitions two things are cached. First, the first lines of each partition, like a page of a
 //! board without shards: if one partition has changed, only that one is read again. Second, the merged page, with the
 //! stamp of each partition, which is read together with the lines of that partition. The merged page is correct if all
-//! partitions answer with these stamps and the same head, each within the current round (`merge::KnownPage`), because the
-//! content of the partitions determines the lines of a page.
+//! partitions answer with these stamps and the same head, each within the current round (`merge::KnownPage`), because
+//! the content of the partitions determines the lines of a page.
 
 use std::collections::HashMap;
 use std::mem::size_of;

@@ -1,5 +1,5 @@
-//! The answer of a batch. What the caller learns is decided here, once all calls of the batch have ended: what became of
-//! each item, or an error. An error that says that nothing was counted is given only if that is certain.
+//! The answer of a batch. What the caller learns is decided here, once all calls of the batch have ended: what became
+//! of each item, or an error. An error that says that nothing was counted is given only if that is certain.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ struct OpenBatch {
 #[derive(Debug)]
 pub(in crate::store::redis) struct BatchAnswer {
     pub added: Result<Added>,
-    /// Whether a partition reports that the board does not exist, and a different one does not. If the board itself does
-    /// not exist, everything that its partitions have counted is gone with it.
+    /// Whether a partition reports that the board does not exist, and a different one does not. If the board itself
+    /// does not exist, everything that its partitions have counted is gone with it.
     pub is_disputed: bool,
 }
 

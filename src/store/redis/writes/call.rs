@@ -97,7 +97,8 @@ impl Call {
         self.increments.len().min(LARGE)
     }
 
-    /// Records the outcome of an item, with its score if the caller wants scores. Ends the call if that was its last item.
+    /// Records the outcome of an item, with its score if the caller wants scores. Ends the call if that was its last
+    /// item.
     pub fn settle(&self, item: usize, outcome: Outcome, frame: Frame) {
         let outcome = match outcome {
             Outcome::Counted { .. } if !self.return_scores => Outcome::Counted { score: None },

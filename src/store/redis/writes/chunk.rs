@@ -1,8 +1,8 @@
 //! Division of a plan into scripts. The cost of each keeps the server busy for at most about 2 ms, as measured on a
 //! server where an increment with two commands of its own takes 10 µs.
 //!
-//! The cost depends on what a script looks at: entries, cells that are combined into scores, and bytes. Those of
-//! the limits that depend on the kind are in `kinds`. A single entry is within every limit; if it would not be, its score
+//! The cost depends on what a script looks at: entries, cells that are combined into scores, and bytes. Those of the
+//! limits that depend on the kind are in `kinds`. A single entry is within every limit; if it would not be, its score
 //! is read after the write (see `score`).
 
 use std::collections::HashSet;

@@ -38,8 +38,8 @@ impl Writer {
         Self { session, sequence: AtomicU64::new(0) }
     }
 
-    /// Writes portions of calls to one partition. Afterwards calls with items that were not taken yet go on, and all others have
-    /// ended. Must be called for one flush per partition at a time.
+    /// Writes portions of calls to one partition. Afterwards calls with items that were not taken yet go on, and all
+    /// others have ended. Must be called for one flush per partition at a time.
     pub async fn write(&self, calls: &mut [Call]) {
         // Small calls are written first, so that their callers do not wait for large ones. Calls that were made
         // together have the same time of arrival, and stay in their order.
@@ -102,8 +102,8 @@ impl<'a, 'f> WriteLane<'a, 'f> {
         }
     }
 
-    /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do, and whether
-    /// no item got its outcome before.
+    /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do, and
+    /// whether no item got its outcome before.
     async fn write_chunks(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) -> Option<(Unplanned, bool)> {
         let flush = self.flush;
         for (nth, chunk) in chunks.iter().enumerate() {

@@ -46,8 +46,8 @@ impl WriteLane<'_, '_> {
 }
 
 impl WriteOperation<'_, '_, '_> {
-    /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its reply
-    /// and the rest. The command is built again for each attempt, because the expected time moves on.
+    /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its
+    /// reply and the rest. The command is built again for each attempt, because the expected time moves on.
     pub async fn send(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
         let partition = self.lane.flush.partition;
         let mut reply = if self.planned.by_change {

@@ -1,8 +1,8 @@
 //! The calls that wait to be written, by partition.
 //!
-//! Each partition has its own task while calls wait for it. The calls that arrive during one flush are written together in
-//! the next one. There is no timer, so a single call is written at once, and no partition waits for a different one. A flush
-//! takes a portion of each waiting call in turn, so that a large call and a small one share it.
+//! Each partition has its own task while calls wait for it. The calls that arrive during one flush are written together
+//! in the next one. There is no timer, so a single call is written at once, and no partition waits for a different one.
+//! A flush takes a portion of each waiting call in turn, so that a large call and a small one share it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub struct Queue {
 
 #[derive(Debug, Default)]
 struct WaitingCalls {
-    /// The calls that wait for each partition, by its own key. It has an entry while calls wait for it or while it is being
-    /// written to.
+    /// The calls that wait for each partition, by its own key. It has an entry while calls wait for it or while it is
+    /// being written to.
     partitions: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
     /// The partitions for which calls wait and that have no task yet.
     ready: Vec<Arc<Partition>>,
@@ -60,8 +60,8 @@ impl Queue {
         Self { state: Mutex::default(), arrived: Notify::new(), most }
     }
 
-    /// Adds calls, either all of them or, if they do not fit, none. If no other calls wait, they are accepted even if they
-    /// are larger than the queue.
+    /// Adds calls, either all of them or, if they do not fit, none. If no other calls wait, they are accepted even if
+    /// they are larger than the queue.
     pub fn push(&self, calls: Vec<Call>) -> Result<(), QueueFull> {
         let now = Instant::now();
         let items: usize = calls.iter().map(Call::weight).sum();
@@ -108,9 +108,9 @@ impl Queue {
         }
     }
 
-    /// Returns the calls of the next flush of a partition, each with the portion to write. Calls that have waited too long end
-    /// with an error instead. If nothing is left to write, returns `None`: from then on the partition has no task, and is ready
-    /// again when the next call arrives.
+    /// Returns the calls of the next flush of a partition, each with the portion to write. Calls that have waited too
+    /// long end with an error instead. If nothing is left to write, returns `None`: from then on the partition has no
+    /// task, and is ready again when the next call arrives.
     fn take(&self, partition: &Partition, now: Instant) -> Option<Vec<Call>> {
         let mut state = self.state.lock();
         let waiting = state.partitions.get_mut(key(partition))?;
@@ -138,7 +138,8 @@ impl Queue {
         Some(calls)
     }
 
-    /// Puts calls back that have not ended, after the calls that arrived in the meantime. Their latest portion was done now.
+    /// Puts calls back that have not ended, after the calls that arrived in the meantime. Their latest portion was done
+    /// now.
     fn put_back(&self, partition: &Partition, calls: Vec<Call>) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -153,8 +154,8 @@ impl Queue {
     }
 }
 
-/// Returns the key that identifies a partition, in every epoch. It differs between boards of the same name that were defined one
-/// after the other.
+/// Returns the key that identifies a partition, in every epoch. It differs between boards of the same name that were
+/// defined one after the other.
 fn key(partition: &Partition) -> &str {
     &partition.main().keys.index
 }

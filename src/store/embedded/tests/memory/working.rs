@@ -26,8 +26,8 @@ fn bounded<T>(tables: &mut BoardState, times: usize, what: &str, change: impl Fn
     // If the holdings were replaced, their count starts again at 0.
     let by = |at: usize| after[at].saturating_sub(before[at]);
     let (table, ranking) = (by(0).max(by(1)), by(2));
-    // Usually no shard is rebuilt. Names are distributed by a random hash, and shards become full at about the same time,
-    // so that three were seen to be rebuilt for 100 subjects in one of eight runs.
+    // Usually no shard is rebuilt. Names are distributed by a random hash, and shards become full at about the same
+    // time, so that three were seen to be rebuilt for 100 subjects in one of eight runs.
     assert!(table <= TABLE * (1 + times / 32), "{what}: {table} entries of tables moved");
     assert!(ranking <= RANKING + RANKING_EACH * times, "{what}: {ranking} entries of the ranking moved");
     answer
