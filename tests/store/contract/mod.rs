@@ -16,7 +16,6 @@ mod events;
 mod everything;
 mod exports;
 mod extremes;
-mod families;
 mod from_first;
 mod hostile;
 mod ids;
@@ -32,6 +31,7 @@ mod retracting;
 mod rolling;
 mod samples;
 mod setting;
+mod several_windows;
 mod sketches;
 mod stepping;
 mod together;
@@ -225,16 +225,16 @@ contract! {
         exports::an_export_is_the_ranking,
         exports::subjects_that_stay_are_exported_once,
         exports::an_export_of_a_board_that_was_defined_again_ends,
-        families::an_item_counts_in_every_window_that_reaches_back_to_it,
-        families::an_item_is_too_late_only_if_no_window_reaches_back_to_it,
-        families::windows_retire_each_at_its_own_time,
-        families::a_bound_passed_in_one_window_refuses_the_item_in_all,
-        families::items_of_a_sum_refused_in_one_window_are_tried_one_by_one,
-        families::an_id_counts_once_in_all_windows,
-        families::a_family_holds_what_boards_of_its_windows_hold,
-        families::a_subject_is_removed_from_every_window,
-        families::the_list_of_windows_is_part_of_the_definition,
-        families::a_batch_of_many_subjects_counts_in_every_window,
+        several_windows::an_item_counts_in_every_window_that_reaches_back_to_it,
+        several_windows::an_item_is_too_late_only_if_no_window_reaches_back_to_it,
+        several_windows::windows_retire_each_at_its_own_time,
+        several_windows::a_bound_passed_in_one_window_refuses_the_item_in_all,
+        several_windows::items_of_a_sum_refused_in_one_window_are_tried_one_by_one,
+        several_windows::an_id_counts_once_in_all_windows,
+        several_windows::a_board_holds_what_boards_of_its_windows_hold,
+        several_windows::a_subject_is_removed_from_every_window,
+        several_windows::the_list_of_windows_is_part_of_the_definition,
+        several_windows::a_batch_of_many_subjects_counts_in_every_window,
         extremes::an_extreme_is_the_best_value_of_all_slots,
         extremes::an_extreme_expires_with_its_slot,
         extremes::extremes_of_zero_or_less_are_ranked,

@@ -104,7 +104,7 @@ proptest! {
     fn the_state_after_a_crash_equals_the_state_in_memory(
         steps in prop::collection::vec(step(), 1..60),
         is_eager in any::<bool>(),
-        definition in prop::sample::select([every_definition(), families()].concat()),
+        definition in prop::sample::select([every_definition(), definitions_with_several_windows()].concat()),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {

@@ -138,7 +138,7 @@ fn every_definition() -> Vec<Definition> {
 }
 
 /// Returns definitions of boards with several windows.
-fn families() -> Vec<Definition> {
+fn definitions_with_several_windows() -> Vec<Definition> {
     let windows: Vec<_> = ["10m/1m", "1d/6h", "all"].map(|window| window.parse().unwrap()).into();
     let ranked = every_definition().into_iter().filter(|definition| definition.ranked);
     ranked.map(|definition| Definition { windows: windows.clone(), ..definition }).collect()

@@ -7,12 +7,12 @@ use crate::site::{COUNTED, DUPLICATE};
 
 const OUT_OF_RANGE: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
-fn family(metric: &str, slot: &str, windows: &[&str]) -> Definition {
+fn with_windows(metric: &str, slot: &str, windows: &[&str]) -> Definition {
     let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
     Definition { windows: windows.iter().map(|window| window.parse().unwrap()).collect(), ..definition }
 }
 
-async fn define_family(store: &RedisStore, definition: &Definition) -> Arc<Board> {
+async fn define_board(store: &RedisStore, definition: &Definition) -> Arc<Board> {
     match store.define(new_board(&BoardName::parse("hot").unwrap(), definition)).await.unwrap() {
         Defined::Created(board) | Defined::Unchanged(board) => board,
         Defined::Conflict(board) => panic!("the board is defined otherwise: {:?}", board.definition()),
@@ -42,7 +42,8 @@ async fn an_item_that_one_window_refuses_counts_in_none() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
-        let board = define_family(&store, &family("SUM(3h, sale, amount, seller)", "1h", &["10m/1m", "all"])).await;
+        let board =
+            define_board(&store, &with_windows("SUM(3h, sale, amount, seller)", "1h", &["10m/1m", "all"])).await;
         let most = board.tracks()[1].slot_bound().0;
         assert!(most < board.edition().main().slot_bound().0);
         let items = [item("a", 5), with_id(item("b", most + 1), "x"), item("a", 7)];
@@ -64,7 +65,7 @@ async fn damaged_data_of_one_window_changes_no_window() {
     for metric in ["COUNT(3h, like, post)", "AVG(3h, like, x, post)", "MAX(3h, like, x, post)"] {
         let server = RedisServer::start(&Engine::available()[0]);
         let store = simulated(&server).await;
-        let board = define_family(&store, &family(metric, "1h", &["10m/1m"])).await;
+        let board = define_board(&store, &with_windows(metric, "1h", &["10m/1m"])).await;
         store.add(&board, quiet([item("a", 1)])).await.unwrap();
         let slot = format!("rolltop:1:{{hot}}:{}:s:{}", board.tracks()[1].id(), t(START).millis());
         behind::<i64>(&server, &["HSET", &slot, "a", "much"]);
@@ -85,7 +86,8 @@ async fn all_windows_share_a_hash_tag_and_are_removed_together() {
         let server = RedisServer::start(&Engine::available()[0]);
         let store = simulated(&server).await;
         let metric = "COUNT_DISTINCT(3h, visit, page, visitor)";
-        let board = define_family(&store, &Definition { shards, ..family(metric, "1h", &["10m/1m", "all"]) }).await;
+        let board =
+            define_board(&store, &Definition { shards, ..with_windows(metric, "1h", &["10m/1m", "all"]) }).await;
         let notes = keys(&server, "rolltop:1:removed");
         assert!(notes.is_empty(), "the note about the creation is left");
         let who = ["a", "b", "c", "d", "e"];
@@ -117,7 +119,7 @@ async fn all_windows_share_a_hash_tag_and_are_removed_together() {
 async fn a_different_instance_removes_what_is_left_of_all_windows() {
     let server = RedisServer::start(&Engine::available()[0]);
     let store = simulated(&server).await;
-    let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
+    let board = define_board(&store, &with_windows("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
     store.add(&board, quiet([item("a", 1)])).await.unwrap();
     // The instance that removes the board ends after it has deleted the meta key.
     behind::<i64>(&server, &["SADD", "rolltop:1:removed", &format!("{}:hot+2", board.generation())]);
@@ -132,7 +134,7 @@ async fn a_different_instance_removes_what_is_left_of_all_windows() {
 async fn a_window_whose_meta_key_is_lost_is_damage() {
     let server = RedisServer::start(&Engine::available()[0]);
     let store = simulated(&server).await;
-    let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
+    let board = define_board(&store, &with_windows("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
     store.add(&board, quiet([item("a", 1)])).await.unwrap();
     behind::<i64>(&server, &["DEL", &format!("rolltop:1:{{hot}}:{}:meta", board.tracks()[1].id())]);
     for items in [vec![item("a", 1)], vec![with_id(item("a", 1), "x")]] {
@@ -149,7 +151,7 @@ async fn a_damaged_total_refuses_its_own_samples_only() {
     for (metric, cell) in [("SUM(all, sale, amount, seller)", "x"), ("AVG(all, sale, amount, seller)", "1,x")] {
         let (slot, keep) = ("1h".parse().ok(), "3h".parse().ok());
         let kept = Definition { slot, keep, ..Definition::without_slots(metric.parse().unwrap()) };
-        let board = define_family(&store, &kept).await;
+        let board = define_board(&store, &kept).await;
         store.add(&board, quiet([item("a", 1), item("b", 1)])).await.unwrap();
         let slots = keys(&server, "rolltop:1:{hot}*:s:0");
         assert_eq!(slots.len(), 1, "{:?}", keys(&server, "rolltop:1:{hot}*"));
@@ -177,7 +179,7 @@ async fn a_write_whose_reply_is_lost_counts_once_in_every_window() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
         let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
-        let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["2h/1m", "all"])).await;
+        let board = define_board(&store, &with_windows("COUNT(3h, like, post)", "1h", &["2h/1m", "all"])).await;
         let mut total = 0;
         for round in 0..8 {
             proxy.arm(Fault::Reset);
@@ -208,7 +210,8 @@ async fn a_write_is_one_script_for_all_windows() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
-        let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "2h/5m", "all"])).await;
+        let board =
+            define_board(&store, &with_windows("COUNT(3h, like, post)", "1h", &["10m/1m", "2h/5m", "all"])).await;
         // The first write creates the slots. `add.lua` leaves it to `write.lua`.
         store.add(&board, quiet([item("a", 1)])).await.unwrap();
         for items in [vec![item("a", 1)], vec![item("a", 1), item("b", 2)], vec![with_id(item("a", 1), "x")]] {
@@ -232,7 +235,7 @@ async fn a_score_is_returned_for_a_retraction_that_is_late_in_every_window() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         for metric in ["COUNT(3h, like, post)", "COUNT_DISTINCT(3h, visit, page, visitor)"] {
-            let board = define_family(&store, &family(metric, "1h", &["10m/1m", "2h/5m"])).await;
+            let board = define_board(&store, &with_windows(metric, "1h", &["10m/1m", "2h/5m"])).await;
             let is_count = metric.starts_with("COUNT(");
             let of = || if is_count { item("a", 1) } else { seen("a", "v") };
             let late = Increment { retract: true, ..of().at("2025-12-31T00:00:00Z") };
@@ -251,7 +254,7 @@ async fn a_write_names_the_slots_that_only_one_window_lacks() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let metric = "COUNT_DISTINCT(3h, visit, page, visitor)";
-        let board = define_family(&store, &family(metric, "1h", &["5h/1m", "all"])).await;
+        let board = define_board(&store, &with_windows(metric, "1h", &["5h/1m", "all"])).await;
         store.add(&board, quiet([seen("a", "v"), seen("a", "w")])).await.unwrap();
         // The slot that counts the value in the window of 5 hours is not among its newest ones.
         store.set_clock(t("2026-01-01T02:00:00Z")).await.unwrap();

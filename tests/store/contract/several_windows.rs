@@ -11,7 +11,7 @@ use crate::site::{COUNTED, DUPLICATE, Site, counted};
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
-fn family(metric: &str, slot: Option<&str>, windows: &[&str]) -> Definition {
+fn with_windows(metric: &str, slot: Option<&str>, windows: &[&str]) -> Definition {
     let metric = metric.parse().unwrap();
     let windows = windows.iter().map(|window| window.parse().unwrap()).collect();
     match slot {
@@ -34,7 +34,7 @@ fn each(of: &[i64]) -> Vec<Option<i64>> {
 }
 
 pub async fn an_item_counts_in_every_window_that_reaches_back_to_it(site: Site) {
-    let board = site.define("board", &family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
+    let board = site.define("board", &with_windows("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
     let items = vec![
         plus("a", 1),
         plus("a", 2).at("2026-01-01T09:20:00Z"),
@@ -60,7 +60,7 @@ pub async fn an_item_counts_in_every_window_that_reaches_back_to_it(site: Site) 
 }
 
 pub async fn an_item_is_too_late_only_if_no_window_reaches_back_to_it(site: Site) {
-    let board = site.define("board", &family("COUNT(10m, like, post)", Some("1m"), &["3h/1h"])).await;
+    let board = site.define("board", &with_windows("COUNT(10m, like, post)", Some("1m"), &["3h/1h"])).await;
     let at = |time: &str| plus("a", 1).at(time);
     let items = vec![at("2026-01-01T09:21:00Z"), at("2026-01-01T09:20:59.999Z"), at("2026-01-01T06:59:59.999Z")];
     assert_eq!(site.add(&board, items).await, [COUNTED, COUNTED, LATE]);
@@ -72,8 +72,9 @@ pub async fn an_item_is_too_late_only_if_no_window_reaches_back_to_it(site: Site
 }
 
 pub async fn windows_retire_each_at_its_own_time(site: Site) {
-    let board =
-        site.define("board", &family("SUM(3h, sale, amount, shop)", Some("1h"), &["10m/1m", "2d/1d", "all"])).await;
+    let board = site
+        .define("board", &with_windows("SUM(3h, sale, amount, shop)", Some("1h"), &["10m/1m", "2d/1d", "all"]))
+        .await;
     site.count(&board, vec![plus("a", 5), plus("b", 7).at("2026-01-01T07:10:00Z")]).await;
     for (now, a, b) in [
         ("2026-01-01T09:39:59.999Z", [5, 5, 5, 5], [7, 0, 7, 7]),
@@ -95,7 +96,7 @@ pub async fn windows_retire_each_at_its_own_time(site: Site) {
 
 pub async fn a_bound_passed_in_one_window_refuses_the_item_in_all(site: Site) {
     for metric in ["SUM(3h, sale, amount, shop)", "AVG(3h, sale, amount, shop)"] {
-        let board = site.define("board", &family(metric, Some("1h"), &["all", "2000s/1s"])).await;
+        let board = site.define("board", &with_windows(metric, Some("1h"), &["all", "2000s/1s"])).await;
         let bound = board.tracks()[2].slot_bound().0;
         assert!(bound < board.edition().main().slot_bound().0);
         site.count(&board, vec![plus("a", bound)]).await;
@@ -115,7 +116,7 @@ pub async fn a_bound_passed_in_one_window_refuses_the_item_in_all(site: Site) {
 }
 
 pub async fn items_of_a_sum_refused_in_one_window_are_tried_one_by_one(site: Site) {
-    let board = site.define("board", &family("SUM(all, sale, amount, shop)", None, &["2000s/1s"])).await;
+    let board = site.define("board", &with_windows("SUM(all, sale, amount, shop)", None, &["2000s/1s"])).await;
     let bound = board.tracks()[1].slot_bound().0;
     let items = vec![plus("a", bound - 1), plus("b", 2), plus("a", 5), plus("a", 1), plus("a", 1), plus("a", -4)];
     assert_eq!(site.add(&board, items).await, [COUNTED, COUNTED, REFUSED, COUNTED, REFUSED, COUNTED]);
@@ -127,7 +128,7 @@ pub async fn items_of_a_sum_refused_in_one_window_are_tried_one_by_one(site: Sit
 }
 
 pub async fn an_id_counts_once_in_all_windows(site: Site) {
-    let board = site.define("board", &family("COUNT(1m, like, post)", Some("10s"), &["7d/6h"])).await;
+    let board = site.define("board", &with_windows("COUNT(1m, like, post)", Some("10s"), &["7d/6h"])).await;
     assert_eq!(board.dedupe_horizon(), 86_400_000);
     assert_eq!(site.add(&board, vec![plus("a", 1).id("x"), plus("a", 1).id("x")]).await, [COUNTED, DUPLICATE]);
     site.clock("2026-01-02T09:29:59.999Z").await;
@@ -141,7 +142,7 @@ pub async fn an_id_counts_once_in_all_windows(site: Site) {
     assert_eq!(values(&site, &board, "a").await, each(&[0, 2]));
 }
 
-pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
+pub async fn a_board_holds_what_boards_of_its_windows_hold(site: Site) {
     let windows = [("90s", Some("30s")), ("all", None), ("6h", Some("1h")), ("3d", Some("1d"))];
     for metric in [
         "COUNT({}, like, post)",
@@ -157,12 +158,12 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
         let further: Vec<String> =
             windows[1..].iter().map(|(w, slot)| slot.map_or((*w).to_owned(), |slot| format!("{w}/{slot}"))).collect();
         let further: Vec<&str> = further.iter().map(String::as_str).collect();
-        let mut definition = family(&of(windows[0].0), windows[0].1, &further);
+        let mut definition = with_windows(&of(windows[0].0), windows[0].1, &further);
         definition.timezone = "Asia/Kathmandu".parse().unwrap();
         let board = site.define("board", &definition).await;
         let mut singles = Vec::new();
         for (nth, (length, slot)) in windows.into_iter().enumerate() {
-            let mut single = family(&of(length), slot, &[]);
+            let mut single = with_windows(&of(length), slot, &[]);
             if slot.is_some() {
                 single.timezone = definition.timezone;
             }
@@ -218,7 +219,7 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
 }
 
 pub async fn a_subject_is_removed_from_every_window(site: Site) {
-    let board = site.define("board", &family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
+    let board = site.define("board", &with_windows("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
     site.count(&board, vec![plus("a", 2), plus("a", 4).at("2026-01-01T08:00:00Z"), plus("b", 3)]).await;
     let removal = site.store.remove(&board, &subject("a")).await.unwrap();
     assert_eq!((removal.score, removal.live_slots), (exact(6), 2), "of the main window");
@@ -230,11 +231,11 @@ pub async fn a_subject_is_removed_from_every_window(site: Site) {
 }
 
 pub async fn the_list_of_windows_is_part_of_the_definition(site: Site) {
-    let definition = family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"]);
+    let definition = with_windows("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"]);
     let board = site.define("board", &definition).await;
     site.count(&board, vec![plus("a", 1)]).await;
     for windows in [&["10m/1m"][..], &["all", "10m/1m"], &[]] {
-        let other = family("COUNT(3h, like, post)", Some("1h"), windows);
+        let other = with_windows("COUNT(3h, like, post)", Some("1h"), windows);
         let defined = site.store.define(new_board(&name("board"), &other)).await.unwrap();
         assert!(matches!(&defined, Defined::Conflict(_)), "{defined:?}");
         assert_eq!(board.definition().differences(&other), ["windows"]);
@@ -253,8 +254,9 @@ pub async fn the_list_of_windows_is_part_of_the_definition(site: Site) {
 }
 
 pub async fn a_batch_of_many_subjects_counts_in_every_window(site: Site) {
-    let board =
-        site.define("board", &family("SUM(2h, sale, amount, shop)", Some("1h"), &["3m/1m", "1d/6h", "all"])).await;
+    let board = site
+        .define("board", &with_windows("SUM(2h, sale, amount, shop)", Some("1h"), &["3m/1m", "1d/6h", "all"]))
+        .await;
     let (now, mut items) = (t("2026-01-01T09:30:00Z"), Vec::new());
     for nth in 0..1_500_i64 {
         let item = plus(&format!("s{}", nth % 700), 1 + nth % 3).at_time(now.plus_millis(-(nth * 7_919 % 100_000_000)));
