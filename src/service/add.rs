@@ -10,7 +10,7 @@ use crate::store::{Added, Batch, Increment, Outcome, StoreError};
 pub struct Parsed<T> {
     /// The increments to add.
     pub increments: Vec<Increment>,
-    /// Whether another definition of the board could change the result, apart from the increments.
+    /// Whether `rest`, which has the errors of items that became no increments, could differ under another definition.
     pub depends_on_board: bool,
     /// Passed through to the caller.
     pub rest: T,

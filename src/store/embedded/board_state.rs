@@ -1,7 +1,8 @@
-//! The state of one board in memory: that of each of its tracks, and what holds for all of them. Pure: without disk or
+//! The state of one board in memory: that of each of its tracks, and what holds for all of them. It reads neither disk nor
 //! clock.
 
 use super::aggregate_state::Garbage;
+use super::clock::ClockReading;
 use super::ids::{Bucket, Ids};
 use super::tables::{Advance, Tables};
 use crate::board::{Board, Timestamp, Window};
@@ -89,5 +90,33 @@ impl BoardState {
             garbage.append(&mut tables.holdings.take_garbage());
         }
         garbage
+    }
+}
+
+impl BoardState {
+    /// Returns the believed time for this board.
+    pub(super) fn believed_time(&mut self, board: &Board, reading: ClockReading) -> Timestamp {
+        let (wall, monotonic) = match reading {
+            ClockReading::Simulated(now) => return now,
+            ClockReading::System { wall, monotonic } => (wall, monotonic),
+        };
+        let tolerance = match &*self.tracks {
+            // What the window covers now: months differ in length.
+            [only] if !board.edition().main().is_all_time() => {
+                let slots = only.window.end.millis() - only.window.floor.millis();
+                only.holdings.traits.counter_duration.unwrap_or(slots)
+            }
+            _ => board.clock_tolerance(),
+        };
+        let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
+        let doubted = trust.doubted();
+        let believed = trust.believe(wall, monotonic, tolerance);
+        if doubted.is_none()
+            && let Some(leap) = trust.doubted()
+        {
+            tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
+                "the system clock is further ahead than expected; not trusted until it is consistent for a minute");
+        }
+        believed
     }
 }

@@ -84,8 +84,8 @@ use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
 use self::writing::BatchApplication;
-use super::{Added, Batch, ClockTrust, Limits, Outcome, Result, StoreError};
-use crate::board::{Board, BoardTrack, Timestamp, Track, Window};
+use super::{Added, Batch, Limits, Outcome, Result, StoreError};
+use crate::board::{Board, BoardTrack, Track, Window};
 
 /// The embedded store. See the [module](self).
 #[derive(Debug)]
@@ -308,33 +308,5 @@ impl Embedded {
     /// Passes data to the thread that drops it. If that thread has ended, the data is dropped here.
     fn discard(&self, what: impl Any + Send) {
         drop(self.discarded.send(Box::new(what)));
-    }
-}
-
-impl BoardState {
-    /// Returns the believed time for this board.
-    fn believed_time(&mut self, board: &Board, reading: ClockReading) -> Timestamp {
-        let (wall, monotonic) = match reading {
-            ClockReading::Simulated(now) => return now,
-            ClockReading::System { wall, monotonic } => (wall, monotonic),
-        };
-        let tolerance = match &*self.tracks {
-            // What the window covers now: months differ in length.
-            [only] if !board.edition().main().is_all_time() => {
-                let slots = only.window.end.millis() - only.window.floor.millis();
-                only.holdings.traits.counter_duration.unwrap_or(slots)
-            }
-            _ => board.clock_tolerance(),
-        };
-        let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
-        let doubted = trust.doubted();
-        let believed = trust.believe(wall, monotonic, tolerance);
-        if doubted.is_none()
-            && let Some(leap) = trust.doubted()
-        {
-            tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
-                "the system clock is further ahead than expected; not trusted until it is consistent for a minute");
-        }
-        believed
     }
 }
