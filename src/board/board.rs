@@ -27,6 +27,13 @@ impl fmt::Display for Generation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
+impl Epoch {
+    /// Reads a text that `to_string` returned, and no other, because stores compare the texts.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self).filter(|epoch| epoch.to_string() == text)
+    }
+}
+
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

@@ -270,11 +270,12 @@ impl StoredFields {
         let read = |parts: &str| Division::read(name, definition.shards.unwrap_or_default(), parts);
         let division = self.parts.as_deref().map(read).transpose();
         let division = division.map_err(|error| damaged(&format_args!("its parts: {error}")))?;
-        let epoch = self.epoch.as_deref().map_or(Ok(0), str::parse);
-        let epoch = epoch.map_err(|error| damaged(&format_args!("its epoch: {error}")))?;
+        let epoch = self.epoch.as_deref().map_or(Some(Epoch::default()), Epoch::parse);
+        let epoch =
+            epoch.ok_or_else(|| damaged(&format_args!("its epoch: '{}'", self.epoch.as_deref().unwrap_or(""))))?;
         let board = Board::new(name.clone(), Generation(generation), definition).map_err(|error| damaged(&error))?;
         let partitions = division.and_then(|division| division.numbers());
-        Ok(Arc::new(board.with_partitions(partitions).with_defined_at(self.defined_at).with_epoch(Epoch(epoch))))
+        Ok(Arc::new(board.with_partitions(partitions).with_defined_at(self.defined_at).with_epoch(epoch)))
     }
 }
 

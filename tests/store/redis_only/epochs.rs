@@ -1,7 +1,7 @@
 //! Tests of the epoch of a board: an instance that does not know the current editions neither changes nor reads it.
 
 use rolltop::board::{Epoch, Event, Field, Fields, Kind};
-use rolltop::service::Service;
+use rolltop::service::{Service, ServiceError};
 
 use super::*;
 
@@ -122,5 +122,33 @@ async fn the_service_learns_the_epoch() {
         assert_eq!(about.of.board().epoch(), Epoch(2));
         let score = if board.kind() == Kind::Distinct { 1 } else { 2 };
         assert_eq!(about.answer.score, exact(score), "{definition}");
+    }
+}
+
+#[tokio::test]
+async fn an_epoch_that_is_no_number_makes_the_board_unreadable_and_no_other() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let service = Service::new(simulated(&server).await);
+        for name in ["bad", "fine"] {
+            let definition = Definition::new("COUNT(3h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+            service.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap();
+        }
+        let [bad, fine] = ["bad", "fine"].map(|name| BoardName::parse(name).unwrap());
+        let (bad, fine) = (service.board(&bad).await.unwrap(), service.board(&fine).await.unwrap());
+        service.page(&bad.main(), 0, 10).await.unwrap();
+        for text in ["x", "", "-1", "1.5", "00", " 1", "99999999999999999999"] {
+            behind::<u64>(&server, &["HSET", "rolltop:1:{bad}:meta", "epoch", text]);
+            let page = service.page(&bad.main(), 0, 10).await.err();
+            let standing = service.standing(&bad.main(), &subject("a")).await.err();
+            let added = service.add(&bad, batch([item("a", 1)])).await.err();
+            for error in [page, standing, added] {
+                let is_unreadable = matches!(&error, Some(ServiceError::Store(StoreError::Unreadable { .. })));
+                assert!(is_unreadable, "{text:?}: {error:?}");
+            }
+            service.page(&fine.main(), 0, 10).await.unwrap();
+            behind::<u64>(&server, &["HDEL", "rolltop:1:{bad}:meta", "epoch"]);
+            service.page(&bad.main(), 0, 10).await.unwrap();
+        }
     }
 }

@@ -39,8 +39,8 @@ local function begin()
   time = math.max(time, main.head())
   for number = 2, #tracks do
     if tracks[number].read_meta() then
-      -- The board exists, because its own meta does.
-      return {'damaged', 'a further window without its meta data'}
+      -- The board exists in this epoch, because its own meta does.
+      return {'damaged', 'the meta data of a further window is missing or of another epoch'}
     end
     time = math.max(time, tracks[number].head())
   end

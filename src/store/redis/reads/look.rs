@@ -15,7 +15,7 @@
 
 use redis::{Cmd, Value, cmd};
 
-use crate::board::{Timestamp, Window};
+use crate::board::{Epoch, Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::partition_clock::Belief;
 use crate::store::redis::reply::Reply;
@@ -61,9 +61,9 @@ impl Look {
         let generation = meta.maybe_text()?;
         let (head, version) = (meta.maybe_time()?, meta.maybe_text()?.unwrap_or_default());
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
-        let epoch = meta.maybe_integer()?.unwrap_or_default();
-        let (expected, board) = (part.track.id().to_string(), part.track.board());
-        if generation.is_none_or(|generation| generation != expected) || u64::try_from(epoch) != Ok(board.epoch().0) {
+        let epoch = meta.maybe_text()?;
+        let expected = (part.track.id().to_string(), part.track.board().epoch().to_string());
+        if (generation.unwrap_or_default(), epoch.unwrap_or_else(|| Epoch::default().to_string())) != expected {
             return Err(ServerFailure::BoardChanged);
         }
         let head = head.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
@@ -141,7 +141,9 @@ mod tests {
         assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
         assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil(), nil()]), Err(ServerFailure::Corrupt(_))));
         let of_epoch = |epoch| read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3), epoch]);
-        assert!(matches!(of_epoch(bulk(1)), Err(ServerFailure::BoardChanged)));
+        for epoch in ["1", "x", "", "00"] {
+            assert!(matches!(of_epoch(bulk(epoch)), Err(ServerFailure::BoardChanged)), "{epoch:?}");
+        }
         let look = of_epoch(nil()).unwrap();
         assert_eq!((look.version.as_str(), look.retiring), ("v", Some(3)));
         assert_eq!(server_time(Value::Array(vec![bulk(5), bulk(1_999)])).unwrap(), Timestamp::from_millis(5_001));
