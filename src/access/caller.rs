@@ -1,0 +1,260 @@
+//! Callers: who a request comes from, and what it may do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use super::{BoardPatterns, Grant, Key, KeyId, KeySecret, Scope, SecretHash};
+use crate::board::{BoardName, Timestamp};
+
+/// Who a call comes from. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Caller(Identity);
+
+#[derive(Clone, Debug)]
+enum Identity {
+    Anonymous(Arc<Grant>),
+    Key(Arc<Credential>),
+}
+
+/// One secret of a key, in use. What it allows never changes: a key that is changed gets other credentials.
+#[derive(Debug)]
+pub struct Credential {
+    /// The key as it was when the credential was made. Its `secrets` may be outdated.
+    pub key: Key,
+    pub hash: SecretHash,
+    /// The time in milliseconds from which on the secret is not valid.
+    until: AtomicI64,
+    has_ended: AtomicBool,
+    /// The time of the last request with it, in milliseconds; 0 before the first.
+    used_at: AtomicI64,
+}
+
+/// A caller may not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{denial}")]
+pub struct Denied {
+    pub denial: Denial,
+    /// Whether the caller has a key.
+    pub has_key: bool,
+}
+
+/// The reason why a caller may not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// The operation is of a scope that the caller does not have.
+    #[error("the operation needs the scope '{0}'")]
+    Scope(Scope),
+    /// The caller may not use a board with this name, whether it exists or not.
+    #[error("board '{0}' is not one of the boards that the caller may use")]
+    Board(BoardName),
+    /// The key was revoked, or has expired.
+    #[error("the key was revoked or has expired")]
+    Ended,
+}
+
+impl Credential {
+    /// Returns a credential for one of the secrets of a key.
+    pub fn new(key: &Key, secret: KeySecret) -> Self {
+        let until = AtomicI64::new(key.end_of(secret).millis());
+        let (has_ended, used_at) = (AtomicBool::new(false), AtomicI64::new(0));
+        Self { key: key.clone(), hash: secret.hash, until, has_ended, used_at }
+    }
+
+    /// Takes over when a secret of a key, as it is now, ends. Returns `false` if this is another secret, or if the key
+    /// allows something else now.
+    pub fn renew(&self, key: &Key, secret: KeySecret) -> bool {
+        let allowed = |key: &Key| (key.id, key.kind, key.grant.clone(), key.origins.clone(), key.rates);
+        let has_ended = self.has_ended.load(Ordering::Acquire);
+        let is_same = !has_ended && self.hash == secret.hash && allowed(&self.key) == allowed(key);
+        if is_same {
+            self.until.store(key.end_of(secret).millis(), Ordering::Release);
+        }
+        is_same
+    }
+
+    /// Returns whether the secret is valid at this time.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        !self.has_ended.load(Ordering::Acquire) && now.millis() < self.until.load(Ordering::Acquire)
+    }
+
+    /// Ends everything that is done with the secret if it has expired. Returns whether that was the case for the first
+    /// time.
+    pub fn end_if_expired(&self, now: Timestamp) -> bool {
+        now.millis() >= self.until.load(Ordering::Acquire) && !self.has_ended.swap(true, Ordering::AcqRel)
+    }
+
+    /// Ends everything that is done with the secret, streams included.
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
+    /// Records a use.
+    pub fn note_use(&self, now: Timestamp) {
+        // Most requests are of the same second, and must not fight for the line of the cache.
+        if now.millis() - self.used_at.load(Ordering::Relaxed) >= 1_000 {
+            self.used_at.fetch_max(now.millis(), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the time of the last use through this instance, to the second.
+    pub fn used_at(&self) -> Option<Timestamp> {
+        Some(self.used_at.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Timestamp::from_millis)
+    }
+}
+
+impl Caller {
+    /// Returns a caller that may do everything: the program itself, or one that uses it as a library.
+    pub fn trusted() -> Self {
+        Self::anonymous(Arc::new(Grant::all()))
+    }
+
+    /// Returns a caller without a key.
+    pub fn anonymous(grant: Arc<Grant>) -> Self {
+        Self(Identity::Anonymous(grant))
+    }
+
+    /// Returns a caller with a key.
+    pub fn with_key(credential: Arc<Credential>) -> Self {
+        Self(Identity::Key(credential))
+    }
+
+    /// Returns the error of a caller that is not valid any more.
+    pub fn ended(&self) -> Denied {
+        self.denied(Denial::Ended)
+    }
+
+    fn denied(&self, denial: Denial) -> Denied {
+        Denied { denial, has_key: matches!(self.0, Identity::Key(_)) }
+    }
+
+    fn grant(&self) -> &Grant {
+        match &self.0 {
+            Identity::Anonymous(grant) => grant,
+            Identity::Key(credential) => &credential.key.grant,
+        }
+    }
+
+    /// Returns the key, if the caller has one.
+    pub fn key(&self) -> Option<&Key> {
+        match &self.0 {
+            Identity::Anonymous(_) => None,
+            Identity::Key(credential) => Some(&credential.key),
+        }
+    }
+
+    /// Returns the id of the key, if the caller has one.
+    pub fn key_id(&self) -> Option<KeyId> {
+        self.key().map(|key| key.id)
+    }
+
+    /// Returns the time from which on the caller is not valid, if there is one.
+    pub fn until(&self) -> Option<Timestamp> {
+        match &self.0 {
+            Identity::Anonymous(_) => None,
+            Identity::Key(credential) => {
+                let until = Timestamp::from_millis(credential.until.load(Ordering::Acquire));
+                (until < Timestamp::MAX).then_some(until)
+            }
+        }
+    }
+
+    /// Returns whether the caller has this scope.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.grant().scopes.allows(scope)
+    }
+
+    /// Returns an error unless the caller has this scope.
+    pub fn require(&self, scope: Scope) -> Result<(), Denied> {
+        if self.may(scope) { Ok(()) } else { Err(self.denied(Denial::Scope(scope))) }
+    }
+
+    /// Returns whether the caller has everything that a grant has.
+    pub fn covers(&self, grant: &Grant) -> bool {
+        self.grant().covers(grant)
+    }
+
+    /// Returns whether the caller may use boards with this name. To other callers they do not exist.
+    pub fn sees(&self, board: &BoardName) -> bool {
+        self.grant().boards.includes(board)
+    }
+
+    /// Returns whether the caller may use every board.
+    pub fn sees_all(&self) -> bool {
+        self.grant().boards.is_all()
+    }
+
+    /// Returns the boards that the caller may use.
+    pub fn boards(&self) -> &BoardPatterns {
+        &self.grant().boards
+    }
+
+    /// Returns an error unless the caller may use boards with this name.
+    pub fn require_board(&self, board: &BoardName) -> Result<(), Denied> {
+        if self.sees(board) { Ok(()) } else { Err(self.denied(Denial::Board(board.clone()))) }
+    }
+
+    /// Returns an error if the caller is not valid any more. What takes long asks again and again.
+    pub fn require_current(&self) -> Result<(), Denied> {
+        match &self.0 {
+            Identity::Key(credential) if credential.has_ended.load(Ordering::Acquire) => Err(self.ended()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Names the caller in logs.
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.key_id() {
+            Some(id) => write!(f, "key {id}"),
+            None => f.write_str("anonymous"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{BoardPattern, KeyKind, KeyRates, Scopes, Secret};
+
+    #[test]
+    fn a_caller_ends_with_its_credential() {
+        let secret = Secret::draw(KeyKind::Secret).unwrap();
+        let boards = ["shop-*".parse::<BoardPattern>().unwrap()].into_iter().collect();
+        let mut key = Key {
+            id: secret.id(),
+            name: "shop".to_owned(),
+            kind: KeyKind::Secret,
+            grant: Grant { scopes: Scopes::from_iter([Scope::Read]), boards },
+            origins: Vec::new(),
+            created_at: None,
+            expires_at: None,
+            secrets: vec![KeySecret { hash: secret.hash(), until: None }],
+            rates: KeyRates::default(),
+        };
+        let credential = Arc::new(Credential::new(&key, key.secrets[0]));
+        let at = Timestamp::from_millis;
+        let caller = Caller::with_key(credential.clone());
+        assert!(credential.is_valid(at(100)) && caller.require_current().is_ok());
+        key.expires_at = Some(at(100));
+        assert!(credential.renew(&key, key.secrets[0]));
+        assert!(credential.is_valid(at(99)) && !credential.is_valid(at(100)));
+        key.grant.scopes = Scopes::from_iter([Scope::View]);
+        assert!(!credential.renew(&key, key.secrets[0]), "another grant needs another credential");
+        credential.end();
+        assert!(!credential.is_valid(at(1)));
+        let denied = |denial| Err(Denied { denial, has_key: true });
+        assert_eq!(caller.require_current(), denied(Denial::Ended));
+        let name = |text| BoardName::parse(text).unwrap();
+        assert_eq!(caller.require_board(&name("shop-a")), Ok(()));
+        assert_eq!(caller.require_board(&name("hot")), denied(Denial::Board(name("hot"))));
+        assert_eq!(
+            (caller.require(Scope::View), caller.require(Scope::Write)),
+            (Ok(()), denied(Denial::Scope(Scope::Write)))
+        );
+        credential.note_use(at(5_000));
+        credential.note_use(at(5_100));
+        assert_eq!(credential.used_at(), Some(at(5_000)));
+    }
+}
