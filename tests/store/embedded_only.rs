@@ -3,6 +3,7 @@
 mod batches;
 mod damage;
 mod restarts;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::fs;

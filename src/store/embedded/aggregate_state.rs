@@ -59,15 +59,15 @@ pub(super) trait AggregateState: Any + Debug + Send {
     /// Moves the state of a subject with `len` cells if its memory is to be freed by the compaction.
     fn compact(&mut self, _id: u32, _len: usize) {}
 
-    /// Returns the bytes used, without the memory that the states of single subjects own.
+    /// Returns the bytes used: for what the states of single subjects own, with the allocator's overhead. O(1).
     fn memory_bytes(&self) -> usize {
         0
     }
 
-    /// Returns the bytes that the states of single subjects own, with the allocator's overhead.
+    /// Returns the bytes that the states of single subjects own: as kept, and counted one by one.
     #[cfg(test)]
-    fn owned_bytes(&self) -> usize {
-        0
+    fn owned_bytes(&self) -> (usize, usize) {
+        (0, 0)
     }
 }
 

@@ -83,6 +83,11 @@ impl BoardState {
         self.tracks.iter_mut().for_each(Tables::rebuild);
     }
 
+    /// Returns the bytes that the board's data uses. O(tracks).
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.tracks.iter().map(Tables::memory_bytes).sum::<usize>() + self.ids.memory_bytes()
+    }
+
     /// Returns the data of all tracks that must be dropped without the lock.
     pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
         let mut garbage = Vec::new();

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::board_state::BoardState;
+use super::memory::{Memory, Share};
 use crate::board::{Board, BoardName};
 
 /// A board and its data in memory.
@@ -18,11 +19,22 @@ pub(super) struct LiveBoard {
     pub state: Mutex<BoardState>,
     /// The board's share of the log. Grows only while `state` is locked.
     pub logged: UncheckpointedLog,
+    /// The bytes of `state`. Changed only while it is locked, and dropped after it.
+    memory: Share,
 }
 
+/// The approximate number of bytes of a board beside its tables: its definition, and the lists that contain it.
+const BOARD_BYTES: usize = 2_048;
+
 impl LiveBoard {
-    pub(super) fn new(board: Arc<Board>, state: BoardState, logged: UncheckpointedLog) -> Self {
-        Self { board, state: Mutex::new(state), logged }
+    pub(super) fn new(board: Arc<Board>, state: BoardState, logged: UncheckpointedLog, memory: &Arc<Memory>) -> Self {
+        let memory = Share::new(memory, BOARD_BYTES + state.memory_bytes());
+        Self { board, state: Mutex::new(state), logged, memory }
+    }
+
+    /// Publishes the bytes of the state, which is locked.
+    pub(super) fn count_memory(&self, state: &BoardState) {
+        self.memory.set(BOARD_BYTES + state.memory_bytes());
     }
 }
 

@@ -52,6 +52,12 @@ impl EventCounts {
         self.counts = self.counts.split_off(&slot);
     }
 
+    /// Returns the approximate number of bytes that the counts use.
+    pub(super) fn memory_bytes(&self) -> usize {
+        // The nodes of the tree are at least half full.
+        self.counts.len() * size_of::<(i64, u64)>() * 3 / 2 + self.changed.capacity() * size_of::<i64>()
+    }
+
     /// Returns the count of each slot from this one on, oldest first.
     pub(super) fn since(&self, slot: i64) -> impl Iterator<Item = (i64, u64)> {
         self.counts.range(slot..).map(|(slot, count)| (*slot, *count))

@@ -44,6 +44,8 @@ pub(super) struct ExtendibleTable<E> {
     /// The number of shards of each depth.
     depths: [u32; 33],
     len: usize,
+    /// The number of places in all shards.
+    places: usize,
     /// The number of entries copied from one array to another so far.
     #[cfg(test)]
     moved: usize,
@@ -75,6 +77,7 @@ impl<E: Entry> Default for ExtendibleTable<E> {
             free: Vec::new(),
             depths,
             len: 0,
+            places: 0,
             #[cfg(test)]
             moved: 0,
         }
@@ -158,10 +161,9 @@ impl<E: Entry> ExtendibleTable<E> {
         shard.places.get(shard.ideal_place(hash)).map_or(0, Entry::hash)
     }
 
-    /// Returns the bytes that the table uses, without the allocator's overhead.
+    /// Returns the bytes that the table uses, without the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let places: usize = self.shards.iter().map(|shard| shard.places.len()).sum();
-        places * size_of::<E>()
+        self.places * size_of::<E>()
             + self.shards.capacity() * size_of::<Shard<E>>()
             + (self.directory.capacity() + self.free.capacity()) * size_of::<u32>()
     }
@@ -178,8 +180,7 @@ impl<E: Entry> ExtendibleTable<E> {
             self.split(at, hash);
         } else {
             let capacity = next_capacity::<E>(self.shards[at].places.len());
-            let moved = self.shards[at].resize(capacity);
-            self.count_moved(moved);
+            self.resize(at, capacity);
         }
     }
 
@@ -197,6 +198,8 @@ impl<E: Entry> ExtendibleTable<E> {
         let rest = old.len as usize - border;
         let lower = Shard::filled(old.entries().take(border), border, depth, room_for::<E>(border));
         let upper = Shard::filled(old.entries().skip(border), rest, depth, room_for::<E>(rest));
+        self.places += lower.places.len() + upper.places.len();
+        self.places -= old.places.len();
         self.shards[at] = lower;
         let other = match self.free.pop() {
             Some(free) => {
@@ -225,9 +228,16 @@ impl<E: Entry> ExtendibleTable<E> {
         }
         let (capacity, fitting) = (self.shards[at].places.len(), capacity_for::<E>(len));
         if len * 20 < capacity * 7 && fitting < capacity {
-            let moved = self.shards[at].resize(fitting);
-            self.count_moved(moved);
+            self.resize(at, fitting);
         }
+    }
+
+    /// Moves the entries of a shard to an array of this many places.
+    fn resize(&mut self, at: usize, capacity: usize) {
+        self.places -= self.shards[at].places.len();
+        let moved = self.shards[at].resize(capacity);
+        self.places += self.shards[at].places.len();
+        self.count_moved(moved);
     }
 
     /// Merges two sibling shards.
@@ -240,6 +250,8 @@ impl<E: Entry> ExtendibleTable<E> {
         let len = (lower.len + upper.len) as usize;
         self.count_moved(len);
         self.shards[one] = Shard::filled(lower.entries().chain(upper.entries()), len, depth, room_for::<E>(len));
+        self.places += self.shards[one].places.len();
+        self.places -= lower.places.len() + upper.places.len();
         self.free.push(other as u32);
         let (first, count) = self.pointers(hash, depth);
         self.directory[first..first + count].fill(one as u32);
@@ -270,6 +282,12 @@ impl<E: Entry> ExtendibleTable<E> {
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.moved
+    }
+
+    /// Returns the number of places, counted shard by shard.
+    #[cfg(test)]
+    pub(super) fn counted_places(&self) -> (usize, usize) {
+        (self.places, self.shards.iter().map(|shard| shard.places.len()).sum())
     }
 
     fn count_moved(&mut self, _entries: usize) {

@@ -81,6 +81,11 @@ impl Bucket {
         Some(self.arrival(id))
     }
 
+    /// Returns the bytes that the ids use, without the allocator's overhead. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.ids.memory_bytes()
+    }
+
     fn arrival(&self, id: &Id) -> i64 {
         self.start + i64::from(id.0[4])
     }
@@ -134,6 +139,11 @@ impl Ids {
     pub(super) fn remove_expired(&mut self, now: i64) -> Option<Bucket> {
         let (&oldest, _) = self.buckets.first_key_value()?;
         if self.is_expired(oldest, now) { self.buckets.remove(&oldest) } else { None }
+    }
+
+    /// Returns the bytes that the ids use, without the allocator's overhead. O(buckets).
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.buckets.values().map(Bucket::memory_bytes).sum()
     }
 
     /// Returns whether all ids of a bucket are past the horizon.

@@ -28,6 +28,7 @@
 //! Undefined generation (8 bytes)
 //! Clock     wall clock and uptime in milliseconds (8 bytes each), boot id (16 bytes)
 //! Simulated time of the simulated clock (8 bytes)
+//! Row       table, id, then 1 and the text, or 0 if there is no such row
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -58,6 +59,7 @@ const CLOCK: u8 = 16;
 const SIMULATED: u8 = 17;
 const EVENTS: u8 = 18;
 const LAST: u8 = 19;
+const ROW: u8 = 20;
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -111,6 +113,8 @@ pub(super) enum LogOperation<'a> {
     Clock(ClockRecord),
     /// The time of the simulated clock.
     Simulated { now: i64 },
+    /// The row of a table with this id. `None` means that there is no such row.
+    Row { table: &'a str, id: &'a str, text: Option<&'a str> },
 }
 
 impl LogOperations {
@@ -257,6 +261,16 @@ impl LogOperations {
         self.timed(SIMULATED, now);
     }
 
+    pub(super) fn row(&mut self, table: &str, id: &str, text: Option<&str>) {
+        self.bytes.push(ROW);
+        self.text(table);
+        self.text(id);
+        self.bytes.push(u8::from(text.is_some()));
+        if let Some(text) = text {
+            self.text(text);
+        }
+    }
+
     fn slot(&mut self, slot: i64) {
         if self.slot != Some(slot) {
             self.slot = Some(slot);
@@ -399,6 +413,15 @@ impl<'a> Decoder<'a> {
                 boot: u128::from_le_bytes(self.reader.array()?),
             }),
             SIMULATED => LogOperation::Simulated { now: self.reader.i64()? },
+            ROW => {
+                let (table, id) = (self.reader.text()?, self.reader.text()?);
+                let text = match self.reader.array()? {
+                    [0] => None,
+                    [1] => Some(self.reader.text()?),
+                    _ => return Err(Damaged.into()),
+                };
+                LogOperation::Row { table, id, text }
+            }
             code => return Err(OperationError::Unknown(code)),
         })
     }

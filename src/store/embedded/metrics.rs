@@ -1,4 +1,4 @@
-//! The metrics of the log, checkpoints and the disk.
+//! The metrics of the log, checkpoints, the disk and memory.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,6 +16,9 @@ const AVAILABLE: &str = "rolltop_disk_available_bytes";
 const NEEDED: &str = "rolltop_disk_needed_bytes";
 const CHECKPOINT: &str = "rolltop_checkpoint_seconds";
 const CHECKPOINT_BYTES: &str = "rolltop_checkpoint_bytes_total";
+const MEMORY: &str = "rolltop_memory_data_bytes";
+const MEMORY_LIMIT: &str = "rolltop_memory_limit_bytes";
+const MEMORY_RESIDENT: &str = "rolltop_memory_process_bytes";
 const CLOCK_DOUBTED: &str = "rolltop_clock_doubted";
 
 /// The handles of the metrics, looked up once by each thread that uses them.
@@ -91,6 +94,31 @@ impl StoreMetrics {
     pub(super) fn checkpoint(&self, bytes: u64, took: Duration) {
         self.checkpoint.record(took.as_secs_f64());
         self.checkpoint_bytes.increment(bytes);
+    }
+}
+
+/// The handles of the metrics of memory.
+pub(super) struct MemoryMetrics {
+    data: Gauge,
+    limit: Gauge,
+    process: Gauge,
+}
+
+impl MemoryMetrics {
+    pub(super) fn new() -> Self {
+        describe_gauge!(MEMORY, "Bytes that the data of all boards takes in memory");
+        describe_gauge!(MEMORY_LIMIT, "The setting memory_limit, or its default, in bytes");
+        describe_gauge!(MEMORY_RESIDENT, "Bytes of memory that the process takes, without files");
+        Self { data: gauge!(MEMORY), limit: gauge!(MEMORY_LIMIT), process: gauge!(MEMORY_RESIDENT) }
+    }
+
+    /// Sets the bytes of the data, the limit, and the bytes of the process if they are known.
+    pub(super) fn set(&self, data: usize, limit: usize, process: Option<usize>) {
+        self.data.set(data as f64);
+        self.limit.set(limit as f64);
+        if let Some(process) = process {
+            self.process.set(process as f64);
+        }
     }
 }
 

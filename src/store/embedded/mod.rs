@@ -2,9 +2,11 @@
 //! process and needs no set-up.
 //!
 //! # Structure
-//! - **Memory** (`board_state`) holds every live record; all boards must fit into it. For each board, behind one lock,
+//! - **Memory** (`board_state`) holds every live record; all boards must fit into it (`memory` counts the bytes and
+//!   decides what is refused near the limit). For each board, behind one lock,
 //!   it holds the ids counted recently and, for each track (`tables`), the subjects with their slots, each slot's
 //!   subjects and the ranking (`holdings`).
+//!   The rows of all tables (`rows`) are in memory too, behind a lock of their own, and in every manifest.
 //! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
 //!   for each group of writes that arrived together.
 //! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
@@ -43,6 +45,7 @@ mod ids;
 mod kinds;
 mod last_seen;
 mod log_operations;
+mod memory;
 mod metrics;
 mod numbering;
 mod options;
@@ -51,6 +54,7 @@ mod ranking;
 mod ranking_reads;
 mod record;
 mod replaying;
+mod rows;
 mod sizing;
 mod slab;
 mod slot_list;
@@ -79,7 +83,10 @@ use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
+use self::holdings::Holdings;
 use self::log_operations::LogOperations;
+use self::memory::{Memory, Room, Share};
+use self::rows::StoredRows;
 use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
@@ -94,9 +101,13 @@ pub struct Embedded {
     /// The number of boards created and removed since the store was opened. Grows only while [`boards`](Self::boards)
     /// is locked.
     boards_version: AtomicU64,
+    rows: Arc<StoredRows>,
     clock: Arc<Clock>,
     engine: Engine,
+    memory: Arc<Memory>,
     limits: Limits,
+    /// The largest number of subjects of a ranked board.
+    max_subjects: usize,
     key: FingerprintKey,
     /// The channel to the thread that drops data which takes long to drop: whole boards, whole slots.
     discarded: mpsc::Sender<Box<dyn Any + Send>>,
@@ -131,7 +142,7 @@ impl Embedded {
 
     /// Opens a store on any kind of files.
     fn open_on(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
-        let limits = options.limits;
+        let (limits, max_subjects) = (options.limits, options.max_subjects.unwrap_or(usize::MAX));
         let opened = engine::open(files, options, pace)?;
         let (discarded, receiver) = mpsc::channel();
         // The thread ends with the store, which holds the only sender.
@@ -139,9 +150,12 @@ impl Embedded {
         Ok(Arc::new(Embedded {
             boards: opened.boards,
             boards_version: AtomicU64::new(0),
+            rows: opened.rows,
             clock: opened.clock,
             engine: opened.engine,
+            memory: opened.memory,
             limits,
+            max_subjects,
             key: opened.key,
             discarded,
         }))
@@ -158,8 +172,14 @@ impl Embedded {
         live.cloned().ok_or(StoreError::BoardChanged)
     }
 
-    /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
-    async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
+    /// Returns what the next portion of a write may take.
+    fn room(&self) -> Room {
+        Room { level: self.memory.level(), max_subjects: self.max_subjects }
+    }
+
+    /// Applies a batch to memory and appends it to the journal. `room` returns what each portion may take. Returns a
+    /// ticket that acknowledges the batch.
+    async fn apply(&self, board: &Board, batch: &Batch, room: impl Fn() -> Room) -> Result<(Added, Ticket)> {
         let permit = self.journal().admit(writing::max_log_bytes(board, batch))?;
         let plan = |windows: &[Window], now| {
             BatchApplication::new(board, batch, (windows, now), self.limits.max_skew, self.key)
@@ -173,7 +193,7 @@ impl Embedded {
         loop {
             let ((done, frame), ticket) = self.change_state(board, |state, operations| {
                 let application = application.get_or_insert_with(|| plan(&state.windows(), state.now()));
-                let done = application.apply_portion(state, operations);
+                let done = application.apply_portion(state, room(), operations);
                 // The last portion's ticket acknowledges the earlier ones too.
                 ((done, state.main().frame()), if done { Awaited::Yes } else { Awaited::No })
             })?;
@@ -225,7 +245,7 @@ impl Embedded {
         let nothing = operations.len();
         let (answer, awaited) = work(&mut state, &mut operations);
         if operations.len() == nothing {
-            self.unlock(state);
+            self.unlock(&live, state);
             return Ok((answer, Ticket::Done));
         }
         let (sequence, ticket) = match awaited {
@@ -233,7 +253,7 @@ impl Embedded {
             Awaited::No => (self.journal().append(&operations), Ticket::Done),
         };
         live.logged.add(sequence, operations.len());
-        self.unlock(state);
+        self.unlock(&live, state);
         Ok((answer, ticket))
     }
 
@@ -243,7 +263,7 @@ impl Embedded {
         let mut state = live.state.lock();
         let advance = self.advance(&live, &mut state)?;
         let answer = work(&mut state, advance);
-        self.unlock(state);
+        self.unlock(&live, state);
         Ok(answer)
     }
 
@@ -257,9 +277,10 @@ impl Embedded {
         })
     }
 
-    /// Unlocks a board, and passes on the data to drop.
-    fn unlock(&self, mut state: MutexGuard<BoardState>) {
+    /// Unlocks a board, counts its memory, and passes on the data to drop.
+    fn unlock(&self, live: &LiveBoard, mut state: MutexGuard<BoardState>) {
         let garbage = state.take_garbage();
+        live.count_memory(&state);
         // Threads that wait for the lock get it before this thread can take it again.
         MutexGuard::unlock_fair(state);
         if !garbage.is_empty() {
@@ -275,10 +296,13 @@ impl Embedded {
         let now = state.believed_time(&live.board, self.clock.read());
         let mut advance = state.advance(&live.board, now);
         for expired in advance.tracks.iter_mut().filter_map(|(_, advance)| advance.expired.as_mut()) {
-            self.discard(expired.holdings.take());
+            let bytes = expired.holdings.as_ref().map_or(0, Holdings::memory_bytes);
+            // The bytes count until the data is dropped, which is the order of the two.
+            self.discard((expired.holdings.take(), Share::new(&self.memory, bytes)));
         }
         if let Some(expired_ids) = advance.expired_ids.take() {
-            self.discard(expired_ids);
+            let bytes = expired_ids.memory_bytes();
+            self.discard((expired_ids, Share::new(&self.memory, bytes)));
         }
         Ok(advance)
     }

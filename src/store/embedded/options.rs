@@ -21,6 +21,12 @@ pub struct EmbeddedOptions {
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
+    /// The bytes of data from which everything is refused that takes memory. From nine tenths of it on, new subjects,
+    /// boards and values are refused. If `None`, four fifths of what the process may take: the least of the machine's
+    /// memory and of the limits of its control groups and their parents.
+    pub memory_limit: Option<usize>,
+    /// The largest number of subjects of a ranked board. Beyond it, new subjects are refused.
+    pub max_subjects: Option<usize>,
 }
 
 impl EmbeddedOptions {
@@ -33,6 +39,8 @@ impl EmbeddedOptions {
             limits: Limits::default(),
             backup_dir: None,
             trust_clock: false,
+            memory_limit: None,
+            max_subjects: None,
         }
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Pool<U> {
     /// The indexes of `chunks` that are `None`.
     free: Vec<u32>,
     classes: Vec<Class>,
+    /// The number of units of all chunks.
+    units: usize,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,7 @@ struct Class {
 
 impl<U> Default for Pool<U> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new(), classes: Vec::new() }
+        Self { chunks: Vec::new(), free: Vec::new(), classes: Vec::new(), units: 0 }
     }
 }
 
@@ -147,6 +149,7 @@ impl<U: Unit> Pool<U> {
         let others = held.open.len() > usize::from(held.open.contains(&at));
         if chunk.live == 0 && (chunk.emptying || others || chunk.units.len() > U::PER_CHUNK) {
             held.pieces -= chunk.units.len() / size;
+            self.units -= chunk.units.len();
             held.open.remove(&at);
             self.chunks[at as usize] = None;
             self.free.push(at);
@@ -223,10 +226,9 @@ impl<U: Unit> Pool<U> {
         self.replace(reference, units, units)
     }
 
-    /// Returns the bytes that the pool uses, without the allocator's overhead.
+    /// Returns the bytes that the pool uses, without the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let units: usize = self.chunks.iter().flatten().map(|chunk| chunk.units.len()).sum();
-        units * size_of::<U>()
+        self.units * size_of::<U>()
             + self.chunks.capacity() * size_of::<Option<Chunk<U>>>()
             + self.free.capacity() * size_of::<u32>()
             + self.classes.capacity() * size_of::<Class>()
@@ -258,6 +260,7 @@ impl<U: Unit> Pool<U> {
         };
         held.pieces += pieces;
         held.open.insert(at);
+        self.units += pieces * size;
         Some(at)
     }
 }

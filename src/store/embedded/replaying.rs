@@ -49,7 +49,8 @@ pub(super) fn replay(
         | LogOperation::DefinedAt { .. }
         | LogOperation::Undefined { .. }
         | LogOperation::Clock(_)
-        | LogOperation::Simulated { .. } => {}
+        | LogOperation::Simulated { .. }
+        | LogOperation::Row { .. } => {}
     }
     Ok(())
 }

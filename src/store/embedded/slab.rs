@@ -28,6 +28,8 @@ pub(super) struct Slab<T> {
     /// The chunks with vacant places.
     open: BTreeSet<u32>,
     len: usize,
+    /// The number of values for which the chunks have memory.
+    capacity: usize,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,7 @@ struct Chunk<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), open: BTreeSet::new(), len: 0 }
+        Self { chunks: Vec::new(), open: BTreeSet::new(), len: 0, capacity: 0 }
     }
 }
 
@@ -65,7 +67,9 @@ impl<T: SlabValue> Slab<T> {
         };
         let chunk = &mut self.chunks[at as usize];
         let place = if chunk.vacant == NO_PLACE {
+            let before = chunk.values.capacity();
             chunk.values.push(value);
+            self.capacity += chunk.values.capacity() - before;
             chunk.values.len() as u32 - 1
         } else {
             let held = &mut chunk.values[chunk.vacant as usize];
@@ -103,6 +107,7 @@ impl<T: SlabValue> Slab<T> {
         if chunk.live > 0 {
             return false;
         }
+        self.capacity -= chunk.values.capacity();
         *chunk = Chunk { values: Vec::new(), live: 0, vacant: NO_PLACE };
         while self.chunks.last().is_some_and(|chunk| chunk.live == 0) {
             self.chunks.pop();
@@ -147,10 +152,9 @@ impl<T: SlabValue> Slab<T> {
         at > self.len / CHUNK && self.open.first().is_some_and(|open| (*open as usize) < at)
     }
 
-    /// Returns the bytes that the slab uses, without the allocator's overhead.
+    /// Returns the bytes that the slab uses, without the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let values: usize = self.chunks.iter().map(|chunk| chunk.values.capacity()).sum();
-        values * size_of::<T>() + self.chunks.capacity() * size_of::<Chunk<T>>()
+        self.capacity * size_of::<T>() + self.chunks.capacity() * size_of::<Chunk<T>>()
     }
 }
 
@@ -158,11 +162,13 @@ impl<T: SlabValue> Slab<T> {
 #[derive(Debug)]
 pub(super) struct Column<T> {
     chunks: Vec<Vec<Option<T>>>,
+    /// The number of values for which the chunks have memory.
+    capacity: usize,
 }
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new() }
+        Self { chunks: Vec::new(), capacity: 0 }
     }
 }
 
@@ -185,7 +191,9 @@ impl<T> Column<T> {
         }
         let chunk = &mut self.chunks[at];
         if chunk.len() <= place {
+            let before = chunk.capacity();
             chunk.resize_with(place + 1, || None);
+            self.capacity += chunk.capacity() - before;
         }
         chunk[place] = Some(value);
     }
@@ -198,6 +206,7 @@ impl<T> Column<T> {
     /// Frees the chunk of this id, which must be empty.
     pub(super) fn free_chunk(&mut self, id: u32) {
         if let Some(chunk) = self.chunks.get_mut(split(id).0) {
+            self.capacity -= chunk.capacity();
             *chunk = Vec::new();
         }
         while self.chunks.last().is_some_and(Vec::is_empty) {
@@ -211,10 +220,9 @@ impl<T> Column<T> {
         self.chunks.iter().flatten().flatten()
     }
 
-    /// Returns the bytes that the column uses, without the memory that its values own.
+    /// Returns the bytes that the column uses, without the memory that its values own. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let values: usize = self.chunks.iter().map(Vec::capacity).sum();
-        values * size_of::<Option<T>>() + self.chunks.capacity() * size_of::<Vec<Option<T>>>()
+        self.capacity * size_of::<Option<T>>() + self.chunks.capacity() * size_of::<Vec<Option<T>>>()
     }
 }
 
@@ -273,6 +281,9 @@ mod tests {
                 }
                 prop_assert_eq!(found, model.iter().map(|(id, value)| (*id, *value)).collect::<Vec<_>>());
                 prop_assert_eq!(slab.len(), model.len());
+                let places: usize = slab.chunks.iter().map(|chunk| chunk.values.capacity()).sum();
+                let of_column: usize = column.chunks.iter().map(Vec::capacity).sum();
+                prop_assert_eq!((slab.capacity, column.capacity), (places, of_column));
             }
         }
     }

@@ -1,5 +1,8 @@
 //! The subjects that have a cell in one slot. Retiring the slot visits them.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 /// The number of places in a chunk of 16 KiB.
 const CHUNK: usize = 4_096;
 /// The bit that marks a place without a subject. The other bits are the next such place.
@@ -82,9 +85,12 @@ impl SlotList {
         None
     }
 
-    /// Returns the bytes that the list uses, without the allocator's overhead.
+    /// Returns the bytes that the list uses, without the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.capacity() * 4 + size_of::<Vec<u32>>()).sum::<usize>() + size_of::<Self>()
+        // All chunks but the last are full.
+        let last = self.chunks.last().map_or(0, Vec::capacity);
+        let places = self.chunks.len().saturating_sub(1) * CHUNK + last;
+        places * size_of::<u32>() + self.chunks.capacity() * size_of::<Vec<u32>>() + size_of::<Self>()
     }
 
     /// Returns the subject at a place.
@@ -101,6 +107,96 @@ impl SlotList {
     fn places(&self) -> u32 {
         let last = self.chunks.last().map_or(0, Vec::len);
         (self.chunks.len().saturating_sub(1) * CHUNK + last) as u32
+    }
+}
+
+/// The list of each slot of a track, by the slot's number. No list is empty.
+#[derive(Debug, Default)]
+pub(super) struct SlotLists {
+    lists: BTreeMap<i64, SlotList>,
+    /// The bytes that the lists use.
+    bytes: usize,
+}
+
+impl SlotLists {
+    /// Returns the number of slots.
+    pub(super) fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Returns the lists, that of the oldest slot first.
+    pub(super) fn values(&self) -> impl Iterator<Item = &SlotList> + Clone {
+        self.lists.values()
+    }
+
+    /// Returns the oldest slot with its list.
+    pub(super) fn oldest(&self) -> Option<(i64, &SlotList)> {
+        self.lists.first_key_value().map(|(slot, list)| (*slot, list))
+    }
+
+    pub(super) fn contains(&self, slot: i64) -> bool {
+        self.lists.contains_key(&slot)
+    }
+
+    /// Adds a subject to the list of a slot, which is created if it does not exist. `start` returns the start of the
+    /// slot. Returns the subject's place.
+    pub(super) fn push(&mut self, slot: i64, id: u32, start: impl FnOnce() -> i64) -> u32 {
+        let mut before = 0;
+        let list = match self.lists.entry(slot) {
+            Entry::Occupied(known) => {
+                let list = known.into_mut();
+                before = list.memory_bytes();
+                list
+            }
+            Entry::Vacant(place) => place.insert(SlotList::new(start())),
+        };
+        let place = list.push(id);
+        self.bytes += list.memory_bytes();
+        self.bytes -= before;
+        place
+    }
+
+    /// Removes the subject at a place of a slot's list.
+    pub(super) fn remove_at(&mut self, slot: i64, place: u32) {
+        let Some(list) = self.lists.get_mut(&slot) else { return };
+        list.remove_at(place);
+        if list.len() == 0 {
+            self.remove(slot);
+        }
+    }
+
+    /// Replaces the id at a place of a slot's list.
+    pub(super) fn set_id(&mut self, slot: i64, place: u32, id: u32) {
+        if let Some(list) = self.lists.get_mut(&slot) {
+            list.set_id(place, id);
+        }
+    }
+
+    /// Returns one of a slot's subjects: see [`SlotList::last`].
+    pub(super) fn last(&mut self, slot: i64) -> Option<u32> {
+        let list = self.lists.get_mut(&slot)?;
+        let before = list.memory_bytes();
+        let last = list.last();
+        self.bytes += list.memory_bytes();
+        self.bytes -= before;
+        last
+    }
+
+    pub(super) fn remove(&mut self, slot: i64) {
+        if let Some(list) = self.lists.remove(&slot) {
+            self.bytes -= list.memory_bytes();
+        }
+    }
+
+    /// Returns the bytes that the lists use, without the allocator's overhead. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the list of a slot.
+    #[cfg(test)]
+    pub(super) fn get(&self, slot: i64) -> Option<&SlotList> {
+        self.lists.get(&slot)
     }
 }
 
@@ -138,6 +234,9 @@ mod tests {
             for (place, id) in &model {
                 prop_assert_eq!(list.at(*place), Some(*id));
             }
+            let chunks: usize = list.chunks.iter().map(|chunk| chunk.capacity() * 4).sum();
+            let vectors = list.chunks.capacity() * size_of::<Vec<u32>>();
+            prop_assert_eq!(list.memory_bytes(), chunks + vectors + size_of::<SlotList>());
             while let Some(id) = list.last() {
                 let (place, last) = model.pop_last().unwrap();
                 prop_assert_eq!(id, last);

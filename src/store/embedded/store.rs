@@ -11,11 +11,14 @@ use super::boards::{LiveBoard, UncheckpointedLog};
 use super::clock::Clock;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
+use super::memory::Room;
+use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
-    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Increment, Listing, Lookup, Page,
+    PageStart, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    TableName, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -121,6 +124,7 @@ impl Store for Embedded {
             self.journal().wait(ticket).await?;
             return Ok(found);
         }
+        self.memory.check_room_for_new()?;
         let _permit = self.journal().admit(json.len() + 256)?;
         let (defined, ticket) = {
             let mut boards = self.boards.write();
@@ -139,7 +143,8 @@ impl Store for Embedded {
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
-                boards.insert(board.name().clone(), Arc::new(LiveBoard::new(board.clone(), state, logged)));
+                let live = LiveBoard::new(board.clone(), state, logged, &self.memory);
+                boards.insert(board.name().clone(), Arc::new(live));
                 self.boards_version.fetch_add(1, Ordering::AcqRel);
                 (Defined::Created(board), ticket)
             }
@@ -183,7 +188,16 @@ impl Store for Embedded {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        let (added, ticket) = self.apply(board, &batch).await?;
+        let (added, ticket) = self.apply(board, &batch, || self.room()).await?;
+        self.journal().wait(ticket).await?;
+        Ok(added)
+    }
+
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
+        self.remove(board, &increment.subject).await?;
+        // The memory of the subject has just been freed, so its new data is not refused.
+        let batch = Batch { increments: vec![increment], return_scores: true };
+        let (added, ticket) = self.apply(board, &batch, || Room::UNLIMITED).await?;
         self.journal().wait(ticket).await?;
         Ok(added)
     }
@@ -192,7 +206,7 @@ impl Store for Embedded {
         // All batches are appended to the journal before the first wait, so that they share a frame.
         let (mut added, mut tickets) = (Vec::with_capacity(batches.len()), Vec::with_capacity(batches.len()));
         for (board, batch) in &batches {
-            match self.apply(board, batch).await {
+            match self.apply(board, batch, || self.room()).await {
                 Ok((one, ticket)) => {
                     added.push(Ok(one));
                     tickets.push(ticket);
@@ -297,6 +311,27 @@ impl Store for Embedded {
         self.read_tables(track, |_, tables, _| audit::step(tables, &cursor, repair))
     }
 
+    async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {
+        Ok(self.rows.read(table, known))
+    }
+
+    async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
+        table.check(id, from, to)?;
+        let mut operations = LogOperations::of_store();
+        operations.row(table.as_str(), id, to);
+        let permit = self.journal().admit(operations.len())?;
+        let append = || self.journal().append_and_wait(&operations).1;
+        let (is_from, ticket) = match self.rows.change(table, id, (from, to), append)? {
+            RowChange::Changed(ticket) => (true, ticket),
+            // The change that left the row as it is may still be on its way to the disk. The response confirms it, so
+            // it has to wait for the disk.
+            RowChange::Unchanged { is_from } => (is_from, self.journal().ticket_for_all_appended()),
+        };
+        drop(permit);
+        self.journal().wait(ticket).await?;
+        Ok(is_from)
+    }
+
     async fn check(&self) -> Result<()> {
         let standing = self.doubted_clock();
         metrics::clock_doubted(standing.is_some() || self.clock.is_doubted());
@@ -304,6 +339,10 @@ impl Store for Embedded {
             return Err(StoreError::ReadOnly { reason });
         }
         standing.map_or(Ok(()), Err)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.memory.warning().into_iter().collect()
     }
 
     async fn backup(&self) -> Result<BackedUp> {

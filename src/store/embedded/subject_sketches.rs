@@ -19,7 +19,9 @@ pub(super) struct Sketches {
     /// The number of sketches in each run, and their merge. Empty on an unranked board.
     runs: Vec<(usize, Sketch)>,
     /// All sketches merged, on a ranked board. With it, a single register shows whether a mark changes the score.
-    pub merged: Sketch,
+    merged: Sketch,
+    /// The bytes that the sketches use, with the allocator's overhead.
+    bytes: usize,
 }
 
 impl Sketches {
@@ -28,8 +30,18 @@ impl Sketches {
         &self.by_cell
     }
 
-    /// Inserts an empty sketch at this index.
+    /// Returns all sketches merged, on a ranked board.
+    pub(super) fn merged(&self) -> &Sketch {
+        &self.merged
+    }
+
+    /// Inserts an empty sketch at this index. O(cells).
     pub(super) fn insert(&mut self, at: usize, ranked: bool) {
+        self.insert_uncounted(at, ranked);
+        self.count_bytes();
+    }
+
+    fn insert_uncounted(&mut self, at: usize, ranked: bool) {
         if self.by_cell.capacity() == 0 {
             // Most subjects have one cell, so the default capacity of four would be mostly unused.
             self.by_cell.reserve_exact(1);
@@ -53,7 +65,13 @@ impl Sketches {
     }
 
     /// Removes the sketch at this index. `merged` is not updated until [`recompute_merged`](Self::recompute_merged).
+    /// O(cells).
     pub(super) fn remove(&mut self, at: usize) {
+        self.remove_uncounted(at);
+        self.count_bytes();
+    }
+
+    fn remove_uncounted(&mut self, at: usize) {
         self.by_cell.remove(at);
         if self.runs.is_empty() {
             return;
@@ -73,17 +91,31 @@ impl Sketches {
 
     /// Raises a register of the sketch at this index. Returns whether the register was lower.
     pub(super) fn mark(&mut self, at: usize, mark: Mark) -> bool {
-        let raised = self.by_cell.get_mut(at).is_some_and(|sketch| sketch.mark(mark));
+        let bytes = &mut self.bytes;
+        let raised = self.by_cell.get_mut(at).is_some_and(|sketch| mark_counted(sketch, mark, bytes));
         if raised && !self.runs.is_empty() {
             let nth = self.run_of(at).0;
-            self.runs[nth].1.mark(mark);
+            mark_counted(&mut self.runs[nth].1, mark, &mut self.bytes);
         }
         raised
+    }
+
+    /// Raises a register of the merge of all sketches. Returns whether the register was lower.
+    pub(super) fn mark_merged(&mut self, mark: Mark) -> bool {
+        mark_counted(&mut self.merged, mark, &mut self.bytes)
+    }
+
+    /// Returns whether a mark at this index would take no more memory.
+    pub(super) fn has_register(&self, at: usize, mark: Mark) -> bool {
+        // The register is set in the merges too.
+        self.by_cell.get(at).is_some_and(|sketch| sketch.has_register(mark))
     }
 
     /// Sets the sketch at this index. The merges are not updated until [`recompute_merges`](Self::recompute_merges).
     pub(super) fn set(&mut self, at: usize, sketch: Sketch) {
         if let Some(held) = self.by_cell.get_mut(at) {
+            self.bytes += allocated(sketch.capacity());
+            self.bytes -= allocated(held.capacity());
             *held = sketch;
         }
     }
@@ -95,6 +127,7 @@ impl Sketches {
         } else {
             merge_all(self.runs.iter().map(|(_, sketch)| sketch))
         };
+        self.count_bytes();
     }
 
     /// Computes all merges again. O(cells x registers).
@@ -110,12 +143,19 @@ impl Sketches {
         self.by_cell.len() > MAX_WITHOUT_RUNS
     }
 
-    /// Returns the bytes that the sketches use, with the allocator's overhead.
-    #[cfg(test)]
+    /// Returns the bytes that the sketches use, with the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
+        allocated(size_of::<Self>()) + self.bytes
+    }
+
+    /// Counts the bytes of all sketches. O(cells).
+    fn count_bytes(&mut self) {
+        self.bytes = self.counted_bytes();
+    }
+
+    fn counted_bytes(&self) -> usize {
         let sketches = self.by_cell.iter().chain(self.runs.iter().map(|(_, sketch)| sketch)).chain([&self.merged]);
-        allocated(size_of::<Self>())
-            + allocated(self.by_cell.capacity() * size_of::<Sketch>())
+        allocated(self.by_cell.capacity() * size_of::<Sketch>())
             + allocated(self.runs.capacity() * size_of::<(usize, Sketch)>())
             + sketches.map(|sketch| allocated(sketch.capacity())).sum::<usize>()
     }
@@ -136,6 +176,17 @@ impl Sketches {
         }
         (0, 0)
     }
+}
+
+/// Raises a register of a sketch, and adds the memory that this takes to `bytes`. Returns whether it was lower.
+fn mark_counted(sketch: &mut Sketch, mark: Mark, bytes: &mut usize) -> bool {
+    let before = sketch.capacity();
+    let raised = sketch.mark(mark);
+    if sketch.capacity() != before {
+        *bytes += allocated(sketch.capacity());
+        *bytes -= allocated(before);
+    }
+    raised
 }
 
 /// Returns the estimated bytes of the sketches of a subject with this number of distinct values in all slots, each of
@@ -188,9 +239,16 @@ mod tests {
                     3 => sketches.insert(which % (len + 1), ranked),
                     4 if len > 0 => (0..(which % 8).min(len)).for_each(|_| sketches.remove(0)),
                     5 if len > 0 => sketches.remove(which % len),
-                    _ if len > 0 => drop(sketches.mark(which % len, Mark { register, rank })),
+                    _ if len > 0 => {
+                        let mark = Mark { register, rank };
+                        let (before, fits) = (sketches.memory_bytes(), sketches.has_register(which % len, mark));
+                        sketches.mark(which % len, mark);
+                        sketches.mark_merged(mark);
+                        prop_assert!(!fits || sketches.memory_bytes() == before);
+                    }
                     _ => {}
                 }
+                prop_assert_eq!(sketches.bytes, sketches.counted_bytes());
                 sketches.recompute_merged();
                 prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_cell).estimate());
                 prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=MAX_RUN).contains(len)));

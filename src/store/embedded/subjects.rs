@@ -370,13 +370,13 @@ impl Subjects {
         }
     }
 
-    /// Returns the bytes that the aggregate states of single subjects own, with the allocator's overhead.
+    /// Returns the bytes that the aggregate states of single subjects own: see [`AggregateState::owned_bytes`].
     #[cfg(test)]
-    pub(super) fn owned_bytes(&self) -> usize {
+    pub(super) fn owned_bytes(&self) -> (usize, usize) {
         self.aggregates.owned_bytes()
     }
 
-    /// Returns the bytes used, without the memory that sketches and values own, and without the allocator's overhead.
+    /// Returns the bytes used. The allocator's overhead is included only for sketches and values. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         self.index.memory_bytes()
             + self.slab.memory_bytes()

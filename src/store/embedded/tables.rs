@@ -144,7 +144,7 @@ impl Tables {
             return;
         }
         if self.holdings.traits.ranked {
-            let oldest = |holdings: &Holdings| holdings.lists.first_key_value().map_or(newest, |(slot, _)| *slot);
+            let oldest = |holdings: &Holdings| holdings.lists.oldest().map_or(newest, |(slot, _)| slot);
             if behind(oldest(&self.holdings)) > EXTRA_VISITS_AFTER_SLOTS {
                 let most = VISITS_PER_ADVANCE;
                 self.retire(|work| work < most);
@@ -192,6 +192,11 @@ impl Tables {
         Floors { seen, retracted }
     }
 
+    /// Returns the bytes that the track uses. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.holdings.memory_bytes() + self.events.memory_bytes()
+    }
+
     pub(super) fn frame(&self) -> Frame {
         let floor = self.window.floor.millis();
         let retiring = self.holdings.lists.values().take_while(|list| list.start < floor).count() as u64;
@@ -204,7 +209,7 @@ impl Tables {
         let mut retired = Retired::default();
         let mut work = 0;
         let floor = self.window.floor.millis();
-        while let Some((&slot, list)) = self.holdings.lists.first_key_value()
+        while let Some((slot, list)) = self.holdings.lists.oldest()
             && list.start < floor
         {
             if !may_continue(work) {
@@ -217,7 +222,7 @@ impl Tables {
 
     /// Subtracts everything in a slot.
     fn retire_slot(&mut self, slot: i64) {
-        while self.holdings.lists.contains_key(&slot) {
+        while self.holdings.lists.contains(slot) {
             self.retire_subject(slot, &mut Retired::default());
         }
     }
@@ -226,8 +231,8 @@ impl Tables {
     fn retire_subject(&mut self, slot: i64, retired: &mut Retired) -> u64 {
         let (floors, now) = (self.floors(), self.now.millis());
         let holdings = &mut self.holdings;
-        let Some(id) = holdings.lists.get_mut(&slot).and_then(|list| list.last()) else {
-            holdings.lists.remove(&slot);
+        let Some(id) = holdings.lists.last(slot) else {
+            holdings.lists.remove(slot);
             return 1;
         };
         let cells = holdings.subjects.cell_count(id) as u64;
@@ -236,7 +241,7 @@ impl Tables {
         let mut work = 1 + cells / 64;
         work += holdings.kind.retire_work(cells);
         work += holdings.expire_subject(id, floors, now);
-        retired.slots += u64::from(!holdings.lists.contains_key(&slot));
+        retired.slots += u64::from(!holdings.lists.contains(slot));
         work
     }
 

@@ -10,6 +10,7 @@ use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::hashed_name::HashedName;
 use super::holdings::{OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
+use super::memory::{Demand, Level, Room};
 use super::ranking_reads;
 use super::tables::Tables;
 use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, SlotSample, Timestamp, Track, Window};
@@ -85,8 +86,10 @@ impl<'a> BatchApplication<'a> {
 
     /// Applies the next portion to a board that has been advanced. Returns whether the batch is done.
     ///
+    /// An entry that needs more memory than `room` gives is refused, with all its items.
+    ///
     /// O(entries x log n), for about half a millisecond.
-    pub(super) fn apply_portion(&mut self, state: &mut BoardState, operations: &mut LogOperations) -> bool {
+    pub(super) fn apply_portion(&mut self, state: &mut BoardState, room: Room, operations: &mut LogOperations) -> bool {
         let started = Instant::now();
         let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
@@ -103,6 +106,7 @@ impl<'a> BatchApplication<'a> {
             let mut writing = EntryApplication {
                 board: self.board,
                 state,
+                room,
                 operations,
                 others: &mut self.others,
                 increments: &self.batch.increments,
@@ -155,6 +159,7 @@ impl<'a> BatchApplication<'a> {
 struct EntryApplication<'a> {
     board: &'a Board,
     state: &'a mut BoardState,
+    room: Room,
     /// The operations of the main track.
     operations: &'a mut LogOperations,
     /// The operations of each other track.
@@ -168,6 +173,19 @@ struct InTrack<'a> {
     operations: &'a mut LogOperations,
     slot: i64,
     bound: i64,
+}
+
+/// Returns where and how an entry changes a track.
+fn write_to<'a>(entry: &Entry, name: HashedName<'a>, margin: i64, track: &InTrack<'_>) -> WriteTo<'a> {
+    WriteTo {
+        name,
+        slot: track.slot,
+        at: entry.at.millis(),
+        is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
+        retract: entry.sent.is_some_and(|increment| increment.retract),
+        bound: track.bound - margin,
+        floors: track.tables.floors(),
+    }
 }
 
 impl EntryApplication<'_> {
@@ -194,10 +212,12 @@ impl EntryApplication<'_> {
             entry.items.iter().for_each(|item| outcomes[*item] = outcome);
             counted = 0;
         };
-        if let Some(fingerprint) = fingerprint {
-            if is_known {
-                set(Outcome::Duplicate { score: None });
-            } else if self.apply_change(entry, name).is_ok() {
+        if is_known {
+            set(Outcome::Duplicate { score: None });
+        } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
+            set(Outcome::Rejected(refused));
+        } else if let Some(fingerprint) = fingerprint {
+            if self.apply_change(entry, name).is_ok() {
                 self.operations.id(now, fingerprint);
                 self.state.ids.insert(fingerprint, now);
             } else {
@@ -244,6 +264,35 @@ impl EntryApplication<'_> {
         })
     }
 
+    /// Returns why an entry is refused before anything changes, if it needs more memory or subjects than there is room
+    /// for.
+    fn refusal(&mut self, entry: &Entry, name: HashedName, has_id: bool) -> Option<Rejection> {
+        let room = self.room;
+        let is_crowded =
+            |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
+        if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
+            return None;
+        }
+        let summed = Change::Amount(entry.amount);
+        let change = entry.sent.map_or(&summed, |increment| &increment.change);
+        let mut demand = if has_id { Demand::More } else { Demand::Nothing };
+        let mut is_new = true;
+        for number in 0..self.state.tracks.len() {
+            let Some(track) = self.track(entry, number) else { continue };
+            let of_track = track.tables.holdings.demand(&write_to(entry, name, 0, &track), change);
+            is_new &= of_track == Demand::Subject;
+            // A subject that has expired in a short window may still be known in a longer one.
+            demand = demand.max(if of_track == Demand::Subject { Demand::More } else { of_track });
+        }
+        if is_new && self.state.tracks.iter().any(is_crowded) {
+            return Some(Rejection::TooManySubjects);
+        }
+        if is_new {
+            demand = Demand::Subject;
+        }
+        (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
+    }
+
     /// Applies a change to each track that still has the slot of the entry. If there are several, each is checked
     /// before: so either all tracks change or none. `change` returns that of the track with a number, or `None` if it
     /// stays as it is. What a slot holds must stay away from the bound by the margin.
@@ -254,15 +303,7 @@ impl EntryApplication<'_> {
         margin: i64,
         change: impl Fn(usize) -> Option<&'c Change>,
     ) -> Result<(), OutOfRange> {
-        let to = |track: &InTrack<'_>| WriteTo {
-            name,
-            slot: track.slot,
-            at: entry.at.millis(),
-            is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
-            retract: entry.sent.is_some_and(|increment| increment.retract),
-            bound: track.bound - margin,
-            floors: track.tables.floors(),
-        };
+        let to = |track: &InTrack<'_>| write_to(entry, name, margin, track);
         let tracks = self.state.tracks.len();
         if tracks > 1 {
             for number in 0..tracks {

@@ -11,7 +11,7 @@ use super::super::storage::checkpoint::{CheckpointWriter, FileIdentity as About,
 use super::super::storage::files::Files;
 use super::super::storage::files::system::SystemFiles;
 use super::super::storage::log::LogStart;
-use super::super::storage::manifest::{BoardEntry, CheckpointEntry, ClockMode as StoredMode, Manifest};
+use super::super::storage::manifest::{BoardEntry, CheckpointEntry, ClockMode as StoredMode, Manifest, RowsByTable};
 use super::super::{Embedded, EmbeddedOptions};
 use super::*;
 use crate::board::{Amount, Board, BoardName, Change, Definition, Subject, TrackId};
@@ -55,6 +55,7 @@ fn directory(at: &Path, then: Timestamp, boot: u128) {
         log_start: LogStart { segment: 0, seq: 1, synced_seq: 0 },
         catalog_seq: 0,
         boards: vec![board],
+        rows: RowsByTable::new(),
     };
     manifest.install(&*files).unwrap();
 }

@@ -18,6 +18,7 @@ use super::super::boards::{Boards, LiveBoard};
 use super::super::clock::Clock;
 use super::super::metrics::StoreMetrics;
 use super::super::options::Pace;
+use super::super::rows::StoredRows;
 use super::super::storage::checkpoint::{CHECKPOINTS, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
@@ -54,6 +55,7 @@ pub(super) struct Checkpointer {
     pub(super) journal: Arc<Journal>,
     pub(super) progress: Arc<LogProgress>,
     pub(super) boards: Arc<Boards>,
+    rows: Arc<StoredRows>,
     clock: Arc<Clock>,
     /// The manifest that is on the disk. Its boards are ordered by generation.
     pub(super) manifest: Manifest,
@@ -89,7 +91,7 @@ impl Checkpointer {
         files: &Arc<dyn Files>,
         journal: &Arc<Journal>,
         progress: &Arc<LogProgress>,
-        boards: &Arc<Boards>,
+        (boards, rows): (&Arc<Boards>, &Arc<StoredRows>),
         clock: &Arc<Clock>,
         (mut manifest, pace, backup_dir): (Manifest, Pace, Option<PathBuf>),
         (commands, work): (mpsc::Receiver<Command>, &Arc<FilesWork>),
@@ -106,6 +108,7 @@ impl Checkpointer {
             journal: journal.clone(),
             progress: progress.clone(),
             boards: boards.clone(),
+            rows: rows.clone(),
             clock: clock.clone(),
             manifest,
             pace,
@@ -176,13 +179,14 @@ impl Checkpointer {
         self.clock.record().map(Into::into).or(self.manifest.clock.clone())
     }
 
-    /// Returns the bytes that the next checkpoint and the next segments of the log may take.
+    /// Returns the bytes that the next checkpoint, the rows in the next manifest and the next segments of the log may
+    /// take.
     pub(super) fn needed_bytes(&self) -> u64 {
         let boards = self.boards.read();
         let largest =
             boards.values().map(|live| self.checkpoint_bytes(live) + LOG_TO_CHECKPOINT * live.logged.bytes()).max();
         let segment = self.progress.segments().last().map_or(0, |segment| segment.bytes);
-        largest.unwrap_or(0) + 2 * segment
+        largest.unwrap_or(0) + 2 * segment + self.rows.bytes()
     }
 
     fn measure_space(&mut self) {
@@ -294,6 +298,9 @@ impl Checkpointer {
             live.logged.first()
         };
         let first = boards.iter().filter_map(logged).fold(catalog_seq + 1, u64::min);
+        // Changes of rows from here on are in later frames than `catalog_seq`, so the log keeps them. Those before are in
+        // frames up to `must_reach`, so if an earlier change is applied again, all that followed it are too.
+        let rows = self.rows.copy();
         let must_reach = through.max(self.journal.last_sequence());
         self.journal.wake();
         if !self.progress.wait_for(must_reach, CONFIRM_TIMEOUT) {
@@ -312,6 +319,7 @@ impl Checkpointer {
             },
             catalog_seq,
             boards: entries,
+            rows,
             ..self.manifest.clone()
         };
         manifest.install(&*self.files)?;

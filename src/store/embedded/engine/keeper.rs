@@ -1,5 +1,5 @@
-//! The thread that ends waits which take too long and frees expired memory. It accesses no file, so no slow disk can
-//! delay it.
+//! The thread that ends waits which take too long, frees expired memory and watches how much is left. It accesses no
+//! file of a disk, so no slow disk can delay it.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 
 use super::super::boards::{Boards, LiveBoard};
+use super::super::memory::{Level, Memory};
+use super::super::metrics::MemoryMetrics;
 use super::journal::Journal;
 
 /// The interval at which the thread runs.
@@ -21,6 +23,7 @@ const PORTION: u64 = 1_000;
 pub(super) struct Keeper {
     pub journal: Arc<Journal>,
     pub boards: Arc<Boards>,
+    pub memory: Arc<Memory>,
     /// The channel that ends the thread.
     pub stop: mpsc::Receiver<()>,
 }
@@ -28,9 +31,11 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Runs until the store is closed.
     pub(super) fn run(self) {
-        let mut first = 0;
+        let (mut first, mut logged, metrics) = (0, Level::Free, MemoryMetrics::new());
+        self.memory.watch(&mut logged, &metrics);
         while matches!(self.stop.recv_timeout(TICK), Err(mpsc::RecvTimeoutError::Timeout)) {
             self.journal.report_overdue_as_unknown();
+            self.memory.watch(&mut logged, &metrics);
             let started = Instant::now();
             let boards: Vec<_> = self.boards.read().values().cloned().collect();
             // Each run starts with a different board, so that no board takes all of the time.
@@ -52,6 +57,7 @@ fn free_portion(live: &LiveBoard) -> bool {
         }
     }
     let garbage = state.take_garbage();
+    live.count_memory(&state);
     // Threads that wait for the lock get it before the next portion.
     MutexGuard::unlock_fair(state);
     drop(garbage);

@@ -8,7 +8,7 @@
 //! log_progress  how far the log is written, and how far it is synced
 //! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`);
 //!               `due` chooses the board, `files_work` is what other threads know of its work
-//! keeper        thread: ends waits that take too long, frees expired memory
+//! keeper        thread: ends waits that take too long, frees expired memory, watches how much is left
 //! recovery      opening a data directory (`log_survey`: what the log says about each board)
 //! space         the free space of the disk, and the space that the next checkpoint may need
 //! directory_lock  the lock that keeps other processes out of a data directory
@@ -54,8 +54,10 @@ use self::syncer::Syncer;
 use super::boards::Boards;
 use super::clock::{Clock, Machine};
 use super::fingerprint::FingerprintKey;
+use super::memory::Memory;
 use super::metrics::StoreMetrics;
 use super::options::{EmbeddedOptions, Pace};
+use super::rows::StoredRows;
 use super::storage::damage::StorageError;
 use super::storage::files::Files;
 use crate::store::{BackedUp, ClockMode, Result, StoreError};
@@ -80,8 +82,10 @@ pub(super) struct Engine {
 /// The parts of a store that was opened.
 pub(super) struct Opened {
     pub boards: Arc<Boards>,
+    pub rows: Arc<StoredRows>,
     pub clock: Arc<Clock>,
     pub engine: Engine,
+    pub memory: Arc<Memory>,
     pub key: FingerprintKey,
 }
 
@@ -91,8 +95,9 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
     files.create_dir("").map_err(|error| setup_error(&place, "cannot create the data directory", error))?;
     let lock = lock(&*files, &place)?;
     let machine = Machine::read();
-    let Recovered { boards, manifest, end, segment_bytes, progress, recorded, simulated, key } =
-        recovery::recover(&files, options.clock, pace).map_err(|error| open_error(&place, error))?;
+    let memory = Memory::new(options.memory_limit);
+    let Recovered { boards, rows, manifest, end, segment_bytes, progress, recorded, simulated, key } =
+        recovery::recover(&files, options.clock, pace, &memory).map_err(|error| open_error(&place, error))?;
     let clock = Arc::new(match (options.clock, simulated) {
         (ClockMode::Simulated(start), time) => Clock::Simulated(Mutex::new(time.unwrap_or(start).max(start))),
         (ClockMode::System, _) => Clock::system(recorded, options.trust_clock, machine),
@@ -102,6 +107,7 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         state.trust = clock.trust_of_board(state.now());
     }
     let boards: Arc<Boards> = Arc::new(Boards::new(boards));
+    let rows = Arc::new(StoredRows::new(rows));
     let journal = Arc::new(Journal::new(
         options.durability,
         pace.unknown_after,
@@ -135,9 +141,10 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
     };
     let files_work = Arc::new(FilesWork::new());
     let stored = (manifest, pace, options.backup_dir);
-    let checkpointer = Checkpointer::new(&files, &journal, &progress, &boards, &clock, stored, (receiver, &files_work));
+    let content = (&boards, &rows);
+    let checkpointer = Checkpointer::new(&files, &journal, &progress, content, &clock, stored, (receiver, &files_work));
     let (stop_keeper, stop) = mpsc::channel();
-    let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), stop };
+    let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), memory: memory.clone(), stop };
     let threads = vec![
         spawn(LOG_THREADS[0], with_lock(&lock, || writer.run()))?,
         spawn(LOG_THREADS[1], with_lock(&lock, || syncer.run()))?,
@@ -145,7 +152,7 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         spawn("rolltop-keeper", || keeper.run())?,
     ];
     let engine = Engine { journal, commands, files_work, stop_keeper, threads: Mutex::new(threads), _lock: lock };
-    Ok(Opened { boards, clock, engine, key })
+    Ok(Opened { boards, rows, clock, engine, memory, key })
 }
 
 impl Engine {

@@ -11,13 +11,14 @@ use super::super::boards::{LiveBoard, UncheckpointedLog};
 use super::super::clock::ClockRecord;
 use super::super::fingerprint::FingerprintKey;
 use super::super::log_operations::{LogOperation, OperationError, operations};
+use super::super::memory::Memory;
 use super::super::options::Pace;
 use super::super::replaying::replay;
 use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
-use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
+use super::super::storage::manifest::{ClockMode as StoredMode, Manifest, RowsByTable};
 use super::log_progress::{LogProgress, Segment};
 use super::log_survey::LogSurvey;
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp, TrackId};
@@ -34,6 +35,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// The contents of a data directory.
 pub(super) struct Recovered {
     pub boards: BTreeMap<BoardName, Arc<LiveBoard>>,
+    pub rows: RowsByTable,
     pub manifest: Manifest,
     pub end: LogEnd,
     pub segment_bytes: u64,
@@ -59,7 +61,14 @@ impl From<StorageError> for OpenError {
 }
 
 /// Reads a data directory into memory, or creates a new one.
-pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> Result<Recovered, OpenError> {
+///
+/// Nothing is refused here for lack of memory: a store that ran within its limit can be opened again.
+pub(super) fn recover(
+    files: &Arc<dyn Files>,
+    clock: ClockMode,
+    pace: Pace,
+    memory: &Arc<Memory>,
+) -> Result<Recovered, OpenError> {
     let manifest = match Manifest::recover(&**files)? {
         Some(manifest) => manifest,
         None => create(&**files, clock)?,
@@ -88,7 +97,9 @@ pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> R
     };
     let key = FingerprintKey(manifest.fingerprint_key[0], manifest.fingerprint_key[1]);
     let recorded = loading.recorded;
-    Ok(Recovered { boards: loading.finish(), manifest, end, segment_bytes, progress, recorded, simulated, key })
+    let rows = std::mem::take(&mut loading.rows);
+    let boards = loading.finish(memory);
+    Ok(Recovered { boards, rows, manifest, end, segment_bytes, progress, recorded, simulated, key })
 }
 
 /// Returns a segment of the log that was read, with the bytes of disk that it takes: more than the log uses in it.
@@ -142,6 +153,7 @@ fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, OpenError> {
         log_start: LogStart { segment: 0, seq: 1, synced_seq: 0 },
         catalog_seq: 0,
         boards: Vec::new(),
+        rows: RowsByTable::new(),
     };
     manifest.install(files)?;
     Ok(manifest)
@@ -205,6 +217,7 @@ struct Loading {
     boards: BTreeMap<Generation, LoadedBoard>,
     /// The board of each track, and the number of the track.
     tracks: BTreeMap<TrackId, (Generation, usize)>,
+    rows: RowsByTable,
     catalog_seq: u64,
     must_reach: u64,
     recorded: Option<ClockRecord>,
@@ -227,6 +240,7 @@ impl Loading {
         Self {
             boards: BTreeMap::new(),
             tracks: BTreeMap::new(),
+            rows: manifest.rows.clone(),
             catalog_seq: manifest.catalog_seq,
             must_reach: manifest.log_start.synced_seq,
             recorded: manifest.clock.as_ref().map(ClockRecord::from),
@@ -314,6 +328,19 @@ impl Loading {
                     if self.recorded.is_some() && sequence.is_some_and(|sequence| sequence <= self.must_reach) => {}
                 LogOperation::Clock(record) => self.recorded = Some(record),
                 LogOperation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
+                // The rows of the manifest may be later than this operation. If so, the log also has the operation that
+                // they come from, because it is complete up to `must_reach`.
+                LogOperation::Row { table, id, text } => match text {
+                    Some(text) => {
+                        let rows = self.rows.entry(table.to_owned()).or_default();
+                        rows.insert(id.to_owned(), text.to_owned());
+                    }
+                    None => {
+                        if let Some(rows) = self.rows.get_mut(table) {
+                            rows.remove(id);
+                        }
+                    }
+                },
                 LogOperation::DefinedAt { at } => {
                     if let Some((loaded, _)) = &mut current {
                         loaded.defined_at = Some(Timestamp::from_millis(at));
@@ -360,11 +387,11 @@ impl Loading {
     }
 
     /// Computes what is not stored: scores, lists and rankings.
-    fn finish(self) -> BTreeMap<BoardName, Arc<LiveBoard>> {
+    fn finish(self, memory: &Arc<Memory>) -> BTreeMap<BoardName, Arc<LiveBoard>> {
         let live = |mut loaded: LoadedBoard| {
             loaded.state.rebuild();
             let board = Arc::new(loaded.board.with_defined_at(loaded.defined_at));
-            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.state, loaded.logged)))
+            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.state, loaded.logged, memory)))
         };
         self.boards.into_values().map(live).collect()
     }

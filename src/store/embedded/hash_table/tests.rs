@@ -60,6 +60,8 @@ impl<E: Entry> ExtendibleTable<E> {
             }
         }
         assert_eq!(entries, self.len);
+        let (kept, counted) = self.counted_places();
+        assert_eq!(kept, counted);
     }
 }
 

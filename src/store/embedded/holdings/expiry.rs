@@ -46,10 +46,8 @@ impl Holdings {
         let len = self.subjects.cell_count(lower);
         if self.traits.ranked {
             for at in 0..len {
-                if let Some(cell) = self.subjects.cell_at(lower, at)
-                    && let Some(list) = self.lists.get_mut(&cell.slot)
-                {
-                    list.set_id(cell.place, lower);
+                if let Some(cell) = self.subjects.cell_at(lower, at) {
+                    self.lists.set_id(cell.slot, cell.place, lower);
                 }
             }
             let key = self.subjects.get(lower).map_or(self.traits.absent_key(), |record| record.key);

@@ -14,11 +14,11 @@
 //! Callers name slots by their start in milliseconds. Internally slots are named by their number ([`Numbering`]).
 
 mod counters;
+mod demand;
 mod expiry;
 mod restoring;
 pub(super) mod walking;
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,10 +26,11 @@ use super::aggregate_state::{AggregateState, Garbage, NoState};
 use super::hashed_name::HashedName;
 use super::last_seen::Floors;
 use super::log_operations::LogOperations;
+use super::memory::Demand;
 use super::numbering::Numbering;
 use super::ranking::{Entry, Ranking, TextSource};
 use super::record::{Cell, Record};
-use super::slot_list::SlotList;
+use super::slot_list::SlotLists;
 use super::subjects::Subjects;
 use super::track_traits::TrackTraits;
 use crate::board::{Aggregate, Calendar, Change, Timestamp, Value};
@@ -42,8 +43,7 @@ pub(super) struct Holdings {
     pub kind: &'static dyn StoredKind,
     pub subjects: Subjects,
     pub ranking: Ranking,
-    /// The list of each slot, by the slot's number. No list is empty.
-    pub lists: BTreeMap<i64, SlotList>,
+    pub lists: SlotLists,
     /// For unranked tracks: slots that start before this time, in milliseconds, are dropped by later writes.
     pub oldest_kept: i64,
     /// Data to drop without the board's lock: see [`take_garbage`](Self::take_garbage).
@@ -121,6 +121,11 @@ pub(super) trait StoredKind: Debug + Sync {
     /// Returns an error if [`apply`](Self::apply) would. Called before a change is applied to several tracks.
     fn check(&self, holdings: &Holdings, _to: &WriteTo<'_>, _change: &Change) -> Result<(), OutOfRange> {
         if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
+    }
+
+    /// Returns what a change of a known subject takes beyond the memory that it has.
+    fn demand(&self, holdings: &Holdings, id: u32, to: &WriteTo<'_>, _change: &Change) -> Demand {
+        holdings.demand_in_slot(id, to.slot)
     }
 
     /// Applies a change and appends the operations that restore its result, or changes nothing.
@@ -205,7 +210,7 @@ impl Holdings {
             kind,
             subjects: Subjects::new(traits, kind.new_state(traits.ranked), Numbering::new(calendar, head)),
             ranking: Ranking::default(),
-            lists: BTreeMap::new(),
+            lists: SlotLists::default(),
             oldest_kept: i64::MIN,
             garbage: Vec::new(),
             epoch: new_epoch(),
@@ -303,11 +308,10 @@ impl Holdings {
         std::hint::black_box((index, records, texts));
     }
 
-    /// Returns the bytes that subjects and lists use, without the ranking, the memory that sketches and values own, and
-    /// the allocator's overhead.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
+    /// Returns the bytes that subjects, lists and ranking use. The allocator's overhead is included for what subjects
+    /// own one by one, sketches and values. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.subjects.memory_bytes() + self.lists.values().map(SlotList::memory_bytes).sum::<usize>()
+        self.subjects.memory_bytes() + self.lists.memory_bytes() + self.ranking.memory_bytes()
     }
 
     /// Returns the number of the slot that starts at this time.
@@ -331,7 +335,7 @@ impl Holdings {
         match self.subjects.find_cell(id, slot) {
             Ok(at) => self.subjects.set_amount(id, at, amount),
             Err(at) => {
-                let place = if self.traits.ranked { self.slot_list(slot).push(id) } else { 0 };
+                let place = if self.traits.ranked { self.list(slot, id) } else { 0 };
                 self.subjects.insert_cell(id, at, Cell { slot, amount, place });
                 if !self.traits.ranked {
                     self.remove_cells_before(id, self.number(self.oldest_kept));
@@ -341,27 +345,18 @@ impl Holdings {
         }
     }
 
-    /// Returns the list of a slot, which is created if it does not exist.
-    fn slot_list(&mut self, slot: i64) -> &mut SlotList {
+    /// Adds a subject to the list of a slot. Returns its place.
+    fn list(&mut self, slot: i64, id: u32) -> u32 {
         let numbering = &self.subjects.numbering;
-        self.lists.entry(slot).or_insert_with(|| SlotList::new(numbering.start(slot)))
+        self.lists.push(slot, id, || numbering.start(slot))
     }
 
     /// Removes a cell. Returns its number. The caller must update the score.
     pub(super) fn remove_cell(&mut self, id: u32, slot: i64) -> Option<i64> {
         let at = self.subjects.find_cell(id, slot).ok()?;
         let cell = self.subjects.remove_cell(id, at)?;
-        self.remove_from_slot_list(cell);
+        self.lists.remove_at(cell.slot, cell.place);
         Some(cell.amount)
-    }
-
-    /// Removes a cell's subject from its slot's list.
-    fn remove_from_slot_list(&mut self, cell: Cell) {
-        let Some(list) = self.lists.get_mut(&cell.slot) else { return };
-        list.remove_at(cell.place);
-        if list.len() == 0 {
-            self.lists.remove(&cell.slot);
-        }
     }
 
     /// Releases a subject that has no data left.
@@ -376,7 +371,7 @@ impl Holdings {
         if self.traits.ranked {
             for at in 0..self.subjects.cell_count(id) {
                 if let Some(cell) = self.subjects.cell_at(id, at) {
-                    self.remove_from_slot_list(cell);
+                    self.lists.remove_at(cell.slot, cell.place);
                 }
             }
         }

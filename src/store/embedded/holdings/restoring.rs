@@ -10,7 +10,6 @@ use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::last_seen::Floors;
 use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
 use crate::store::embedded::record::{Cell, Counter};
-use crate::store::embedded::slot_list::SlotList;
 
 impl Holdings {
     /// Sets the time for what is restored from now on: the start of the newest slot, that of the oldest slot that is
@@ -142,9 +141,7 @@ impl Holdings {
     fn add_to_slot_lists(&mut self, id: u32) {
         for at in 0..self.subjects.cell_count(id) {
             let Some(cell) = self.subjects.cell_at(id, at) else { continue };
-            let numbering = &self.subjects.numbering;
-            let list = self.lists.entry(cell.slot).or_insert_with(|| SlotList::new(numbering.start(cell.slot)));
-            let place = list.push(id);
+            let place = self.list(cell.slot, id);
             self.subjects.set_place(id, at, place);
         }
     }

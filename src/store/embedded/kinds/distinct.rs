@@ -8,6 +8,7 @@ use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, Remainder, WriteTo};
 use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
 use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::memory::Demand;
 use crate::store::embedded::ranking::TextSource;
 use crate::store::embedded::record::Cell;
 use crate::store::embedded::slab::Column;
@@ -20,7 +21,11 @@ pub(super) struct Distinct;
 
 /// The values of all subjects.
 #[derive(Debug, Default)]
-struct SubjectValues(Column<Box<LastSeenValues>>);
+struct SubjectValues {
+    column: Column<Box<LastSeenValues>>,
+    /// The bytes that the values of all subjects use, with the allocator's overhead.
+    owned: usize,
+}
 
 impl StoredKind for Distinct {
     fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
@@ -47,6 +52,16 @@ impl StoredKind for Distinct {
             operations.capped(at, subject);
         }
         Ok(())
+    }
+
+    fn demand(&self, holdings: &Holdings, id: u32, to: &WriteTo<'_>, change: &Change) -> Demand {
+        let Change::Seen(value) = change else { return Demand::Nothing };
+        match values(&holdings.subjects, id).and_then(|values| values.get(value.as_str())) {
+            None => Demand::Value,
+            Some(_) if to.retract => Demand::Nothing,
+            // The value counts in the slot of its newest time.
+            Some(_) => holdings.demand_in_slot(id, to.slot),
+        }
     }
 
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
@@ -110,42 +125,52 @@ impl StoredKind for Distinct {
 
 impl AggregateState for SubjectValues {
     fn subject_added(&mut self, id: u32) {
-        self.0.set(id, Box::default());
+        let values = Box::<LastSeenValues>::default();
+        self.owned += values.memory_bytes();
+        self.column.set(id, values);
     }
 
     fn is_empty(&self, id: u32) -> bool {
-        self.0.get(id).is_none_or(|values| values.is_empty())
+        self.column.get(id).is_none_or(|values| values.is_empty())
     }
 
     fn remove_subject(&mut self, id: u32, _len: usize) -> Option<Garbage> {
-        let values = self.0.take(id).filter(|values| values.len() > MAX_DROPPED_AT_ONCE)?;
-        Some(values)
+        let values = self.column.take(id)?;
+        self.owned -= values.memory_bytes();
+        if values.len() > MAX_DROPPED_AT_ONCE { Some(values) } else { None }
     }
 
     fn free_chunk(&mut self, id: u32) {
-        self.0.free_chunk(id);
+        self.column.free_chunk(id);
     }
 
     fn change_id(&mut self, from: u32, to: u32) {
-        rename(&mut self.0, from, to);
+        rename(&mut self.column, from, to);
     }
 
     fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+        self.column.memory_bytes() + self.owned
     }
 
     #[cfg(test)]
-    fn owned_bytes(&self) -> usize {
-        self.0.iter().map(|values| values.memory_bytes()).sum()
+    fn owned_bytes(&self) -> (usize, usize) {
+        (self.owned, self.column.iter().map(|values| values.memory_bytes()).sum())
     }
 }
 
 fn values(subjects: &Subjects, id: u32) -> Option<&LastSeenValues> {
-    subjects.state::<SubjectValues>()?.0.get(id).map(|values| &**values)
+    subjects.state::<SubjectValues>()?.column.get(id).map(|values| &**values)
 }
 
-fn values_mut(subjects: &mut Subjects, id: u32) -> Option<&mut LastSeenValues> {
-    subjects.state_mut::<SubjectValues>()?.0.get_mut(id).map(|values| &mut **values)
+/// Changes the values of a subject, and counts the memory that they take.
+fn change_values<T>(subjects: &mut Subjects, id: u32, change: impl FnOnce(&mut LastSeenValues) -> T) -> Option<T> {
+    let state = subjects.state_mut::<SubjectValues>()?;
+    let values = state.column.get_mut(id)?;
+    let before = values.memory_bytes();
+    let changed = change(values);
+    state.owned += values.memory_bytes();
+    state.owned -= before;
+    Some(changed)
 }
 
 /// The largest number of values that are dropped under the board's lock.
@@ -186,7 +211,7 @@ impl Holdings {
         let id = self.id_or_add(self.subjects.id(name), name)?;
         self.remove_expired_values(id, floors, MAX_REMOVED_PER_WRITE);
         let mut change = ValueChange::default();
-        let Some(values) = values_mut(&mut self.subjects, id) else { return Ok(change) };
+        let Some(values) = values(&self.subjects, id) else { return Ok(change) };
         let old = values.get(value).filter(|old| old.at >= floors.of(old.retracted));
         let holds = match old {
             None => true,
@@ -196,7 +221,7 @@ impl Holdings {
         if !holds {
             return Ok(change);
         }
-        values.set(value, new);
+        change_values(&mut self.subjects, id, |values| values.set(value, new));
         change.changed = true;
         let from = old.filter(|old| !old.retracted).map(|old| self.number(old.at));
         let to = (!new.retracted).then(|| self.number(new.at));
@@ -219,34 +244,33 @@ impl Holdings {
     /// Removes up to `most` seen values and up to `most` tombstones from before their floors. Returns how many it
     /// removed.
     pub(in crate::store::embedded) fn remove_expired_values(&mut self, id: u32, floors: Floors, most: usize) -> usize {
-        match values_mut(&mut self.subjects, id).filter(|values| values.has_any_before(floors)) {
-            Some(values) => values.remove_before(floors, most),
-            None => 0,
+        if !values(&self.subjects, id).is_some_and(|values| values.has_any_before(floors)) {
+            return 0;
         }
+        change_values(&mut self.subjects, id, |values| values.remove_before(floors, most)).unwrap_or(0)
     }
 
     /// Removes the oldest value of the window if there are more values than the board remembers. Returns it and its
     /// time.
     fn remove_surplus(&mut self, id: u32, retracted: bool, floor: i64) -> Option<(Box<str>, i64)> {
         let most = self.traits.max_values?;
-        let values = values_mut(&mut self.subjects, id)?;
+        let values = values(&self.subjects, id)?;
         if values.count_from(retracted, floor) <= most {
             return None;
         }
         // Expired values may still be stored: they are removed little by little.
         let oldest = values.from(retracted, floor, "").next().map(|seen| (Box::from(seen.value), seen.at));
         let (value, at): (Box<str>, i64) = oldest?;
-        values.remove(&value);
+        change_values(&mut self.subjects, id, |values| values.remove(&value));
         Some((value, at))
     }
 
     /// Records that a value of this time was dropped. Returns the time if it is the newest such time.
     fn record_dropped(&mut self, id: u32, at: i64) -> Option<i64> {
-        let values = values_mut(&mut self.subjects, id)?;
-        if values.capped.is_some_and(|capped| capped >= at) {
+        if values(&self.subjects, id)?.capped.is_some_and(|capped| capped >= at) {
             return None;
         }
-        values.capped = Some(at);
+        change_values(&mut self.subjects, id, |values| values.capped = Some(at))?;
         Some(at)
     }
 
@@ -271,16 +295,13 @@ impl Holdings {
     ) {
         match last_seen.filter(|last_seen| last_seen.at >= floors.of(last_seen.retracted)) {
             Some(last_seen) => {
-                let id = self.restored_id(name);
-                if let Some(values) = id.and_then(|id| values_mut(&mut self.subjects, id)) {
-                    values.set(value, last_seen);
+                if let Some(id) = self.restored_id(name) {
+                    change_values(&mut self.subjects, id, |values| values.set(value, last_seen));
                 }
             }
             None => {
                 let Some(id) = self.subjects.id(name) else { return };
-                if let Some(values) = values_mut(&mut self.subjects, id) {
-                    values.remove(value);
-                }
+                change_values(&mut self.subjects, id, |values| values.remove(value));
                 self.remove_subject_if_empty(id);
             }
         }
@@ -291,9 +312,8 @@ impl Holdings {
         if at < floors.seen {
             return;
         }
-        let id = self.restored_id(name);
-        if let Some(values) = id.and_then(|id| values_mut(&mut self.subjects, id)) {
-            values.capped = Some(at);
+        if let Some(id) = self.restored_id(name) {
+            change_values(&mut self.subjects, id, |values| values.capped = Some(at));
         }
     }
 

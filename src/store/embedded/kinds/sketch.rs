@@ -6,6 +6,7 @@ use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
 use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::memory::Demand;
 use crate::store::embedded::record::Cell;
 use crate::store::embedded::slab::Column;
 use crate::store::embedded::subject_sketches::{self, Sketches, merged};
@@ -21,11 +22,13 @@ pub(super) struct Approximate;
 struct SubjectSketches {
     column: Column<Box<Sketches>>,
     ranked: bool,
+    /// The bytes that the sketches of all subjects use, with the allocator's overhead.
+    owned: usize,
 }
 
 impl StoredKind for Approximate {
     fn new_state(&self, ranked: bool) -> Box<dyn AggregateState> {
-        Box::new(SubjectSketches { column: Column::default(), ranked })
+        Box::new(SubjectSketches { column: Column::default(), ranked, owned: 0 })
     }
 
     fn apply(
@@ -41,6 +44,14 @@ impl StoredKind for Approximate {
             operations.marked(to.slot, mark, to.name.text);
         }
         Ok(())
+    }
+
+    fn demand(&self, holdings: &Holdings, id: u32, to: &WriteTo<'_>, change: &Change) -> Demand {
+        let Change::Seen(value) = change else { return Demand::Nothing };
+        let Ok(at) = holdings.subjects.find_cell(id, holdings.number(to.slot)) else { return Demand::More };
+        let mark = Mark::of(value.as_str());
+        let fits = sketches(&holdings.subjects, id).is_some_and(|sketches| sketches.has_register(at, mark));
+        if fits { Demand::Nothing } else { Demand::More }
     }
 
     fn aggregate(&self, holdings: &Holdings, id: u32, _cell: Cell, at: usize) -> Aggregate {
@@ -59,7 +70,7 @@ impl StoredKind for Approximate {
 
     fn restored_key(&self, holdings: &Holdings, id: u32) -> i64 {
         // The merge was just computed.
-        sketches(&holdings.subjects, id).map_or(holdings.traits.absent_key(), |sketches| sketches.merged.estimate())
+        sketches(&holdings.subjects, id).map_or(holdings.traits.absent_key(), |sketches| sketches.merged().estimate())
     }
 
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -85,30 +96,28 @@ impl StoredKind for Approximate {
 
 impl AggregateState for SubjectSketches {
     fn subject_added(&mut self, id: u32) {
-        self.column.set(id, Box::default());
+        let sketches = Box::<Sketches>::default();
+        self.owned += sketches.memory_bytes();
+        self.column.set(id, sketches);
     }
 
     fn cell_inserted(&mut self, id: u32, at: usize, _len: usize) {
-        if let Some(sketches) = self.column.get_mut(id) {
-            sketches.insert(at, self.ranked);
-        }
+        let ranked = self.ranked;
+        self.change(id, |sketches| sketches.insert(at, ranked));
     }
 
     fn cell_removed(&mut self, id: u32, at: usize, _len: usize, _amount: i64) {
-        if let Some(sketches) = self.column.get_mut(id) {
-            sketches.remove(at);
-        }
+        self.change(id, |sketches| sketches.remove(at));
     }
 
     fn recompute_totals(&mut self, id: u32, _len: usize, _sum: i64) {
-        if let Some(sketches) = self.column.get_mut(id) {
-            sketches.recompute_merges();
-        }
+        self.change(id, Sketches::recompute_merges);
     }
 
     fn remove_subject(&mut self, id: u32, _len: usize) -> Option<Garbage> {
-        let sketches = self.column.take(id).filter(|sketches| sketches.is_large())?;
-        Some(sketches)
+        let sketches = self.column.take(id)?;
+        self.owned -= sketches.memory_bytes();
+        if sketches.is_large() { Some(sketches) } else { None }
     }
 
     fn free_chunk(&mut self, id: u32) {
@@ -120,12 +129,24 @@ impl AggregateState for SubjectSketches {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.column.memory_bytes()
+        self.column.memory_bytes() + self.owned
     }
 
     #[cfg(test)]
-    fn owned_bytes(&self) -> usize {
-        self.column.iter().map(|sketches| sketches.memory_bytes()).sum()
+    fn owned_bytes(&self) -> (usize, usize) {
+        (self.owned, self.column.iter().map(|sketches| sketches.memory_bytes()).sum())
+    }
+}
+
+impl SubjectSketches {
+    /// Changes the sketches of a subject, and counts the memory that they take.
+    fn change<T>(&mut self, id: u32, change: impl FnOnce(&mut Sketches) -> T) -> Option<T> {
+        let sketches = self.column.get_mut(id)?;
+        let before = sketches.memory_bytes();
+        let changed = change(sketches);
+        self.owned += sketches.memory_bytes();
+        self.owned -= before;
+        Some(changed)
     }
 }
 
@@ -133,8 +154,9 @@ fn sketches(subjects: &Subjects, id: u32) -> Option<&Sketches> {
     subjects.state::<SubjectSketches>()?.column.get(id).map(|sketches| &**sketches)
 }
 
-fn sketches_mut(subjects: &mut Subjects, id: u32) -> Option<&mut Sketches> {
-    subjects.state_mut::<SubjectSketches>()?.column.get_mut(id).map(|sketches| &mut **sketches)
+/// Changes the sketches of a subject: see [`SubjectSketches::change`].
+fn change_sketches<T>(subjects: &mut Subjects, id: u32, change: impl FnOnce(&mut Sketches) -> T) -> Option<T> {
+    subjects.state_mut::<SubjectSketches>()?.change(id, change)
 }
 
 impl Holdings {
@@ -144,11 +166,14 @@ impl Holdings {
         let slot = self.number(slot);
         let id = self.id_or_add(self.subjects.id(name), name)?;
         self.set_cell(id, slot, 0);
-        let (at, ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked);
-        let (Ok(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) else { return Ok(false) };
-        let raised = sketches.mark(at, mark);
-        if raised && ranked && sketches.merged.mark(mark) {
-            let key = sketches.merged.estimate();
+        let (Ok(at), ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked) else { return Ok(false) };
+        let marked = change_sketches(&mut self.subjects, id, |sketches| {
+            let raised = sketches.mark(at, mark);
+            let key = (raised && ranked && sketches.mark_merged(mark)).then(|| sketches.merged().estimate());
+            (raised, key)
+        });
+        let (raised, key) = marked.unwrap_or_default();
+        if let Some(key) = key {
             self.set_key(id, key);
         }
         Ok(raised)
@@ -156,30 +181,24 @@ impl Holdings {
 
     /// Merges all cells' sketches again. Returns the key. O(cells / 32 + 32) merges of O(registers).
     fn merged_key(&mut self, id: u32) -> i64 {
-        match sketches_mut(&mut self.subjects, id) {
-            Some(sketches) => {
-                sketches.recompute_merged();
-                sketches.merged.estimate()
-            }
-            None => self.traits.absent_key(),
-        }
+        let merged = change_sketches(&mut self.subjects, id, |sketches| {
+            sketches.recompute_merged();
+            sketches.merged().estimate()
+        });
+        merged.unwrap_or(self.traits.absent_key())
     }
 
     /// Restores the sketch of a cell.
     pub(in crate::store::embedded) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
-        if let Some((id, _, at)) = self.restore_cell(name, slot, 0)
-            && let Some(sketches) = sketches_mut(&mut self.subjects, id)
-        {
-            sketches.set(at, sketch);
+        if let Some((id, _, at)) = self.restore_cell(name, slot, 0) {
+            change_sketches(&mut self.subjects, id, |sketches| sketches.set(at, sketch));
         }
     }
 
     /// Raises a register of a cell's sketch while a store is opened.
     pub(in crate::store::embedded) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
-        if let Some((id, _, at)) = self.restore_cell(name, slot, 0)
-            && let Some(sketches) = sketches_mut(&mut self.subjects, id)
-        {
-            sketches.mark(at, mark);
+        if let Some((id, _, at)) = self.restore_cell(name, slot, 0) {
+            change_sketches(&mut self.subjects, id, |sketches| sketches.mark(at, mark));
         }
     }
 }

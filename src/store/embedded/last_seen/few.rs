@@ -20,13 +20,12 @@ pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
 }
 
 impl FewValues {
-    /// Returns the bytes that the values use, with the allocator's overhead.
-    #[cfg(test)]
+    /// Returns the bytes that the values use, with the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         allocated(self.0.capacity())
     }
 
-    /// Returns the number of values. O(values), like every method here.
+    /// Returns the number of values. O(values), like every method below.
     pub(super) fn len(&self) -> usize {
         self.records().count()
     }

@@ -186,8 +186,7 @@ impl ManyValues {
         self.seen.moved() + self.retracted.moved() + self.index.moved()
     }
 
-    /// Returns the bytes that the values use, with some of the allocator's overhead.
-    #[cfg(test)]
+    /// Returns the bytes that the values use, with some of the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let orders = self.seen.memory_bytes() + self.retracted.memory_bytes();
         allocated(size_of::<Self>()) + self.texts.memory_bytes() + orders + self.index.memory_bytes()
@@ -196,6 +195,8 @@ impl ManyValues {
     /// Returns the bytes that texts use.
     #[cfg(test)]
     pub(super) fn text_bytes(&self) -> usize {
+        let (kept, counted) = self.texts.counted_capacity();
+        assert_eq!(kept, counted);
         self.texts.memory_bytes()
     }
 }

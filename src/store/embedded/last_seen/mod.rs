@@ -26,7 +26,6 @@ mod texts;
 
 use self::few::FewValues;
 use self::many::ManyValues;
-#[cfg(test)]
 use crate::store::sizing::allocated;
 
 /// The largest number of values that are searched one by one.
@@ -101,8 +100,7 @@ fn decode(bytes: [u8; 8]) -> LastSeen {
 }
 
 impl LastSeenValues {
-    /// Returns the bytes that the values use, with the allocator's overhead.
-    #[cfg(test)]
+    /// Returns the bytes that the values use, with the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
         let values = match &self.values {
             Values::Few(few) => few.memory_bytes(),

@@ -27,6 +27,8 @@ pub(super) struct ValueTexts {
     sparse: Vec<u32>,
     /// The position up to which the last of `sparse` was scanned.
     scanned: usize,
+    /// The bytes for which the blocks have memory.
+    capacity: usize,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +58,9 @@ impl ValueTexts {
         if block.bytes.capacity() < start + size {
             // Few texts should take few bytes, so a block grows by a quarter at a time up to its full size.
             let capacity = (start + (start / 4).max(size)).min(BLOCK.max(size));
+            let before = block.bytes.capacity();
             block.bytes.reserve_exact(capacity - start);
+            self.capacity += block.bytes.capacity() - before;
         }
         block.bytes.extend_from_slice(&encode(last_seen));
         // Values have at most 512 bytes.
@@ -106,6 +110,7 @@ impl ValueTexts {
         let &at = self.sparse.last()?;
         let block = &mut self.blocks[at as usize];
         if block.live == 0 {
+            self.capacity -= block.bytes.capacity();
             *block = Block::default();
             self.vacant.push(at);
             self.sparse.pop();
@@ -137,6 +142,7 @@ impl ValueTexts {
             return;
         }
         if block.live == 0 {
+            self.capacity -= block.bytes.capacity();
             *block = Block::default();
             self.vacant.push(at);
         } else {
@@ -146,10 +152,17 @@ impl ValueTexts {
         }
     }
 
-    /// Returns the bytes that texts use, including dead texts and spare capacity.
-    #[cfg(test)]
+    /// Returns the bytes that texts use, including dead texts and spare capacity. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.blocks.iter().map(|block| block.bytes.capacity() + size_of::<Block>()).sum()
+        self.capacity
+            + self.blocks.capacity() * size_of::<Block>()
+            + (self.vacant.capacity() + self.sparse.capacity()) * size_of::<u32>()
+    }
+
+    /// Returns the bytes for which the blocks have memory, counted block by block.
+    #[cfg(test)]
+    pub(super) fn counted_capacity(&self) -> (usize, usize) {
+        (self.capacity, self.blocks.iter().map(|block| block.bytes.capacity()).sum())
     }
 }
 

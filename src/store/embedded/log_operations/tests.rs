@@ -27,6 +27,8 @@ fn sample() -> LogOperations {
     operations.clock(clock());
     operations.simulated(10);
     operations.events(3, u64::MAX);
+    operations.row("keys", "k", Some(""));
+    operations.row("keys", "päth", None);
     operations
 }
 
@@ -58,6 +60,8 @@ fn log_operations_round_trip() {
             LogOperation::Clock(clock()),
             LogOperation::Simulated { now: 10 },
             LogOperation::Events { slot: 3, count: u64::MAX },
+            LogOperation::Row { table: "keys", id: "k", text: Some("") },
+            LogOperation::Row { table: "keys", id: "päth", text: None },
         ]
     );
     assert_eq!(LogOperations::of(TrackId(7)).len(), HEADER);

@@ -85,6 +85,7 @@ proptest! {
             pool.free(reference, filling.len());
         }
         prop_assert!(pool.memory_bytes() < 3_000_000);
+        prop_assert_eq!(pool.units, pool.chunks.iter().flatten().map(|chunk| chunk.units.len()).sum::<usize>());
     }
 }
 

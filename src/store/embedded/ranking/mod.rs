@@ -36,6 +36,8 @@ pub(super) struct Sorted<const LEAF: usize, const NODE: usize> {
     /// The number of entries of each node.
     counts: Vec<u32>,
     len: usize,
+    /// The bytes that the nodes use.
+    bytes_of_nodes: usize,
     /// The number of entries, leaves and nodes moved so far.
     #[cfg(test)]
     moved: usize,
@@ -57,6 +59,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         Self {
             firsts: nodes.iter().map(Node::first).collect(),
             len: counts.iter().map(|count| *count as usize).sum(),
+            bytes_of_nodes: nodes.iter().map(Node::memory_bytes).sum(),
             counts,
             nodes,
             #[cfg(test)]
@@ -74,11 +77,15 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         if self.nodes.is_empty() {
             // A small ranking should use little memory: this leaf grows only as entries are added.
             (self.nodes, self.firsts, self.counts) = (vec![Node::new(vec![vec![entry]])], vec![entry], vec![1]);
+            self.bytes_of_nodes = self.nodes[0].memory_bytes();
             return;
         }
         let at = self.node_for(&entry, texts);
         let node = &mut self.nodes[at];
+        let before = node.memory_bytes();
         let moved = node.insert(entry, texts);
+        self.bytes_of_nodes += node.memory_bytes();
+        self.bytes_of_nodes -= before;
         self.firsts[at] = node.first();
         self.counts[at] += 1;
         self.count_moved(moved);
@@ -214,9 +221,11 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
 
     fn remove_at(&mut self, at: usize, leaf: usize, place: usize) {
         let node = &mut self.nodes[at];
-        let leaves = node.leaves().len();
+        let (leaves, before) = (node.leaves().len(), node.memory_bytes());
         let moved = node.remove(leaf, place);
         let left = node.leaves().len();
+        self.bytes_of_nodes += node.memory_bytes();
+        self.bytes_of_nodes -= before;
         self.len -= 1;
         self.counts[at] -= 1;
         if left > 0 {
@@ -238,7 +247,10 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
             (1, _) => 1,
             _ => leaves.len() / 2,
         };
+        let before = node.memory_bytes();
         let upper = node.split_off(from);
+        self.bytes_of_nodes += node.memory_bytes() + upper.memory_bytes();
+        self.bytes_of_nodes -= before;
         self.counts[at] = node.count();
         self.counts.insert(at + 1, upper.count());
         self.firsts.insert(at + 1, upper.first());
@@ -264,21 +276,27 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         let upper = self.take_node(left + 1);
         self.count_moved(upper.leaves().len());
         self.counts[left] += upper.count();
-        self.nodes[left].append(upper);
+        let node = &mut self.nodes[left];
+        self.bytes_of_nodes -= node.memory_bytes();
+        node.append(upper);
+        self.bytes_of_nodes += node.memory_bytes();
     }
 
     fn take_node(&mut self, at: usize) -> Node<LEAF> {
         self.firsts.remove(at);
         self.counts.remove(at);
         self.count_moved(self.nodes.len() - at);
-        self.nodes.remove(at)
+        let node = self.nodes.remove(at);
+        self.bytes_of_nodes -= node.memory_bytes();
+        node
     }
 
-    /// Returns the bytes that the ranking uses, without the allocator's overhead.
-    #[cfg(test)]
+    /// Returns the bytes that the ranking uses, without the allocator's overhead. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        let leaves = self.nodes.iter().flat_map(|node| node.leaves());
-        leaves.map(|leaf| leaf.capacity() * size_of::<Entry>() + size_of::<(node::Leaf, Entry, u32)>()).sum()
+        self.bytes_of_nodes
+            + self.nodes.capacity() * size_of::<Node<LEAF>>()
+            + self.firsts.capacity() * size_of::<Entry>()
+            + self.counts.capacity() * size_of::<u32>()
     }
 
     /// Returns the number of entries, leaves and nodes moved so far.

@@ -49,6 +49,18 @@ impl<const LEAF: usize> Node<LEAF> {
         &self.leaves
     }
 
+    /// Returns the bytes that the node uses, without the allocator's overhead. O(1).
+    pub(super) fn memory_bytes(&self) -> usize {
+        // Only the leaf of a small ranking is smaller than the others.
+        let entries = match &*self.leaves {
+            [only] => only.capacity(),
+            leaves => leaves.len() * LEAF,
+        };
+        (entries + self.firsts.capacity()) * size_of::<Entry>()
+            + self.leaves.capacity() * size_of::<Leaf>()
+            + self.counts.capacity() * size_of::<u32>()
+    }
+
     /// Returns the last leaf that starts at or before `entry`, or the first leaf.
     pub(super) fn leaf_for(&self, entry: &Entry, texts: &impl TextSource) -> usize {
         count_while(&self.firsts, |first| first.cmp(entry, texts).is_le()).saturating_sub(1)

@@ -57,6 +57,12 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
             assert_eq!(node.leaves().iter().map(Vec::len).sum::<usize>(), *count as usize);
         }
         assert_eq!(self.before(self.nodes.len()), self.len);
+        assert_eq!(self.bytes_of_nodes, self.nodes.iter().map(Node::memory_bytes).sum::<usize>());
+        let leaves = self.nodes.iter().flat_map(|node| node.leaves());
+        assert!(
+            self.nodes.len() + self.nodes[..].iter().map(|node| node.leaves().len()).sum::<usize>() <= 2
+                || leaves.map(Vec::capacity).all(|capacity| capacity == LEAF)
+        );
     }
 
     /// Returns the average fill of the leaves.

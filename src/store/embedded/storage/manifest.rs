@@ -6,6 +6,7 @@
 //!
 //! 64-bit integers are strings in the JSON, because many programs read numbers above 2^53 wrongly.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use crc32c::{crc32c, crc32c_append};
@@ -49,7 +50,14 @@ pub(crate) struct Manifest {
     #[serde(with = "text")]
     pub catalog_seq: u64,
     pub boards: Vec<BoardEntry>,
+    /// The rows of each table that has any, as they were at some time up to `log_start.synced_seq`. The log has every
+    /// later change. Left out if no table has rows, because earlier versions do not know the field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows: RowsByTable,
 }
+
+/// The text of each row by its id, for each table.
+pub(crate) type RowsByTable = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The clock mode that the store was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use super::super::super::{Durability, Embedded, EmbeddedOptions, Pace};
 use super::*;
 use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use crate::store::embedded::tests::new_board;
-use crate::store::{Added, Batch, ClockMode, Increment, Outcome, Store};
+use crate::store::{Added, Batch, ClockMode, Increment, Outcome, Store, TableName};
 
 const BACKUPS: &str = "/backups";
 /// A pace with constant checkpoints and new segments.
@@ -54,6 +54,19 @@ async fn add(store: &Embedded, number: u64) -> Outcome {
     outcomes[0]
 }
 
+/// Adds a row with this number as its text, and removes the one that was added with the number before.
+async fn change_rows(store: &Embedded, number: u64) {
+    let change = async |number: u64, is_added: bool| {
+        let (id, text) = (format!("row-{number}"), number.to_string());
+        let (from, to) = if is_added { (None, Some(&*text)) } else { (Some(&*text), None) };
+        store.change_row(TableName::Keys, &id, from, to).await.unwrap();
+    };
+    change(number, true).await;
+    if let Some(before) = number.checked_sub(1) {
+        change(before, false).await;
+    }
+}
+
 /// Returns the sum of all scores.
 async fn counted(store: &Embedded) -> u64 {
     let page = store.page(&board(store).await.main(), 0, 100).await.unwrap();
@@ -67,6 +80,7 @@ async fn filled(count: u64) -> (Simulated, Arc<Embedded>) {
     let store = open(&disk, Path::new("/data"), BUSY).unwrap();
     for number in 0..count {
         add(&store, number).await;
+        change_rows(&store, number).await;
     }
     (disk, store)
 }
@@ -78,10 +92,13 @@ fn backups(disk: &Simulated) -> Vec<PathBuf> {
     paths.filter(|path| disk.rooted(path).exists(MANIFEST).unwrap()).collect()
 }
 
-/// Asserts that a directory contains exactly the first `count` numbers.
+/// Asserts that a directory contains exactly the first `count` numbers, and the row of the last one.
 async fn has(disk: &Simulated, path: &Path, count: u64) {
     let store = open(disk, path, Pace::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(counted(&store).await, count, "{}", path.display());
+    let rows = store.rows(TableName::Keys, None).await.unwrap().unwrap().rows;
+    let last = (count - 1).to_string();
+    assert_eq!(rows, [(format!("row-{last}"), last)].into(), "{}", path.display());
     assert_eq!(add(&store, count - 1).await, Outcome::Duplicate { score: None });
     assert_eq!(add(&store, count).await, Outcome::Counted { score: None });
 }
@@ -150,6 +167,7 @@ async fn a_fault_during_a_backup_leaves_it_complete_or_absent() {
             // takes a while.
             if nth % 5 == 0 {
                 assert_eq!(add(&store, count).await, Outcome::Counted { score: None });
+                change_rows(&store, count).await;
                 count += 1;
             }
             if operations.load(Ordering::Relaxed) < nth {

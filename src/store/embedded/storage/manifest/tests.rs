@@ -1,10 +1,11 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::files::simulated::{Crash, Fault, OperationKind, Simulated};
 use super::*;
+use crate::store::TableName;
 
 fn sample(number: u64) -> Manifest {
     Manifest {
@@ -23,6 +24,7 @@ fn sample(number: u64) -> Manifest {
             checkpoint: Some(CheckpointEntry { file: "checkpoints/1-2.ckpt".to_owned(), bytes: 9 }),
             ids: vec![IdsEntry { file: "ids/1-2.ids".to_owned(), bucket: -3, newest: i64::MIN, bytes: u64::MAX }],
         }],
+        rows: [("keys".to_owned(), [("k-1".to_owned(), "{\"a\": 1}\n\0".to_owned())].into())].into(),
     }
 }
 
@@ -40,6 +42,7 @@ fn a_manifest_round_trips() {
         assert_eq!(Manifest::read(&files).unwrap(), Some(manifest.clone()));
         (manifest.clock, manifest.simulated_clock, manifest.clock_mode) = (None, None, ClockMode::System);
         manifest.boards[0].checkpoint = None;
+        manifest.rows.clear();
     }
     assert_eq!(files.list("").unwrap(), [MANIFEST]);
 }
@@ -53,6 +56,31 @@ fn large_integers_are_strings() {
     assert_eq!(json["log_start"]["synced_seq"], "9007199254740993");
     assert_eq!(json["boards"][0]["ids"][0]["newest"], "-9223372036854775808");
     assert_eq!(json["simulated_clock"], "9223372036854775807");
+}
+
+#[test]
+fn rows_are_left_out_if_there_are_none() {
+    let fields = |manifest: &Manifest| {
+        let text = String::from_utf8(manifest.encode().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(text.split_once('\n').unwrap().1).unwrap();
+        json.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>()
+    };
+    let with = sample(1);
+    let without = Manifest { rows: RowsByTable::new(), ..with.clone() };
+    let added: Vec<_> = fields(&with).difference(&fields(&without)).cloned().collect();
+    assert_eq!(added, ["rows"]);
+    assert_eq!(Manifest::decode(&without.encode().unwrap()).unwrap(), without);
+}
+
+#[test]
+fn full_tables_of_the_longest_encoding_can_be_read_again() {
+    // A control character takes six bytes of JSON.
+    let text = "\u{1}".repeat(TableName::MAX_TEXT_BYTES);
+    let rows = (0..TableName::MAX_BYTES / TableName::MAX_TEXT_BYTES).map(|n| (n.to_string(), text.clone()));
+    let rows: BTreeMap<_, _> = rows.collect();
+    let tables = TableName::ALL.map(|table| (table.to_string(), rows.clone()));
+    let manifest = Manifest { rows: tables.into(), ..sample(1) };
+    assert!((manifest.encode().unwrap().len() as u64) < MAX_BYTES);
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
             }
         }
         assert_eq!(state(&store, &boards).await, expected(WRITES), "{what}: in memory");
+        assert_eq!(rows(&store).await, expected_rows(WRITES), "{what}: rows in memory");
         store.close().await.unwrap_or_else(|error| panic!("{what}: {error}"));
         drop(store);
         let store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -1,6 +1,6 @@
 //! Tests of the store on a simulated disk that crashes, fills up, fails and hangs at every operation.
 //!
-//! A script of writes, each with an id, is run against a store with tiny segments and constant checkpoints. Whatever
+//! A script of writes, each with an id and with a change of a row, is run against a store with tiny segments and constant checkpoints. Whatever
 //! the disk did, the store must open again, must contain the result of a prefix of the script that includes everything
 //! acknowledged, and must count every write exactly once when the whole script is sent again.
 //!
@@ -16,12 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join;
+
 use crate::board::{Amount, Board, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
 use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tests::new_board;
 use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
-use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError};
+use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError, TableName};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The number of writes in the script.
@@ -78,8 +80,44 @@ fn batch(board: usize, number: usize) -> Batch {
     Batch { increments: vec![increment], return_scores: false }
 }
 
-/// Sends one write to each board. Returns how many of them were duplicates.
+/// Returns the id of the row that write `number` changes, and its text before and after. A text is never written twice.
+/// Every second write changes the same row, and the others one of four, so that some rows are often in the part of the
+/// log that is read and others often only in the manifest. Each row is added, replaced, removed and added again.
+fn row_change(number: usize) -> (String, Option<String>, Option<String>) {
+    let (row, every) = if number.is_multiple_of(2) { (0, 2) } else { (1 + number / 2 % 4, 8) };
+    let text = |number: usize| (number / every % 4 != 2).then(|| format!("text-{number}"));
+    (format!("row-{row}"), number.checked_sub(every).and_then(text), text(number))
+}
+
+/// Returns the rows after the first `count` writes.
+fn expected_rows(count: usize) -> BTreeMap<String, String> {
+    let mut rows = BTreeMap::new();
+    for number in 0..count {
+        match row_change(number) {
+            (id, _, Some(text)) => rows.insert(id, text),
+            (id, _, None) => rows.remove(&id),
+        };
+    }
+    rows
+}
+
+async fn rows(store: &Embedded) -> BTreeMap<String, String> {
+    store.rows(TableName::Keys, None).await.unwrap().unwrap().rows
+}
+
+/// Changes a row, unless it was changed already.
+async fn change_row(store: &Embedded, number: usize) -> Result<()> {
+    let (id, from, to) = row_change(number);
+    store.change_row(TableName::Keys, &id, from.as_deref(), to.as_deref()).await.map(drop)
+}
+
+/// Sends one write to each board and changes a row. Returns how many writes to boards were duplicates.
 async fn send(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<usize> {
+    let (duplicates, changed) = join(send_to_boards(store, boards, number), change_row(store, number)).await;
+    changed.and(duplicates)
+}
+
+async fn send_to_boards(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<usize> {
     let batches = boards.iter().enumerate().map(|(at, board)| (board.clone(), batch(at, number))).collect();
     let mut duplicates = 0;
     for added in store.add_all(batches).await {
@@ -128,16 +166,27 @@ async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     };
     let prefix = |board: usize| (0..=WRITES).find(|count| of(&expected(*count), board) == of(&found, board));
     let counts: Vec<Option<usize>> = (0..BOARDS.len()).map(prefix).collect();
+    let found_rows = rows(store).await;
+    let Some(changed_rows) = (acknowledged..=WRITES).find(|count| expected_rows(*count) == found_rows) else {
+        panic!("{what}: {acknowledged} acknowledged, found the rows {found_rows:?}")
+    };
     let Some(counts) = counts.iter().copied().collect::<Option<Vec<usize>>>() else {
         panic!("{what}: not a prefix of the script in {counts:?}: {found:?}")
     };
     assert!(counts.iter().all(|count| *count >= acknowledged), "{what}: {acknowledged} acknowledged, {counts:?} found");
     let mut duplicates = 0;
     for number in 0..WRITES {
-        duplicates += send(store, &boards, number).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        // A change of a row that was removed later would be made again. It is only made if it was not made before, so that
+        // after a further crash the rows are those of a prefix again.
+        let sent = match number < changed_rows {
+            true => send_to_boards(store, &boards, number).await,
+            false => send(store, &boards, number).await,
+        };
+        duplicates += sent.unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     assert_eq!(duplicates, counts.iter().sum::<usize>(), "{what}: a retry was judged wrongly");
     assert_eq!(state(store, &boards).await, expected(WRITES), "{what}: after sending everything again");
+    assert_eq!(rows(store).await, expected_rows(WRITES), "{what}: rows after sending everything again");
 }
 
 /// Returns the number of points to try, of `all`.

@@ -33,7 +33,7 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         let held: Vec<_> = subjects.cells_from(id, 0).collect();
         assert!(held.is_sorted_by(|a, b| a.slot < b.slot) && held.len() == record.len());
         for cell in held.iter().filter(|_| traits.ranked) {
-            assert_eq!(holdings.lists[&cell.slot].at(cell.place), Some(id));
+            assert_eq!(holdings.lists.get(cell.slot).unwrap().at(cell.place), Some(id));
             listed += 1;
         }
         let floor = if traits.ranked { window.floor.millis() } else { holdings.oldest_kept };
@@ -65,6 +65,9 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
             found.push((text.to_owned(), cells, values, capped));
         }
     }
+    let (kept, counted) = subjects.owned_bytes();
+    assert_eq!(kept, counted);
+    assert_eq!(holdings.lists.memory_bytes(), holdings.lists.values().map(SlotList::memory_bytes).sum::<usize>());
     assert_eq!(holdings.ranking.len(), ranked);
     assert_eq!(holdings.lists.values().map(SlotList::len).sum::<usize>(), listed);
     assert!(holdings.lists.values().all(|list| list.len() > 0));

@@ -6,9 +6,11 @@ mod auditing;
 mod contents;
 mod crashing;
 mod freeing;
+mod limiting;
 mod measuring;
 mod passing;
 mod portions;
+mod refusing;
 mod removing;
 mod restarting;
 mod sizing;
@@ -25,6 +27,7 @@ use crate::store::embedded::board_state::BoardState;
 use crate::store::embedded::boards::LiveBoard;
 use crate::store::embedded::fingerprint::FingerprintKey;
 use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::memory::Room;
 use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tables::Tables;
@@ -102,7 +105,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
 fn apply(board: &Board, tables: &mut BoardState, batch: &Batch, operations: &mut LogOperations) -> Added {
     let (windows, now) = (tables.windows(), tables.now());
     let mut application = BatchApplication::new(board, batch, (&windows, now), 0, FingerprintKey::default());
-    while !application.apply_portion(tables, operations) {}
+    while !application.apply_portion(tables, Room::UNLIMITED, operations) {}
     application.finish(tables.frame())
 }
 

@@ -49,7 +49,7 @@ fn items_of_slots_that_end_between_portions_are_rejected() {
         loop {
             log.advanced(now.millis());
             portions += 1;
-            if application.apply_portion(&mut tables, &mut log) {
+            if application.apply_portion(&mut tables, Room::UNLIMITED, &mut log) {
                 break;
             }
             // The oldest of the three slots ends after the first portion, the next one after the third.
@@ -93,10 +93,10 @@ fn concurrent_equal_batches_count_each_id_once() {
     let (mut one, mut two) = (new(), new());
     let mut done = (false, false);
     while done != (true, true) {
-        done.0 = done.0 || one.apply_portion(&mut tables, &mut log);
+        done.0 = done.0 || one.apply_portion(&mut tables, Room::UNLIMITED, &mut log);
         // The second caller overtakes the first.
         for _ in 0..2 {
-            done.1 = done.1 || two.apply_portion(&mut tables, &mut log);
+            done.1 = done.1 || two.apply_portion(&mut tables, Room::UNLIMITED, &mut log);
         }
     }
     let (one, two) = (one.finish(tables.frame()).outcomes, two.finish(tables.frame()).outcomes);

@@ -12,11 +12,7 @@ const SUBJECTS: usize = 2_000;
 /// Returns the bytes that a board takes, without its ids.
 fn bytes(live: &LiveBoard) -> usize {
     let state = live.state.lock();
-    let of = |tables: &Tables| {
-        let holdings = &tables.holdings;
-        holdings.memory_bytes() + holdings.ranking.memory_bytes() + holdings.subjects.owned_bytes()
-    };
-    state.tracks.iter().map(of).sum()
+    state.tracks.iter().map(|tables| tables.holdings.memory_bytes()).sum()
 }
 
 /// Returns the largest number of subjects that the windows of a board have held at once. The lowest free id is assigned

@@ -30,9 +30,9 @@ fn fill(board: &Board, tables: &mut BoardState, subjects: u64, turn: i64) {
 /// Returns the bytes that a subject takes.
 fn taken(tables: &BoardState) -> f64 {
     let holdings = &tables.holdings;
-    let owned = holdings.subjects.owned_bytes();
-    let all = holdings.memory_bytes() + holdings.ranking.memory_bytes() + owned;
-    all as f64 / holdings.subjects.len() as f64
+    let (owned, counted) = holdings.subjects.owned_bytes();
+    assert_eq!(owned, counted);
+    holdings.memory_bytes() as f64 / holdings.subjects.len() as f64
 }
 
 fn compare(what: &str, estimate: u64, taken: f64) {

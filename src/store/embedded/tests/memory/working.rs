@@ -63,7 +63,7 @@ fn work_is_bounded(count: usize, ranked: bool) {
             let mut application =
                 BatchApplication::new(&board, &batch, (&tables.windows(), tables.now()), 0, FingerprintKey::default());
             let mut portions = 0;
-            while !application.apply_portion(tables, &mut log) {
+            while !application.apply_portion(tables, Room::UNLIMITED, &mut log) {
                 portions += 1;
                 assert!(portions <= step, "each portion goes on");
             }

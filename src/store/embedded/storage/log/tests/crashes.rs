@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::super::super::files::simulated::DiskOperation;
-use super::super::super::manifest::{ClockMode, Manifest};
+use super::super::super::manifest::{ClockMode, Manifest, RowsByTable};
 use super::*;
 
 /// The facts about a log that a test knows.
@@ -71,6 +71,7 @@ fn move_start(files: &Simulated, log: &mut LogAppender, random: &mut StdRng) -> 
         catalog_seq: 0,
         log_start: LogStart { segment: log.current_number(), seq, synced_seq: seq - 1 },
         boards: Vec::new(),
+        rows: RowsByTable::new(),
     };
     if manifest.install(files).is_err() {
         return false;
