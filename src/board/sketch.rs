@@ -76,7 +76,6 @@ impl Sketch {
     }
 
     /// Returns the bytes allocated.
-    #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.0.capacity()
     }
@@ -112,6 +111,13 @@ impl Sketch {
                 true
             }
         }
+    }
+
+    /// Returns whether a mark changes the sketch without taking more memory, or does not change it.
+    pub(crate) fn has_register(&self, mark: Mark) -> bool {
+        let register = usize::from(mark.register);
+        let entries = self.0.as_chunks::<ENTRY>().0;
+        self.is_dense() || entries.binary_search_by_key(&register, |entry| index(entry)).is_ok()
     }
 
     fn make_dense(&mut self) {

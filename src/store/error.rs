@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::TableName;
 use crate::board::Timestamp;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -39,6 +40,11 @@ pub enum StoreError {
     /// The store refuses writes: memory or disk is full, or the store is read-only after a failed write.
     #[error("the store takes no writes: {reason}")]
     ReadOnly { reason: String },
+    /// The data has nearly reached the limit of the memory. Nothing of this call was done.
+    #[error(
+        "the data has nearly reached memory_limit: new subjects, boards and values are refused until data expires, boards or subjects are removed, or the limit is raised"
+    )]
+    MemoryFull,
     /// The first readings of the system clock after a start are ahead of the last recorded time by more than a window.
     /// Nothing of this call was done.
     #[error(
@@ -54,6 +60,16 @@ pub enum StoreError {
     /// The backup failed. The store continues as before.
     #[error("the backup was not made: {detail}")]
     BackupFailed { detail: String },
+    /// The id or a text of a row is too long, or the id is empty. Nothing of this call was done.
+    #[error("{detail}")]
+    InvalidRow { detail: String },
+    /// The table has as many rows, or bytes, as a table can have. Nothing of this call was done.
+    #[error(
+        "the table '{table}' is full: it can have {} rows, and {} bytes of ids and texts together; remove rows first",
+        TableName::MAX_ROWS,
+        TableName::MAX_BYTES
+    )]
+    TableFull { table: TableName },
     /// The definition of this board cannot be read. Nothing of this call was done.
     #[error(
         "the definition of board '{name}' cannot be read: {reason}; if a newer version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the store or remove the board's keys"
@@ -86,6 +102,7 @@ impl StoreError {
                 | StoreError::Unreachable { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::ReadOnly { .. }
+                | StoreError::MemoryFull
                 | StoreError::ClockDoubted { .. }
                 | StoreError::Emptied { .. }
         )
@@ -95,6 +112,7 @@ impl StoreError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             StoreError::Overloaded { retry_after } | StoreError::ClockDoubted { retry_after, .. } => Some(*retry_after),
+            StoreError::MemoryFull => Some(Duration::from_secs(10)),
             _ if self.is_transient() => Some(Duration::from_secs(1)),
             _ => None,
         }

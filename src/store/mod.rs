@@ -54,6 +54,9 @@
 //! - **Batches.** Each item of a batch takes effect as a whole, and the items take effect in the order of their
 //!   [`Plan`]: on a board with one window each has the outcome that it would have if the items had arrived one by one.
 //!   A large batch is applied in portions: other calls may read and write between them.
+//! - **Memory.** A store whose memory is limited refuses items before anything changes: first those that need a new
+//!   subject or value, later all that take memory ([`Rejection::MemoryFull`]); and new boards
+//!   ([`StoreError::MemoryFull`]). Reading, removing, expiry, and changes of what exists continue.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
@@ -62,6 +65,19 @@
 //! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
 //!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
 //!   then looks the board up again.
+//! - **Rows.** Beside the boards, a store keeps small [tables](TableName) of texts. [`change_row`](Store::change_row)
+//!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it
+//!   did. A change to one row does not affect other rows, other tables or boards. `Ok` means that the change is stored
+//!   as durably as an increment is. Rows survive restarts and are part of backups, and a removed row stays removed.
+//! - **Versions of tables.** The [version](Rows::version) of a table changes with every change of a row, and with nothing
+//!   else while the store is open. A version never stands for two different contents, also if the store was emptied,
+//!   restored from a backup, or has lost its latest writes in a failover. Version 0 stands for a table without rows. So
+//!   rows that were read with a version are the rows of the table for as long as it has that version.
+//! - **Bounds of tables.** An id has 1 to [`MAX_ID_BYTES`](TableName::MAX_ID_BYTES) bytes, and a text at most
+//!   [`MAX_TEXT_BYTES`](TableName::MAX_TEXT_BYTES): otherwise the call returns [`StoreError::InvalidRow`]. A table has
+//!   at most [`MAX_ROWS`](TableName::MAX_ROWS) rows and [`MAX_BYTES`](TableName::MAX_BYTES) bytes, also if several
+//!   instances add rows at the same time: a change beyond that returns [`StoreError::TableFull`]. After each of these
+//!   errors nothing has changed.
 
 mod batch;
 pub mod embedded;
@@ -71,6 +87,7 @@ mod place;
 mod receive;
 pub mod redis;
 mod results;
+mod rows;
 mod sizing;
 mod trust;
 
@@ -86,6 +103,7 @@ pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Listing, Lookup, Page, Ranked, Removal, RetireStep,
     SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
+pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
@@ -170,6 +188,13 @@ pub trait Store: Send + Sync + 'static {
     /// store allows.
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
 
+    /// [Removes](Self::remove) the subject of an increment, then adds the increment, and returns the new score. The
+    /// increment is not refused for lack of memory, because it takes no more than the data that it replaces.
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
+        self.remove(board, &increment.subject).await?;
+        self.add(board, Batch { increments: vec![increment], return_scores: true }).await
+    }
+
     /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among
     /// equal scores.
     ///
@@ -249,6 +274,18 @@ pub trait Store: Send + Sync + 'static {
     /// Compares, and with `repair` corrects, a bounded part of the subjects, each atomically. Start with
     /// [`AuditCursor::default`]. Every subject that has a score or an amount during the whole audit is compared.
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
+
+    /// Returns the rows of a table, or `None` if the table still has the version `known`. O(rows), and O(1) for `None`.
+    /// Redis: one round trip.
+    async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>>;
+
+    /// Replaces the row with this id by `to`, if it is `from` (`None`: there is no such row). Returns whether it was.
+    /// If `from` and `to` are equal, the row is only compared.
+    ///
+    /// Returns [`StoreError::TimedOut`] if it is unknown whether the row was replaced. The call may then be repeated
+    /// with the same `from` and `to`: if the row was replaced already, the repeated call changes nothing and returns
+    /// `false`, and the row is `to` unless it was changed again.
+    async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool>;
 
     /// Checks that the store can be reached and written to, and is still the one that was opened.
     ///

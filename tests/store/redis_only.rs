@@ -22,6 +22,7 @@ mod parted_pages;
 mod proxy;
 mod reads;
 mod restarts;
+mod rows;
 mod sentinel;
 mod several_windows;
 mod sharded;
@@ -37,7 +38,7 @@ use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subj
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
     Added, AuditCursor, Batch, ClockMode, Defined, Increment, NextTo, Outcome, PageStart, Place, Rejection, RetireStep,
-    SlotRange, Store, StoreError,
+    SlotRange, Store, StoreError, TableName,
 };
 
 use crate::given::{OnTrack, Units, exact, new_board, sums};

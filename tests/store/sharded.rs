@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
-    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values, ValuesStart,
+    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values,
+    ValuesStart,
 };
 
 pub struct Sharded {
@@ -127,6 +128,14 @@ impl Store for Sharded {
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         self.store.audit_step(track, cursor, repair).await
+    }
+
+    async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {
+        self.store.rows(table, known).await
+    }
+
+    async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
+        self.store.change_row(table, id, from, to).await
     }
 
     async fn check(&self) -> Result<()> {

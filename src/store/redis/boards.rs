@@ -8,7 +8,6 @@ use redis::{Value, cmd};
 use super::division::Division;
 use super::hash_slot::HashSlot;
 use super::part::Part;
-
 use super::removing::{self, Noted};
 use super::reply::Reply;
 use super::scripts::{ANNOUNCE, ANNOUNCED, DEFINE, ScriptCall, UNDEFINE};
@@ -270,7 +269,7 @@ impl StoredFields {
         let read = |parts: &str| Division::read(name, definition.shards.unwrap_or_default(), parts);
         let division = self.parts.as_deref().map(read).transpose();
         let division = division.map_err(|error| damaged(&format_args!("its parts: {error}")))?;
-        let epoch = self.epoch.as_deref().map_or(Some(Epoch::default()), Epoch::parse);
+        let epoch = Epoch::of_stored(self.epoch.as_deref());
         let epoch =
             epoch.ok_or_else(|| damaged(&format_args!("its epoch: '{}'", self.epoch.as_deref().unwrap_or(""))))?;
         let board = Board::new(name.clone(), Generation(generation), definition).map_err(|error| damaged(&error))?;

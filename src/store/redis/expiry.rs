@@ -9,7 +9,6 @@
 use redis::cmd;
 
 use super::hash_slot::HashSlot;
-use super::kinds;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::SWEEP;
@@ -26,7 +25,7 @@ const CELLS: usize = 4_000;
 
 /// Returns whether the board has keys of single subjects.
 pub(super) fn has_subject_keys(track: &Track) -> bool {
-    !track.is_ranked() || kinds::of(track.kind()).keeps_values()
+    !track.is_ranked() || track.kind().remembers_values()
 }
 
 /// Returns the length of a period, in milliseconds: a quarter of the time for which a value is kept. So the keys of
@@ -75,7 +74,7 @@ pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64
 pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, ServerFailure> {
     let track = &part.track;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
-    let by_values = kinds::of(track.kind()).keeps_values();
+    let by_values = track.kind().remembers_values();
     let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
         let now = period(track, moment.now).max(due + 1);

@@ -100,9 +100,10 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
     match before {
         Some(before) if before == *run => false,
         before => {
+            describe_counter!(RESTARTS, "Restarts of Redis servers that this instance has noticed");
+            // The first run counts 0: what Prometheus has not seen at 0 has not increased.
+            counter!(RESTARTS).increment(u64::from(before.is_some()));
             if before.is_some() {
-                describe_counter!(RESTARTS, "Restarts of Redis servers that this instance has noticed");
-                counter!(RESTARTS).increment(1);
                 tracing::warn!(at, run = &**run, "Redis was restarted; its boards are being audited");
                 session.drop_beliefs();
             }

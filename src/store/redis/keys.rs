@@ -5,6 +5,7 @@
 
 use super::hash_slot::HashSlot;
 use crate::board::{BoardName, Subject, Timestamp, TrackId};
+use crate::store::TableName;
 
 /// The version of the key layout. It changes with the layout, so that two layouts never share keys.
 const SCHEMA: u32 = 1;
@@ -12,6 +13,7 @@ const SCHEMA: u32 = 1;
 const NAMES: &str = "boards";
 const CLOCK: &str = "clock";
 const CHECK: &str = "check";
+const TABLE: &str = "table";
 
 /// The keys that belong to no board.
 #[derive(Clone, Debug)]
@@ -72,6 +74,12 @@ impl StoreKeys {
     /// String: written by health checks.
     pub fn check(&self) -> String {
         format!("{}{CHECK}", self.root)
+    }
+
+    /// Hash: the rows of a table, id to text. The field without a name, which no id can be, has the version and the bytes
+    /// of the table.
+    pub fn table(&self, table: TableName) -> String {
+        format!("{}{TABLE}:{table}", self.root)
     }
 
     /// Returns the hash slot of the names of boards and of the list version.

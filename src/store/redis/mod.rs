@@ -13,6 +13,7 @@
 //! - COUNT_DISTINCT has sorted sets for each subject: its values, and its tombstones, by time. Unranked, it has no
 //!   cells: the value is the number of times that are within the window.
 //! - The ids that arrived are in hashes, a *bucket* for each part of the dedupe horizon.
+//! - Each table of rows is a hash, which belongs to no board.
 //!
 //! # Scripts
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells
@@ -65,6 +66,7 @@ mod reads;
 mod removing;
 mod reply;
 mod retire;
+mod rows;
 mod score_text;
 mod scripts;
 mod servers;
@@ -87,6 +89,7 @@ use tokio::time::sleep;
 use self::findings::Health;
 use self::keys::StoreKeys;
 use self::reads::Reads;
+use self::rows::RowChange;
 pub use self::servers::{Address, AddressError};
 use self::servers::{ServerFailure, Servers};
 use self::session::Session;
@@ -95,8 +98,8 @@ use self::version::Versions;
 use self::writes::{BatchAnswer, Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
-    Lookup, Page, PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    Values, ValuesStart,
+    Lookup, Page, PageStart, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
+    StoreError, TableName, Values, ValuesStart,
 };
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -385,6 +388,19 @@ impl Store for RedisStore {
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await
+    }
+
+    async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {
+        rows::read(&self.session, table, known).await.map_err(|failure| self.error(failure))
+    }
+
+    async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
+        table.check(id, from, to)?;
+        match rows::change(&self.session, table, id, (from, to)).await.map_err(|failure| self.error(failure))? {
+            RowChange::IsFrom => Ok(true),
+            RowChange::Differs => Ok(false),
+            RowChange::Full => Err(StoreError::TableFull { table }),
+        }
     }
 
     async fn check(&self) -> Result<()> {

@@ -91,6 +91,15 @@ impl Reply {
         text(self.next()?)
     }
 
+    /// Reads a text. Bytes that are not UTF-8 become replacement characters: others may have written them, and must not
+    /// hide what comes after.
+    pub fn lossy_text(&mut self) -> Result<String, ServerFailure> {
+        match self.next()? {
+            Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            other => text(other),
+        }
+    }
+
     /// Reads an integer, or `None` for nil.
     pub fn maybe_integer(&mut self) -> Result<Option<i64>, ServerFailure> {
         match self.next()? {

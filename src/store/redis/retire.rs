@@ -26,7 +26,7 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
-        if kinds::of(track.kind()).keeps_values() {
+        if track.kind().remembers_values() {
             call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
         }
     });

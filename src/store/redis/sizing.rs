@@ -70,7 +70,7 @@ fn bytes(track: &Track, key_length: usize, content: Content) -> usize {
     let key = TABLE_ENTRY + text(key_length) + OBJECT;
     let kind = kinds::of(track.kind());
     let mut bytes = 0;
-    if kind.keeps_values() {
+    if track.kind().remembers_values() {
         bytes += key + sorted_set(content.values);
     } else if !track.is_ranked() {
         bytes += key + slots_of_subject(track, content);

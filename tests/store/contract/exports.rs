@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rolltop::access::Caller;
 use rolltop::board::{Board, Order};
 use rolltop::service::{Cursor, ExportStart, Service, ServiceError};
 use rolltop::store::{Direction, NextTo, Place, Ranked};
@@ -12,7 +13,7 @@ use crate::site::Site;
 
 /// Reads an export to its end. Returns its lines.
 async fn exported(service: &Arc<Service>, board: &Arc<Board>, start: ExportStart, limit: Option<u64>) -> Vec<Ranked> {
-    let mut export = service.export(&board.main(), start, limit).unwrap();
+    let mut export = service.export(&Caller::trusted(), &board.main(), start, limit).unwrap();
     let mut lines = Vec::new();
     while let Some(read) = export.next_page().await.unwrap() {
         assert!(read.answer.items.len() <= 1_000);
@@ -63,7 +64,7 @@ pub async fn an_export_is_the_ranking(site: Site) {
         let rest = exported(&service, board, ExportStart::Cursor(cursor.clone()), None).await;
         assert_eq!(rest, all[1_235..]);
         cursor.next_to.direction = Direction::Backward;
-        let refused = service.export(&board.main(), ExportStart::Cursor(cursor), None).err();
+        let refused = service.export(&Caller::trusted(), &board.main(), ExportStart::Cursor(cursor), None).err();
         assert!(matches!(refused, Some(ServiceError::InvalidQuery { field: "cursor", .. })), "{refused:?}");
     }
 }
@@ -73,7 +74,7 @@ pub async fn subjects_that_stay_are_exported_once(site: Site) {
     let service = Service::new(site.store.clone());
     site.count(&board, (0..3_500).map(|n| plus(&format!("stays-{n}"), 10 + n / 7)).collect()).await;
     site.count(&board, (0..500).map(|n| plus(&format!("moves-{n}"), n)).collect()).await;
-    let mut export = service.export(&board.main(), ExportStart::Offset(0), None).unwrap();
+    let mut export = service.export(&Caller::trusted(), &board.main(), ExportStart::Offset(0), None).unwrap();
     let (mut seen, mut round) = (BTreeMap::new(), 0);
     while let Some(read) = export.next_page().await.unwrap() {
         for line in &read.answer.items {
@@ -95,7 +96,7 @@ pub async fn an_export_of_a_board_that_was_defined_again_ends(site: Site) {
     let service = Service::new(site.store.clone());
     let board = site.board("SUM(3h, lap, time, driver)", "1h").await;
     site.count(&board, (0..1_500).map(|n| plus(&format!("s-{n}"), n + 1)).collect()).await;
-    let mut export = service.export(&board.main(), ExportStart::Offset(0), None).unwrap();
+    let mut export = service.export(&Caller::trusted(), &board.main(), ExportStart::Offset(0), None).unwrap();
     let first = export.next_page().await.unwrap().unwrap();
     assert_eq!((first.answer.items[999].score.units(), export.next().is_some()), (501, true));
     site.other.undefine(&board).await.unwrap();
@@ -106,6 +107,6 @@ pub async fn an_export_of_a_board_that_was_defined_again_ends(site: Site) {
         assert!(matches!(export.next_page().await, Err(ServiceError::StaleCursor(_))));
     }
     // The first page shows the board that exists now.
-    let mut export = service.export(&board.main(), ExportStart::Offset(0), None).unwrap();
+    let mut export = service.export(&Caller::trusted(), &board.main(), ExportStart::Offset(0), None).unwrap();
     assert_eq!(export.next_page().await.unwrap().unwrap().of.id(), again.main().id());
 }

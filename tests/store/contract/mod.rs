@@ -29,6 +29,7 @@ mod removing;
 mod retiring;
 mod retracting;
 mod rolling;
+mod rows;
 mod samples;
 mod setting;
 mod several_windows;
@@ -196,6 +197,17 @@ contract! {
         rolling::items_for_expired_slots_are_rejected,
         rolling::a_tumbling_board_restarts_at_the_boundary,
         rolling::a_window_of_2000_slots_is_counted_and_rolled_over,
+        rows::a_row_is_replaced_only_if_it_is_as_expected,
+        rows::of_concurrent_changes_of_a_row_exactly_one_succeeds,
+        rows::concurrent_changes_of_different_rows_are_all_kept,
+        rows::a_table_is_returned_only_if_its_version_is_not_known,
+        rows::every_change_of_a_table_has_a_version_of_its_own,
+        rows::tables_and_boards_do_not_affect_each_other,
+        rows::a_repeated_change_changes_nothing,
+        rows::ids_and_texts_are_returned_unchanged,
+        rows::ids_and_texts_beyond_the_limits_are_refused,
+        rows::a_table_has_at_most_10000_rows,
+        rows::a_table_has_a_limited_number_of_bytes,
         windows::a_shorter_window_counts_the_newest_slots,
         windows::a_window_from_a_time_counts_the_slots_since_then,
         windows::a_range_beyond_the_window_is_an_error,

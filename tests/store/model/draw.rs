@@ -4,6 +4,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, Order, Stamp, WindowLength};
+use rolltop::store::TableName;
 
 use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
 use crate::given::{definition, t};
@@ -42,8 +43,13 @@ impl Sequence {
         let mut rng = StdRng::seed_from_u64(seed);
         let boards: Vec<Definition> = (0..rng.random_range(1..=3)).map(|_| any_definition(&mut rng)).collect();
         let length = rng.random_range(15..=35);
-        let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
-        Sequence { seed, start: t(pick(&mut rng, &STARTS)), boards, steps }
+        let mut steps: Vec<Step> = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
+        let start = t(pick(&mut rng, &STARTS));
+        for _ in 0..rng.random_range(0..=12) {
+            let at = rng.random_range(0..=steps.len());
+            steps.insert(at, any_step_of_a_table(&mut rng));
+        }
+        Sequence { seed, start, boards, steps }
     }
 }
 
@@ -188,6 +194,15 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         }
         _ => Step::Check { board },
     }
+}
+
+fn any_step_of_a_table(rng: &mut StdRng) -> Step {
+    let (table, through) = (pick(rng, &TableName::ALL), rng.random_range(0..2));
+    if rng.random_bool(0.3) {
+        return Step::Rows { table, through };
+    }
+    let to = rng.random_bool(0.6).then(|| rng.random_range(0..3));
+    Step::ChangeRow { table, id: rng.random_range(0..2), to, wrong: rng.random_bool(0.1), through }
 }
 
 fn any_items(rng: &mut StdRng) -> Vec<Item> {

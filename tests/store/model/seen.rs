@@ -1,5 +1,7 @@
 //! The result of an operation, in a form that can be compared.
 
+use std::collections::BTreeMap;
+
 use rolltop::board::{Frame, Timestamp};
 use rolltop::store::{
     Added, Lookup, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
@@ -15,6 +17,7 @@ pub enum Seen {
     SlotContents(SlotContents),
     Removal(Removal),
     Status(Status),
+    Rows(BTreeMap<String, String>),
     Clock(Timestamp),
     Done,
     BoardChanged,
@@ -46,7 +49,7 @@ impl Seen {
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Values(values) => Some(&values.frame),
             Seen::Status(status) => Some(&status.frame),
-            Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
+            Seen::Rows(_) | Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
         }
     }
 
@@ -96,7 +99,7 @@ impl Seen {
                 (status.frame.retiring, status.total) = (0, 0);
                 status.retiring.clear();
             }
-            Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => {}
+            Seen::Rows(_) | Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => {}
         }
         self
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rolltop::board::{
     Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Track, Window,
 };
-use rolltop::store::Increment;
+use rolltop::store::{Increment, TableName};
 
 use crate::given::{subject, value};
 
@@ -113,6 +113,19 @@ pub enum Step {
     /// Asks several questions at once, each about a board and a window.
     SlotQuery {
         questions: Vec<(usize, usize, Question)>,
+        through: usize,
+    },
+    /// Replaces a row by a text if it is as it was last seen, or with `wrong` if it is different from that.
+    ChangeRow {
+        table: TableName,
+        id: usize,
+        to: Option<usize>,
+        wrong: bool,
+        through: usize,
+    },
+    /// Reads a table.
+    Rows {
+        table: TableName,
         through: usize,
     },
     /// Finishes retiring, then compares everything that can be read.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, Timestamp, Value};
-use rolltop::store::{Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store};
+use rolltop::store::{
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName,
+};
 
 use super::seen::{Seen, seen};
 use super::sequence::{
@@ -69,6 +71,10 @@ impl Side {
                 Ok(vec![self.look(&self.window(*board, *window), *at, *through).await?])
             }
             Step::SlotQuery { questions, through } => self.ask(questions, *through).await,
+            Step::ChangeRow { table, id, to, wrong, through } => {
+                self.change_row(*table, *id, *to, *wrong, *through).await
+            }
+            Step::Rows { table, through } => Ok(vec![self.rows(*table, *through).await?]),
             Step::Check { board } => self.check(*board).await,
         }
     }
@@ -196,6 +202,36 @@ impl Side {
         Ok(vec![Seen::Done])
     }
 
+    /// Reads a table, and again with its version.
+    async fn rows(&self, table: TableName, through: usize) -> Outcome<Seen> {
+        let failed = |error| format!("{error:?}");
+        let rows =
+            self.instance(through).rows(table, None).await.map_err(failed)?.ok_or("no rows without a version")?;
+        match self.instance(through + 1).rows(table, Some(rows.version)).await.map_err(failed)? {
+            None => Ok(Seen::Rows(rows.rows)),
+            Some(other) => Err(format!("{other:?} after {rows:?}")),
+        }
+    }
+
+    async fn change_row(
+        &self,
+        table: TableName,
+        id: usize,
+        to: Option<usize>,
+        wrong: bool,
+        through: usize,
+    ) -> Outcome<Vec<Seen>> {
+        let (id, to) = (format!("row{id}"), to.map(|to| format!("text{to}")));
+        let Seen::Rows(before) = self.rows(table, through + 1).await? else { return Err("no rows".to_owned()) };
+        let from = if wrong { Some("wrong") } else { before.get(&id).map(String::as_str) };
+        let store = self.instance(through);
+        let changed = store.change_row(table, &id, from, to.as_deref()).await.map_err(|error| format!("{error:?}"))?;
+        if changed == wrong {
+            return Err(format!("{changed} from {from:?} to {to:?} in {before:?}"));
+        }
+        Ok(vec![self.rows(table, through + 1).await?])
+    }
+
     async fn look(&self, board: &BoardTrack, at: Look, through: usize) -> Outcome<Seen> {
         let store = self.instance(through);
         match at {
@@ -266,6 +302,9 @@ impl Side {
         all.append(&mut self.audit(board).await?);
         for window in self.boards[board].each_track() {
             self.check_window(&window, &mut all).await?;
+        }
+        for table in TableName::ALL {
+            all.push(self.rows(table, board).await?);
         }
         match all.iter().find(|seen| seen.retiring() > 0) {
             Some(seen) => Err(format!("retired until done, yet {seen:?}")),

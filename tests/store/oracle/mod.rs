@@ -8,7 +8,7 @@ mod reading;
 mod writing;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,8 +18,8 @@ use rolltop::board::{
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, IdCost, Limits,
-    Listing, Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing,
-    Status, Store, StoreError, ValuePlace, Values, ValuesStart,
+    Listing, Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
+    Standing, Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -36,6 +36,7 @@ struct State {
     boards: BTreeMap<BoardName, Held>,
     /// The number of boards created and removed.
     changes: u64,
+    tables: HashMap<TableName, Rows>,
 }
 
 struct Held {
@@ -57,7 +58,7 @@ impl Oracle {
             ClockMode::System => Timestamp::EPOCH,
             ClockMode::Simulated(start) => start,
         };
-        let state = State { now, boards: BTreeMap::new(), changes: 0 };
+        let state = State { now, boards: BTreeMap::new(), changes: 0, tables: HashMap::new() };
         Self { mode, limits: Limits::default(), state: Mutex::new(state) }
     }
 
@@ -102,6 +103,10 @@ impl Held {
 }
 
 impl State {
+    fn table(&mut self, table: TableName) -> &mut Rows {
+        self.tables.entry(table).or_insert(Rows { version: 0, rows: BTreeMap::new() })
+    }
+
     fn tick(&mut self, mode: ClockMode) {
         if mode == ClockMode::System {
             let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -374,6 +379,36 @@ impl Store for Oracle {
             let checked = held.ranking(&frame).len() as u64;
             AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })
+    }
+
+    async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {
+        let mut state = self.state.lock();
+        let rows = state.table(table);
+        Ok((known != Some(rows.version)).then(|| rows.clone()))
+    }
+
+    async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
+        table.check(id, from, to)?;
+        let mut state = self.state.lock();
+        let Rows { version, rows } = state.table(table);
+        if rows.get(id).map(String::as_str) != from {
+            return Ok(false);
+        }
+        if from == to {
+            return Ok(true);
+        }
+        let size = |text: Option<&str>| text.map_or(0, |text| id.len() + text.len());
+        let others: usize = rows.iter().filter(|(other, _)| *other != id).map(|(id, text)| id.len() + text.len()).sum();
+        let has_too_many = from.is_none() && rows.len() == TableName::MAX_ROWS;
+        if has_too_many || size(to) > size(from) && others + size(to) > TableName::MAX_BYTES {
+            return Err(StoreError::TableFull { table });
+        }
+        match to {
+            Some(to) => rows.insert(id.to_owned(), to.to_owned()),
+            None => rows.remove(id),
+        };
+        *version += 1;
+        Ok(true)
     }
 
     async fn check(&self) -> Result<()> {

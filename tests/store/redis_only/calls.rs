@@ -66,13 +66,21 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     store.check().await.unwrap();
     assert_eq!(store.boards().await.unwrap().boards.len(), 1);
     flush();
+    assert!(store.change_row(TableName::Keys, "a", None, Some("1")).await.unwrap());
+    flush();
+    assert_eq!(store.rows(TableName::Keys, None).await.unwrap().unwrap().rows["a"], "1");
+    assert!(store.change_row(TableName::Keys, "a", Some("1"), None).await.unwrap());
+    flush();
     assert!(store.undefine(&board).await.unwrap());
     assert!(!store.undefine(&board).await.unwrap());
     assert!(matches!(store.page(&board.main(), 0, 1).await, Err(StoreError::BoardChanged)));
     assert!(matches!(store.add(&board, batch([item("a", 1)])).await, Err(StoreError::BoardChanged)));
     assert!(store.board(board.name()).await.unwrap().is_none());
     let left = keys();
-    assert!(left.iter().all(|key| [":clock", ":check", ":version"].iter().any(|end| key.ends_with(end))), "{left:?}");
+    assert!(
+        left.iter().all(|key| [":clock", ":check", ":version", ":table:keys"].iter().any(|end| key.ends_with(end))),
+        "{left:?}"
+    );
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rolltop::access::Caller;
 use rolltop::service::Service;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -92,7 +93,7 @@ async fn network_latency_does_not_shrink_retire_steps() {
         let url = format!("redis://127.0.0.1:{}", way.port);
         let far = RedisStore::connect(options(url, ClockMode::Simulated(t(START)))).await.unwrap();
         let service = Service::new(far);
-        let board = service.board(board.name()).await.unwrap();
+        let board = service.board(&Caller::trusted(), board.name()).await.unwrap();
         way.calls.lock().unwrap().clear();
         let report = service.rollover(&board).await.unwrap().answer;
         assert_eq!((report.slots_retired, report.subjects_touched), (1, SUBJECTS as u64));

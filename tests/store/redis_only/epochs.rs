@@ -1,5 +1,6 @@
 //! Tests of the epoch of a board: an instance that does not know the current editions neither changes nor reads it.
 
+use rolltop::access::Caller;
 use rolltop::board::{Epoch, Event, Field, Fields, Kind};
 use rolltop::service::{Service, ServiceError};
 
@@ -103,9 +104,9 @@ async fn the_service_learns_the_epoch() {
         let server = RedisServer::start(engine);
         let store = simulated(&server).await;
         let service = Service::new(store.clone());
-        service.boards().await.unwrap();
+        service.boards(&Caller::trusted()).await.unwrap();
         let board = outdated(&server, &store, definition).await;
-        let known = service.board(board.name()).await.unwrap();
+        let known = service.board(&Caller::trusted(), board.name()).await.unwrap();
         assert_eq!(known.epoch(), Epoch(1));
         for meta in keys(&server, "*:meta") {
             behind::<u64>(&server, &["HSET", &meta, "epoch", "2"]);
@@ -115,7 +116,7 @@ async fn the_service_learns_the_epoch() {
             fields.set(name, Field::Text(text.into()));
         }
         let event = Event { kind: "like".into(), fields, at: None, id: None, retract: false };
-        let recorded = service.record(vec![event.clone(), event], true).await.unwrap();
+        let recorded = service.record(&Caller::trusted(), vec![event.clone(), event], true).await.unwrap();
         let boards: Vec<_> = recorded.events.iter().map(|event| event.boards.len()).collect();
         assert_eq!(boards, [1, 1], "{definition}: {recorded:?}");
         let about = service.standing(&known.main(), &subject("b")).await.unwrap();
@@ -132,10 +133,13 @@ async fn an_epoch_that_is_no_number_makes_the_board_unreadable_and_no_other() {
         let service = Service::new(simulated(&server).await);
         for name in ["bad", "fine"] {
             let definition = Definition::new("COUNT(3h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-            service.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap();
+            service.define(&Caller::trusted(), &BoardName::parse(name).unwrap(), &definition).await.unwrap();
         }
         let [bad, fine] = ["bad", "fine"].map(|name| BoardName::parse(name).unwrap());
-        let (bad, fine) = (service.board(&bad).await.unwrap(), service.board(&fine).await.unwrap());
+        let (bad, fine) = (
+            service.board(&Caller::trusted(), &bad).await.unwrap(),
+            service.board(&Caller::trusted(), &fine).await.unwrap(),
+        );
         service.page(&bad.main(), 0, 10).await.unwrap();
         for text in ["x", "", "-1", "1.5", "00", " 1", "99999999999999999999"] {
             behind::<u64>(&server, &["HSET", "rolltop:1:{bad}:meta", "epoch", text]);

@@ -1,6 +1,7 @@
 //! Tests of the store's health: boards that cannot be read, a server that may evict or was emptied, boards that are
 //! only partly announced.
 
+use rolltop::access::Caller;
 use rolltop::board::{Event, Field, Fields};
 use rolltop::service::{Service, ServiceError};
 
@@ -39,14 +40,14 @@ async fn an_unreadable_board_does_not_affect_other_boards() {
 
         // Calls about all boards still work, even through an instance that has never read the board.
         let service = Service::new(simulated(&server).await);
-        assert_eq!(service.boards().await.unwrap().len(), 1);
-        let recorded = service.record(vec![like("p1")], false).await.unwrap();
+        assert_eq!(service.boards(&Caller::trusted()).await.unwrap().len(), 1);
+        let recorded = service.record(&Caller::trusted(), vec![like("p1")], false).await.unwrap();
         assert_eq!(recorded.events[0].boards.len(), 1);
         let readiness = service.readiness().await;
         assert!(readiness.is_ready(), "{readiness:?}");
         assert_eq!(readiness.warnings.len(), 5, "{readiness:?}");
         assert!(readiness.warnings.iter().any(|warning| warning.contains("'newer'")), "{readiness:?}");
-        let refused = service.board(&BoardName::parse("newer").unwrap()).await.unwrap_err();
+        let refused = service.board(&Caller::trusted(), &BoardName::parse("newer").unwrap()).await.unwrap_err();
         assert!(matches!(refused, ServiceError::Store(StoreError::Unreadable { .. })), "{refused:?}");
         // A configuration that names the board does not prevent the service from starting.
         let configured = ["fine", "newer"].map(|name| (BoardName::parse(name).unwrap(), fine.definition().clone()));
@@ -91,21 +92,27 @@ async fn configured_boards_are_redefined_in_an_emptied_store() {
         }
         let raw = system(&server).await;
         hourly(&raw, "by-hand").await;
-        services[0].record(vec![like("p1")], false).await.unwrap();
+        services[0].record(&Caller::trusted(), vec![like("p1")], false).await.unwrap();
         behind::<()>(&server, &["FLUSHALL"]);
         assert!(matches!(raw.check().await, Err(StoreError::Emptied { .. })));
         // An event that arrives before any check counts on every configured board of this instance.
-        let recorded = services[0].record(vec![like("p2")], false).await.unwrap();
+        let recorded = services[0].record(&Caller::trusted(), vec![like("p2")], false).await.unwrap();
         assert_eq!(recorded.events[0].boards.len(), 2, "{recorded:?}");
         // Each instance notices on its own, although the store has a clock again.
         for service in &services {
             let readiness = service.readiness().await;
             assert!(readiness.is_ready(), "{readiness:?}");
         }
-        let names: Vec<_> = services[0].boards().await.unwrap().iter().map(|board| board.name().to_string()).collect();
+        let names: Vec<_> = services[0]
+            .boards(&Caller::trusted())
+            .await
+            .unwrap()
+            .iter()
+            .map(|board| board.name().to_string())
+            .collect();
         assert_eq!(names, ["a", "b", "c"]);
         for service in &services {
-            let board = service.board(&BoardName::parse("b").unwrap()).await.unwrap();
+            let board = service.board(&Caller::trusted(), &BoardName::parse("b").unwrap()).await.unwrap();
             let page = service.page(&board.main(), 0, 9).await.unwrap();
             assert_eq!(page.answer.items.len(), 1, "what was counted before is gone, what came after counts");
         }
@@ -123,7 +130,7 @@ async fn the_readiness_check_restores_an_emptied_store_with_simulated_clock() {
         let name = BoardName::parse("a").unwrap();
         let definition = crate::given::definition("COUNT(3h, like, post)", "1h");
         service.define_configured(&[(name.clone(), definition)]).await.unwrap();
-        let board = service.board(&name).await.unwrap();
+        let board = service.board(&Caller::trusted(), &name).await.unwrap();
         behind::<()>(&server, &["FLUSHALL"]);
         for error in [
             store.check().await.unwrap_err(),
@@ -135,7 +142,10 @@ async fn the_readiness_check_restores_an_emptied_store_with_simulated_clock() {
         }
         assert!(service.readiness().await.is_ready());
         assert_eq!(store.now().await.unwrap(), t(START));
-        assert_eq!(service.record(vec![like("p1")], false).await.unwrap().events[0].boards.len(), 1);
+        assert_eq!(
+            service.record(&Caller::trusted(), vec![like("p1")], false).await.unwrap().events[0].boards.len(),
+            1
+        );
     }
 }
 
@@ -147,7 +157,7 @@ async fn reading_an_unannounced_board_announces_it_to_other_instances() {
         let version_key = "rolltop:1:{rolltop:1:boards}:version";
         let (reader, teller) = (Service::new(simulated(&server).await), simulated(&server).await);
         hourly(&*simulated(&server).await, "first").await;
-        reader.record(vec![like("p0")], false).await.unwrap();
+        reader.record(&Caller::trusted(), vec![like("p0")], false).await.unwrap();
         for (round, list) in [(0, false), (1, true)] {
             let before: String = behind(&server, &["GET", version_key]);
             let name = format!("late-{round}");
@@ -162,7 +172,7 @@ async fn reading_an_unannounced_board_announces_it_to_other_instances() {
                 behind::<()>(&server, &["SREM", "rolltop:1:boards", &name]);
                 assert!(teller.board(&BoardName::parse(&name).unwrap()).await.unwrap().is_some());
             }
-            let recorded = reader.record(vec![like("p1")], false).await.unwrap();
+            let recorded = reader.record(&Caller::trusted(), vec![like("p1")], false).await.unwrap();
             assert_eq!(recorded.events[0].boards.len(), 2 + round, "{recorded:?}");
             // The version is changed once, not at every read.
             let after: String = behind(&server, &["GET", version_key]);

@@ -17,7 +17,7 @@ fn count() -> Definition {
 }
 
 /// The calls, each of which is made first after a restart.
-const CALLS: [&str; 17] = [
+const CALLS: [&str; 19] = [
     "set_clock",
     "define",
     "define again",
@@ -33,6 +33,8 @@ const CALLS: [&str; 17] = [
     "retire_step",
     "tidy_step",
     "audit",
+    "rows",
+    "change_row",
     "check",
     "tend",
 ];
@@ -69,6 +71,11 @@ async fn call(store: &RedisStore, name: &str, board: &Arc<Board>, new: Option<&A
             while let Some(next) = store.audit_step(&board.main(), cursor, true).await?.next {
                 cursor = next;
             }
+            Ok(())
+        }
+        "rows" => store.rows(TableName::Keys, None).await.map(drop),
+        "change_row" => {
+            assert!(store.change_row(TableName::Keys, "a", None, Some("1")).await?);
             Ok(())
         }
         "check" => store.check().await,

@@ -29,6 +29,8 @@ async fn a_failed_over_master_is_found_through_the_sentinels() {
         let before = Load::start(&stores, &board, "before");
         before.progress(200).await;
         let before = before.stop().await;
+        assert!(store.change_row(TableName::Keys, "a", None, Some("before")).await.unwrap());
+        let known = store.rows(TableName::Keys, None).await.unwrap().unwrap();
         blocking(|| sentinel.servers[0].wait_until_replicated());
 
         let during = Load::start(&stores, &board, "during");
@@ -50,6 +52,12 @@ async fn a_failed_over_master_is_found_through_the_sentinels() {
         during.progress(200).await;
         let put_off = during.put_off();
         let during = during.stop().await;
+
+        for (store, from, to) in [(&stores[1], "before", "after"), (store, "after", "later")] {
+            assert_eq!(store.rows(TableName::Keys, None).await.unwrap().unwrap().rows["a"], from);
+            assert!(store.change_row(TableName::Keys, "a", Some(from), Some(to)).await.unwrap());
+            assert_ne!(store.rows(TableName::Keys, Some(known.version)).await.unwrap(), None);
+        }
 
         let held = total(store, &board).await;
         println!(

@@ -23,10 +23,6 @@ impl RedisKind for DistinctValues {
         }
     }
 
-    fn keeps_values(&self) -> bool {
-        true
-    }
-
     fn read_cell(&self, text: &[u8]) -> Option<Aggregate> {
         Sums.read_cell(text)
     }

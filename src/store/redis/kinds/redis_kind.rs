@@ -48,12 +48,6 @@ pub(in crate::store::redis) trait RedisKind: Sync {
         false
     }
 
-    /// Returns whether the values that a subject was seen with are stored, with their times, in keys of that subject
-    /// (`seen` and `gone`). An unranked board then has no cells.
-    fn keeps_values(&self) -> bool {
-        false
-    }
-
     /// Reads a cell, which is not empty. Returns `None` for a text that is no cell of this kind.
     fn read_cell(&self, text: &[u8]) -> Option<Aggregate>;
 

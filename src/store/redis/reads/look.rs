@@ -62,8 +62,8 @@ impl Look {
         let (head, version) = (meta.maybe_time()?, meta.maybe_text()?.unwrap_or_default());
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
         let epoch = meta.maybe_text()?;
-        let expected = (part.track.id().to_string(), part.track.board().epoch().to_string());
-        if (generation.unwrap_or_default(), epoch.unwrap_or_else(|| Epoch::default().to_string())) != expected {
+        let is_generation = generation.is_some_and(|generation| generation == part.track.id().to_string());
+        if !is_generation || Epoch::of_stored(epoch.as_deref()) != Some(part.track.board().epoch()) {
             return Err(ServerFailure::BoardChanged);
         }
         let head = head.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;

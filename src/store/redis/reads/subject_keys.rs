@@ -6,7 +6,6 @@ use super::slot_range::Range;
 use crate::board::{Aggregate, Amount, Kind, Subject, Timestamp, Track};
 use crate::store::Removal;
 use crate::store::redis::expiry;
-use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{FORGET, ScriptCall};
@@ -26,7 +25,7 @@ pub(super) fn command(part: &Part, subject: &Subject, range: &Range) -> Option<r
     if track.is_from_first() {
         command = redis::cmd("HMGET");
         command.arg(keys.subject(subject)).arg("s").arg("a");
-    } else if kinds::of(track.kind()).keeps_values() {
+    } else if track.kind().remembers_values() {
         // With `max_values` a different key shows whether a value was dropped, and two keys need a script.
         if track.max_values().is_some() {
             return None;
@@ -63,7 +62,7 @@ pub(super) fn read(
         let (start, cell) = (reply.maybe_time()?, reply.aggregate(track.kind())?);
         let life = track.length().approximate_millis();
         held.extend(start.zip(cell).filter(|(start, _)| now < start.plus_millis(life)));
-    } else if kinds::of(track.kind()).keeps_values() {
+    } else if track.kind().remembers_values() {
         if reply.len() > 2 * VALUES {
             return Ok(None);
         }
@@ -109,7 +108,7 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
 /// Adds the arguments of `subject_slots.lua`.
 pub(super) fn call(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (track, keys) = (&moment.part.track, &moment.part.keys);
-    let by_time = kinds::of(track.kind()).keeps_values();
+    let by_time = track.kind().remembers_values();
     let (how, first) = match range.starts.first() {
         _ if track.is_from_first() => ("counter", track.length().approximate_millis()),
         Some(start) => (if by_time { "seen" } else { "subject" }, start.millis()),

@@ -203,6 +203,9 @@ scripts! {
         DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run"] repeatable;
         ANNOUNCE = "announce" after [] with 2 keys ["name", "version", "gone_at"];
         ANNOUNCED = "announced" after [] with 1 keys ["generation", "epoch"] repeatable;
+        ROWS = "rows" after [] with 1 keys ["known"] repeatable;
+        CHANGE_ROW = "change_row" after [] with 1 keys
+            ["id", "from", "to", "version", "earlier", "most_rows", "most_bytes"];
         SET_CLOCK = "set_clock" after [] with 1 keys ["action", "mode", "time"] repeatable;
     }
     write [

@@ -10,7 +10,7 @@ use crate::board::{Board, Change, Kind, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
-use crate::store::redis::kinds::{self, RedisKind, Verb, VerbWord};
+use crate::store::redis::kinds::{self, Verb, VerbWord};
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 
@@ -31,10 +31,6 @@ struct NamedKeys {
 }
 
 impl WriteOperation<'_, '_, '_> {
-    fn kind(&self) -> &'static dyn RedisKind {
-        kinds::of(self.board().kind())
-    }
-
     fn board(&self) -> &Board {
         self.lane.flush.partition.board()
     }
@@ -42,7 +38,7 @@ impl WriteOperation<'_, '_, '_> {
     /// Returns the keys that belong to one subject only.
     fn subject_keys(&self, part: &Part, subject: &Subject) -> Vec<String> {
         let keys = &part.keys;
-        if self.kind().keeps_values() {
+        if self.board().kind().remembers_values() {
             vec![keys.seen(subject), keys.gone(subject)]
         } else if part.track.is_ranked() {
             Vec::new()
@@ -59,7 +55,7 @@ impl WriteOperation<'_, '_, '_> {
         let mut starts: BTreeSet<Timestamp> =
             self.chunk.entries.iter().filter_map(|entry| entry.slots.of(part.track.number())).collect();
         starts.extend(self.lane.needed.get(part.track.number()).into_iter().flatten());
-        if self.kind().keeps_values() && part.track.is_ranked() {
+        if self.board().kind().remembers_values() && part.track.is_ranked() {
             let newest = part.window_slots(self.window(part).head).starts;
             starts.extend(newest.iter().rev().take(LIKELY));
         }
@@ -181,7 +177,7 @@ impl WriteOperation<'_, '_, '_> {
             };
             let summed = Change::Amount(entry.amount);
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
-            let usual = self.kind().verb(change, self.undoes(entry));
+            let usual = kinds::of(self.board().kind()).verb(change, self.undoes(entry));
             let Verb { verb, a, b } = if part.track.is_main() { self.of_total(usual, change, entry) } else { usual };
             let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);

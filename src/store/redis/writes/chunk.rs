@@ -54,7 +54,7 @@ impl Budget {
         let limits = kind.limits();
         let cells = limits.combined_cells;
         // Values are counted by the server.
-        let per_score = if looks && !kind.keeps_values() { kept } else { 0 };
+        let per_score = if looks && !board.kind().remembers_values() { kept } else { 0 };
         let reads_scores = per_score > cells;
         // An entry costs as much in each track.
         let tracks = board.tracks().len();

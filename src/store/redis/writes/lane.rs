@@ -29,7 +29,7 @@ const LANES: usize = 4;
 /// Writes the flushes of one instance, and numbers its scripts, so that each is done once.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pub session: Arc<Session>,
+    session: Arc<Session>,
     sequence: AtomicU64,
 }
 
