@@ -163,10 +163,13 @@ const SUGGESTED_SLOTS: u32 = 32;
 /// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
 /// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals
 /// as the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
-pub(super) fn suggestion(boards_of_event: &[Arc<Board>], metric: &Metric) -> Option<Definition> {
+pub(super) fn suggestion<'a>(
+    boards_of_event: impl IntoIterator<Item = &'a Arc<Board>>,
+    metric: &Metric,
+) -> Option<Definition> {
     let value = metric.function.value();
     let same_field = boards_of_event
-        .iter()
+        .into_iter()
         .map(|board| board.definition())
         .filter(|other| value.is_some() && other.metric.function.value() == value);
     let decimals = same_field.map(|other| other.decimals).max().unwrap_or_default();

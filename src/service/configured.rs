@@ -26,6 +26,8 @@ pub(super) struct Configured {
 impl Configured {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         describe_counter!(EMPTIED, "How often this instance has found the store emptied and defined its boards again");
+        // What Prometheus has not seen at 0 has not increased.
+        counter!(EMPTIED).increment(0);
         let (boards, turn) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { store, boards, turn, is_restoring: AtomicBool::new(false) }
     }

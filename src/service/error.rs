@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp, WindowLength};
 use crate::store::StoreError;
 
@@ -42,6 +43,9 @@ pub enum ServiceError {
         /// The keys of the definition that differ.
         keys: Vec<&'static str>,
     },
+    /// There are as many boards as there may be.
+    #[error("there are as many boards as max_boards allows, {limit}")]
+    TooManyBoards { limit: usize },
     /// The definition is invalid.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
@@ -121,6 +125,21 @@ pub enum ServiceError {
     /// A field that a metric or rule needs is missing or invalid.
     #[error(transparent)]
     Field(#[from] FieldFault),
+    /// The caller may not do this.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// No key with this id exists.
+    #[error("unknown key {0}")]
+    UnknownKey(KeyId),
+    /// The key is in the configuration, which only an operator of the machine can change.
+    #[error("the key {0} is in the configuration; change or remove it there")]
+    ConfiguredKey(KeyId),
+    /// Somebody else changed the key at the same time.
+    #[error("the key {0} was changed or revoked at the same time")]
+    KeyChanged(KeyId),
+    /// A key cannot be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::queries::Lookups;
 use super::{EventOutcome, PinnedRule, Query, QueryAnswer, Result, Service};
+use crate::access::{Caller, Scope};
 use crate::board::{BoardName, Event, Fields, Metric, Timestamp, Verdict};
 
 /// The result of evaluating several rules.
@@ -37,23 +38,30 @@ impl Service {
     ///
     /// Returns an error if a field that a rule needs is missing or invalid, if no board serves a metric, or if the
     /// store fails.
-    pub async fn evaluate(&self, rules: &[&PinnedRule], fields: &Fields, record: Option<Event>) -> Result<Evaluated> {
+    pub async fn evaluate(
+        &self,
+        caller: &Caller,
+        rules: &[&PinnedRule],
+        fields: &Fields,
+        record: Option<Event>,
+    ) -> Result<Evaluated> {
         let (queries, metrics) = queries(rules, fields)?;
         let mut recorded = None;
         if let Some(event) = record {
+            caller.require(Scope::Write)?;
             let mut lookups = Lookups::default();
             for query in &queries {
                 if let Query::Metric { metric, boards, .. } = query {
-                    self.select_board(metric, boards, &mut lookups).await?;
+                    self.select_board(caller, metric, boards, &mut lookups).await?;
                 }
             }
             for rule in rules {
                 // The fields that a rule needs do not depend on the values of its metrics.
                 rule.rule.evaluate(fields, &|_| None)?;
             }
-            recorded = self.record(vec![event], false).await?.events.into_iter().next();
+            recorded = self.record(caller, vec![event], false).await?.events.into_iter().next();
         }
-        let answers = self.queries(queries).await.into_iter().collect::<Result<Vec<QueryAnswer>>>()?;
+        let answers = self.queries(caller, queries).await.into_iter().collect::<Result<Vec<QueryAnswer>>>()?;
         let mut evaluations = Vec::with_capacity(rules.len());
         for (rule, metrics) in rules.iter().zip(metrics) {
             let value_of = |metric: &Metric| {

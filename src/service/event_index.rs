@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::access::Caller;
 use crate::board::{Board, Generation};
 
 /// A list of boards at one moment, indexed by the type of event that each board counts.
@@ -35,13 +36,15 @@ impl EventIndex {
         Self::new(boards.filter(|board| !known.contains(&board.generation())).cloned())
     }
 
-    /// Returns whether a board's result depends on the order of events.
-    pub(super) fn depends_on_order(&self) -> bool {
-        self.by_event.values().flatten().any(|board| board.kind().depends_on_order())
+    /// Returns whether the result of a board that the caller may use depends on the order of events.
+    pub(super) fn depends_on_order(&self, caller: &Caller) -> bool {
+        let boards = self.by_event.values().flatten();
+        boards.filter(|board| board.kind().depends_on_order()).any(|board| caller.sees(board.name()))
     }
 
-    /// Returns the boards whose metric names this type.
-    pub(super) fn of(&self, event: &str) -> &[Arc<Board>] {
-        self.by_event.get(event).map_or(&[], Vec::as_slice)
+    /// Returns the boards whose metric names this type, of those that the caller may use.
+    pub(super) fn of<'a>(&'a self, caller: &'a Caller, event: &str) -> impl Iterator<Item = &'a Arc<Board>> {
+        let boards = self.by_event.get(event).map_or(&[][..], Vec::as_slice);
+        boards.iter().filter(|board| caller.sees(board.name()))
     }
 }

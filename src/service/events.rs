@@ -14,6 +14,7 @@ use futures_util::future::join;
 use super::event_index::EventIndex;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
+use crate::access::{Caller, Scope};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
@@ -97,14 +98,20 @@ impl Service {
     /// Returns whether the order of events matters to a board, so that a caller with many events must wait for the
     /// answer about one before it sends the next. If the boards are not known, it returns true. At most one store call
     /// a second.
-    pub async fn order_of_events_matters(&self) -> bool {
-        self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order())
+    pub async fn order_of_events_matters(&self, caller: &Caller) -> bool {
+        self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order(caller))
     }
 
     /// Passes each event that a board refuses whatever the store says to `each`, with its index and these refusals: a
     /// field that a metric needs is missing or invalid, or the board does not support the retraction. Counts nothing.
     /// Whether an event is too late, or makes an amount too large, is known only to the store. At least one store call.
-    pub async fn refusals(&self, events: &[Event], mut each: impl FnMut(usize, EventOutcome)) -> Result<()> {
+    pub async fn refusals(
+        &self,
+        caller: &Caller,
+        events: &[Event],
+        mut each: impl FnMut(usize, EventOutcome),
+    ) -> Result<()> {
+        caller.require(Scope::Write)?;
         let since = Instant::now();
         let version = self.store.boards_version().await?;
         let listed = self.registry.listed_at(version, since).await?;
@@ -113,7 +120,7 @@ impl Service {
                 let refusal = increment(board, event)?.err()?;
                 Some(OnBoard { board: board.clone(), subject: None, taken: Taken::Refused(refusal) })
             };
-            let boards: Vec<_> = listed.event_index.of(&event.kind).iter().filter_map(refused).collect();
+            let boards: Vec<_> = listed.event_index.of(caller, &event.kind).filter_map(refused).collect();
             if !boards.is_empty() {
                 each(at, EventOutcome { is_known: true, boards });
             }
@@ -127,9 +134,9 @@ impl Service {
     ///
     /// An event counts on every board that was defined before this call, through any instance. After an error, some
     /// boards may have counted the events and others not. If the events have ids, the call can be repeated safely.
-    pub async fn record(&self, events: Vec<Event>, return_scores: bool) -> Result<Recorded> {
+    pub async fn record(&self, caller: &Caller, events: Vec<Event>, return_scores: bool) -> Result<Recorded> {
         let mut recorded = Recorded { events: Vec::with_capacity(events.len()) };
-        self.record_each(&events, return_scores, |_, outcome| recorded.events.push(outcome)).await?;
+        self.record_each(caller, &events, return_scores, |_, outcome| recorded.events.push(outcome)).await?;
         Ok(recorded)
     }
 
@@ -137,15 +144,17 @@ impl Service {
     /// index of the event and in order. So not all outcomes have to be in memory at once.
     pub async fn record_each(
         &self,
+        caller: &Caller,
         events: &[Event],
         return_scores: bool,
         mut each: impl FnMut(usize, EventOutcome),
     ) -> Result<()> {
+        caller.require(Scope::Write)?;
         let (mut settled, mut is_counted) = (0, false);
         while settled < events.len() {
             let rest = &events[settled..];
             let listed = self.registry.listed().await.map_err(|error| unless_counted(error.into(), is_counted))?;
-            let mut fan = Fan::new(return_scores);
+            let mut fan = Fan::new(caller, return_scores);
             let end = rest.iter().position(|event| !fan.gather(&listed.event_index, event)).unwrap_or(rest.len());
             let sent = self.send(&mut fan, &rest[..end], listed).await;
             is_counted |= fan.is_counted;
@@ -160,7 +169,7 @@ impl Service {
 
     /// Sends the collected batches to the store and records the results. Then does the same for boards that were
     /// missing from the list by which the events were spread.
-    async fn send(&self, fan: &mut Fan, events: &[Event], listed: Listed) -> Result<()> {
+    async fn send(&self, fan: &mut Fan<'_>, events: &[Event], listed: Listed) -> Result<()> {
         let begun = Instant::now();
         let (version, answers) =
             join(self.store.boards_version_beside_writes(), self.add_all(fan.take_batches())).await;
@@ -197,7 +206,9 @@ impl Service {
 }
 
 /// The events of a portion, spread over the boards that take them.
-struct Fan {
+struct Fan<'a> {
+    /// Whose events they are. Boards that the caller may not use do not exist for them.
+    caller: &'a Caller,
     return_scores: bool,
     /// One entry for each event.
     events: Vec<Spread>,
@@ -232,9 +243,10 @@ struct Gathered {
     origins: Vec<(usize, usize)>,
 }
 
-impl Fan {
-    fn new(return_scores: bool) -> Self {
+impl<'a> Fan<'a> {
+    fn new(caller: &'a Caller, return_scores: bool) -> Self {
         Self {
+            caller,
             return_scores,
             events: Vec::new(),
             boards: Vec::new(),
@@ -273,15 +285,16 @@ impl Fan {
             // was removed stay counted.
             let is_ours = |taken: &Taken| matches!(taken, Taken::Refused(refusal) if refusal.is_ours());
             spread.on.retain(|on| there.contains(&on.board.generation()) || !on.taken.as_ref().is_some_and(is_ours));
-            spread.is_known = spread.on.iter().any(|on| on.taken.is_some()) || !fresh.of(&event.kind).is_empty();
+            spread.is_known =
+                spread.on.iter().any(|on| on.taken.is_some()) || fresh.of(self.caller, &event.kind).next().is_some();
             self.spread(&new, at, event);
         }
     }
 
     fn spread(&mut self, event_index: &EventIndex, at: usize, event: &Event) {
-        let boards = event_index.of(&event.kind);
-        self.events[at].is_known |= !boards.is_empty();
-        for board in boards {
+        let caller = self.caller;
+        for board in event_index.of(caller, &event.kind) {
+            self.events[at].is_known = true;
             let refused = |refusal| Some(Taken::Refused(refusal));
             let (subject, taken) = match increment(board, event) {
                 None => continue,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{About, Cursor, Result, Service, ServiceError};
+use crate::access::{Caller, Scope};
 use crate::board::BoardTrack;
 use crate::store::{Direction, NextTo, Page, Place};
 
@@ -25,6 +26,8 @@ pub enum ExportStart {
 /// pages or on none.
 pub struct Export {
     service: Arc<Service>,
+    /// Asked before each page whether it may still read.
+    caller: Caller,
     track: BoardTrack,
     /// The position of the next page, or `None` after the last page of the ranking.
     next: Option<ExportStart>,
@@ -36,15 +39,23 @@ impl Service {
     /// Returns an export of at most `limit` lines. Makes no store call.
     ///
     /// Returns [`ServiceError::InvalidQuery`] if the export would begin at a cursor that points backward.
-    pub fn export(self: &Arc<Self>, track: &BoardTrack, start: ExportStart, limit: Option<u64>) -> Result<Export> {
+    pub fn export(
+        self: &Arc<Self>,
+        caller: &Caller,
+        track: &BoardTrack,
+        start: ExportStart,
+        limit: Option<u64>,
+    ) -> Result<Export> {
+        caller.require(Scope::Read)?;
         if let ExportStart::Cursor(cursor) = &start
             && cursor.next_to.direction == Direction::Backward
         {
             let detail = "an export reads forward; give the 'next' of a page, not its 'prev'".to_owned();
             return Err(ServiceError::InvalidQuery { field: "cursor", detail });
         }
-        let (service, track, left) = (self.clone(), track.clone(), limit.unwrap_or(u64::MAX));
-        Ok(Export { service, track, next: Some(start), left })
+        let (service, caller, track) = (self.clone(), caller.clone(), track.clone());
+        let left = limit.unwrap_or(u64::MAX);
+        Ok(Export { service, caller, track, next: Some(start), left })
     }
 }
 
@@ -58,6 +69,7 @@ impl Export {
     pub async fn next_page(&mut self) -> Result<Option<About<Page>>> {
         let limit = self.left.min(LINES);
         let Some(start) = self.next.as_ref().filter(|_| limit > 0) else { return Ok(None) };
+        self.caller.require_current()?;
         let lines = u32::try_from(limit).unwrap_or(u32::MAX);
         let read = match start {
             ExportStart::Offset(offset) => self.service.page(&self.track, *offset, lines).await?,

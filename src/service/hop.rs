@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use futures_util::stream::{self, StreamExt};
 
 use super::{About, Result, Service};
+use crate::access::Caller;
 use crate::board::{BoardName, BoardTrack, Counted, Subject, Timestamp};
 use crate::store::Values;
 
@@ -51,9 +52,11 @@ impl Service {
     /// state of its own instant.
     ///
     /// Returns [`ServiceError::NoValues`](super::ServiceError::NoValues) if either board is not COUNT_DISTINCT.
-    pub async fn hop(&self, hop: &Hop) -> Result<HopAnswer> {
-        let from = self.board(&hop.from).await?.main();
-        let to = self.board(&hop.to).await?.main();
+    pub async fn hop(&self, caller: &Caller, hop: &Hop) -> Result<HopAnswer> {
+        // Both before either is looked up.
+        caller.require_board(&hop.from)?;
+        let to = self.board(caller, &hop.to).await?.main();
+        let from = self.board(caller, &hop.from).await?.main();
         // A second board without values is an error even if there is nothing to follow.
         super::remembers_values(&to)?;
         let About { of: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;

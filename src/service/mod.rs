@@ -1,6 +1,7 @@
 //! The service: boards, events, increments, rankings, rollover and audit, without HTTP. It can be used as a library.
 //!
 //! ```
+//! use rolltop::access::Caller;
 //! use rolltop::board::{BoardName, Definition, Event, Field, Fields, Rule, Subject};
 //! use rolltop::service::Service;
 //! # use rolltop::store::ClockMode;
@@ -10,22 +11,22 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let store = Embedded::open(EmbeddedOptions::new(folder.path(), ClockMode::System)).await?;
-//! let service = Service::new(store);
+//! let (service, caller) = (Service::new(store), Caller::trusted());
 //! let definition = Definition::new("COUNT(24h, like, post_id)".parse()?, "1h".parse()?);
-//! let (board, is_new) = service.define(&BoardName::parse("hot-posts")?, &definition).await?;
+//! let (board, is_new) = service.define(&caller, &BoardName::parse("hot-posts")?, &definition).await?;
 //! assert!(is_new);
 //!
 //! // An event counts on every board whose metric names its type.
 //! let mut fields = Fields::default();
 //! fields.set("post_id", Field::Text("post-1".into()));
 //! let like = Event { kind: "like".into(), fields: fields.clone(), at: None, id: None, retract: false };
-//! service.record(vec![like.clone(), like], false).await?;
+//! service.record(&caller, vec![like.clone(), like], false).await?;
 //!
 //! let standing = service.standing(&board.main(), &Subject::parse("post-1")?).await?.answer;
 //! assert_eq!((standing.rank, standing.total), (Some(1), 1));
 //!
 //! let rule: Rule = "COUNT(6h, like, post_id) >= 2".parse()?;
-//! let evaluated = service.evaluate(&[&rule.into()], &fields, None).await?;
+//! let evaluated = service.evaluate(&caller, &[&rule.into()], &fields, None).await?;
 //! assert!(evaluated.rules[0].verdict.hit);
 //! # service.close().await?;
 //! # Ok(())
@@ -45,6 +46,8 @@ mod event_index;
 mod events;
 mod export;
 mod hop;
+mod key_changes;
+mod keys;
 mod new_board;
 mod preview;
 mod queries;
@@ -57,12 +60,11 @@ mod windows;
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use about::{About, AboutBoard};
-pub use add::Parsed;
 pub use audit::AuditReport;
 pub use cursor::{Cursor, ValuesCursor};
 pub use error::ServiceError;
@@ -70,6 +72,8 @@ pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
+pub use key_changes::NewKey;
+pub use keys::{ConfiguredKeys, KeyRejection, Keys, KnownKey, WallClock};
 pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;
@@ -81,7 +85,8 @@ use futures_util::stream::{self, StreamExt};
 use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
-use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
+use crate::access::{Caller, Scope};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp, WindowLength};
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
@@ -117,10 +122,16 @@ pub struct Service {
     /// The list of boards whose rollover is scheduled: see [`Registry::known_since`].
     scheduled: Mutex<Option<u64>>,
     rules: NamedRules,
+    keys: Keys,
+    /// Held while the keys are read from the store.
+    reading_keys: tokio::sync::Mutex<()>,
     /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
     time_of_choice: AtomicI64,
     /// Held while the value of a subject is set, which is rare.
     correcting: tokio::sync::Mutex<()>,
+    /// The largest number of boards, and a lock that is held while one is defined.
+    max_boards: OnceLock<usize>,
+    defining: tokio::sync::Mutex<()>,
 }
 
 /// The readiness of this instance to receive requests.
@@ -164,21 +175,32 @@ impl Service {
 
     /// Creates a service over this store, with named rules.
     pub fn with_rules(store: Arc<dyn Store>, rules: NamedRules) -> Arc<Self> {
+        Self::with_keys(store, rules, Keys::default())
+    }
+
+    /// Creates a service over this store, with named rules and with keys for [callers](Caller). Call
+    /// [`read_keys`](Self::read_keys) before the first one is authenticated.
+    pub fn with_keys(store: Arc<dyn Store>, rules: NamedRules, keys: Keys) -> Arc<Self> {
         describe_gauge!(WRITES_REFUSED, "1 while the store takes no writes or cannot be reached");
         Arc::new(Self {
             registry: Registry::new(store.clone()),
             rollover: RolloverRunner::new(store.clone()),
             scheduled: Mutex::default(),
             rules,
+            keys,
+            reading_keys: tokio::sync::Mutex::default(),
             time_of_choice: AtomicI64::new(0),
             correcting: tokio::sync::Mutex::default(),
+            max_boards: OnceLock::new(),
+            defining: tokio::sync::Mutex::default(),
             store,
         })
     }
 
-    /// Returns the named rules.
-    pub fn rules(&self) -> &NamedRules {
-        &self.rules
+    /// Limits the number of boards, once. Boards that exist already stay. On Redis several instances that define boards
+    /// at the same time may exceed the limit by one each.
+    pub fn limit_boards(&self, most: usize) {
+        self.max_boards.get_or_init(|| most);
     }
 
     /// Returns the kind of the store: `embedded` or `redis`.
@@ -186,25 +208,46 @@ impl Service {
         self.store.kind()
     }
 
-    /// Returns the board with this name. Makes no store call if this instance knows the board.
-    pub async fn board(&self, name: &BoardName) -> Result<Arc<Board>> {
+    /// Returns the board with this name. Makes no store call if this instance knows the board, or if the caller may not
+    /// use it.
+    pub async fn board(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
+        caller.require_board(name)?;
+        self.board_named(name).await
+    }
+
+    async fn board_named(&self, name: &BoardName) -> Result<Arc<Board>> {
         self.registry.get(name).await?.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))
     }
 
-    /// Returns all boards, by name.
-    pub async fn boards(&self) -> Result<Vec<Arc<Board>>> {
-        Ok(self.registry.refresh_all().await?)
+    /// Returns all boards that the caller may use, by name.
+    pub async fn boards(&self, caller: &Caller) -> Result<Vec<Arc<Board>>> {
+        let mut boards = self.registry.refresh_all().await?;
+        boards.retain(|board| caller.sees(board.name()));
+        Ok(boards)
     }
 
-    /// Returns the names of the boards that this instance knows. No store call.
-    pub fn known_boards(&self) -> HashSet<BoardName> {
-        self.registry.known().iter().map(|board| board.name().clone()).collect()
+    /// Returns the names of the boards that this instance knows, of those that the caller may use. No store call.
+    pub fn known_boards(&self, caller: &Caller) -> HashSet<BoardName> {
+        let known = self.registry.known();
+        known.iter().map(|board| board.name()).filter(|name| caller.sees(name)).cloned().collect()
     }
 
     /// Defines a board and returns whether it is new. Defining it again with the same definition is allowed. Returns
     /// [`ServiceError::Conflict`] if the definition differs.
-    pub async fn define(&self, name: &BoardName, definition: &Definition) -> Result<(Arc<Board>, bool)> {
-        let (board, created) = match self.store.define(new_board(name, definition)?).await? {
+    pub async fn define(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<(Arc<Board>, bool)> {
+        caller.require(Scope::Manage)?;
+        caller.require_board(name)?;
+        let board = new_board(name, definition)?;
+        let _one_at_a_time = match self.max_boards.get() {
+            Some(most) => Some(self.check_number_of_boards(name, *most).await?),
+            None => None,
+        };
+        let (board, created) = match self.store.define(board).await? {
             Defined::Created(board) => (board, true),
             Defined::Unchanged(board) => (board, false),
             Defined::Conflict(existing) => {
@@ -216,8 +259,23 @@ impl Service {
         Ok((board, created))
     }
 
+    /// Returns an error if a board would be new and there are as many as there may be. Until the result is dropped, no
+    /// other board is defined through this instance.
+    async fn check_number_of_boards(&self, name: &BoardName, most: usize) -> Result<tokio::sync::MutexGuard<'_, ()>> {
+        let guard = self.defining.lock().await;
+        if self.store.board(name).await?.is_none() {
+            let listing = self.store.boards().await?;
+            if listing.boards.len() + listing.unreadable.len() >= most {
+                return Err(ServiceError::TooManyBoards { limit: most });
+            }
+        }
+        Ok(guard)
+    }
+
     /// Removes a board with all its data.
-    pub async fn undefine(&self, name: &BoardName) -> Result<Arc<Board>> {
+    pub async fn undefine(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
+        caller.require(Scope::Manage)?;
+        caller.require_board(name)?;
         // Reads the store, not the cache: removing is rare, and it must remove the board that exists now.
         let found = self.registry.refresh(name).await?;
         let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
@@ -234,6 +292,18 @@ impl Service {
     /// unranked board.
     pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
         about!(self, track, ranked, |current| self.store.page(current, offset, limit))
+    }
+
+    /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
+    /// whether the caller may [use the board](Caller::require_board).
+    pub async fn shared_page(
+        &self,
+        board: &BoardName,
+        window: Option<WindowLength>,
+        limit: u32,
+    ) -> Result<About<Page>> {
+        let track = self.window(&Caller::trusted(), board, window, None).await?;
+        self.page(&track, 0, limit).await
     }
 
     /// Returns the lines around a subject.
@@ -281,7 +351,8 @@ impl Service {
     }
 
     /// Moves a simulated clock forward.
-    pub async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
+    pub async fn set_clock(&self, caller: &Caller, to: Timestamp) -> Result<Timestamp> {
+        caller.require(Scope::Admin)?;
         Ok(self.store.set_clock(to).await?)
     }
 
@@ -292,7 +363,7 @@ impl Service {
     pub async fn define_configured(&self, boards: &[(BoardName, Definition)]) -> Result<()> {
         self.registry.configured.set(boards.to_vec());
         for (name, definition) in boards {
-            match self.define(name, definition).await {
+            match self.define(&Caller::trusted(), name, definition).await {
                 Err(ServiceError::Store(error @ StoreError::Unreadable { .. })) => {
                     tracing::error!(%error, "a board of the configuration is not served");
                 }
@@ -312,7 +383,7 @@ impl Service {
             let Unreadable { name, reason, .. } = board;
             StoreError::Unreadable { name, reason }.to_string()
         });
-        let warnings = unreadable.chain(self.store.warnings()).collect();
+        let warnings = unreadable.chain(self.store.warnings()).chain(self.keys.warnings()).collect();
         Readiness { store, overdue: self.rollover.overdue(), warnings }
     }
 
@@ -337,7 +408,8 @@ impl Service {
     /// Copies the store's data as it is at one instant, while reads and writes continue.
     ///
     /// Returns [`StoreError::Unsupported`] if the store cannot make backups or is not configured to.
-    pub async fn backup(&self) -> Result<BackedUp> {
+    pub async fn backup(&self, caller: &Caller) -> Result<BackedUp> {
+        caller.require(Scope::Admin)?;
         Ok(self.store.backup().await?)
     }
 

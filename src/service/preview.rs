@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Result, Service};
+use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardName, Definition, Generation};
 use crate::store::{BytesPerSubject, IdCost};
 
@@ -26,7 +27,14 @@ pub struct DefinitionPreview {
 
 impl Service {
     /// Returns what [`define`](Self::define) would do, and changes nothing. One store call, a read.
-    pub async fn preview(&self, name: &BoardName, definition: &Definition) -> Result<DefinitionPreview> {
+    pub async fn preview(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<DefinitionPreview> {
+        caller.require(Scope::Manage)?;
+        caller.require_board(name)?;
         let board = Arc::new(Board::new(name.clone(), Generation(0), definition.clone())?);
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::board_selection::Serving;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError, board_selection};
+use crate::access::Caller;
 use crate::board::{
     Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, Kind, Metric, Span, Subject, Timestamp, Track, Value,
     WindowLength, remaining_share, share_after, weighted_value,
@@ -139,28 +140,28 @@ struct PlannedQuery {
 
 impl Service {
     /// Answers one query. One store call.
-    pub async fn query(&self, query: Query) -> Result<QueryAnswer> {
-        let mut answers = self.queries(vec![query]).await;
+    pub async fn query(&self, caller: &Caller, query: Query) -> Result<QueryAnswer> {
+        let mut answers = self.queries(caller, vec![query]).await;
         answers.pop().unwrap_or_else(|| Err(unanswered().into()))
     }
 
     /// Answers each query, in the given order. An error of one query does not affect the others. Makes one store
     /// call for each 32,768 slots; O(slots) for each query.
-    pub async fn queries(&self, queries: Vec<Query>) -> Vec<Result<QueryAnswer>> {
+    pub async fn queries(&self, caller: &Caller, queries: Vec<Query>) -> Vec<Result<QueryAnswer>> {
         let mut plans = Vec::with_capacity(queries.len());
         let mut lookups = Lookups::default();
         for query in &queries {
-            plans.push(self.plan(query, &mut lookups).await);
+            plans.push(self.plan(caller, query, &mut lookups).await);
         }
         let mut answers = self.ask(plans).await;
         let changed =
             |answer: &Result<QueryAnswer>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
         let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
         // Boards change rarely, so all boards are looked up again in one call.
-        if !again.is_empty() && self.boards().await.is_ok() {
+        if !again.is_empty() && self.registry.refresh_all().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
-                plans.push(self.plan(&queries[index], &mut lookups).await);
+                plans.push(self.plan(caller, &queries[index], &mut lookups).await);
             }
             for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
                 answers[index] = answer;
@@ -169,10 +170,10 @@ impl Service {
         answers
     }
 
-    async fn plan(&self, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
+    async fn plan(&self, caller: &Caller, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let window = self.window(&query.board, query.window, None).await?;
+                let window = self.window(caller, &query.board, query.window, None).await?;
                 let (track, range) = match (query.window, query.over, window.board().kept_track()) {
                     (None, Over::Last(_), _) => board_selection::finest(window.board(), |track| range(track, query))?,
                     (None, Over::From(_), Some(kept_slots)) => {
@@ -188,7 +189,7 @@ impl Service {
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
             Query::Metric { metric, subject, boards } => {
-                let serving = self.select_board(metric, boards, lookups).await?;
+                let serving = self.select_board(caller, metric, boards, lookups).await?;
                 let (range, track) = (serving.range(), serving.track);
                 let slot_query = SlotQuery { track, subject: subject.clone(), range, as_of: None };
                 Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
@@ -202,21 +203,25 @@ impl Service {
     /// time was last asked for.
     pub(super) async fn select_board(
         &self,
+        caller: &Caller,
         metric: &Metric,
         pinned: &[BoardName],
         lookups: &mut Lookups,
     ) -> Result<Serving> {
         if !pinned.is_empty() {
+            for name in pinned {
+                caller.require_board(name)?;
+            }
             let mut boards = Vec::with_capacity(pinned.len());
             for name in pinned {
-                boards.push(self.board(name).await?);
+                boards.push(self.board_named(name).await?);
             }
             let found = self.choose(metric, board_selection::serving(&boards, metric), lookups).await?;
             return found
                 .ok_or_else(|| ServiceError::NotServed { metric: Box::new(metric.clone()), boards: pinned.into() });
         }
         let mut listed = self.registry.listed_within(MAX_AGE).await?;
-        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(&metric.event), metric);
+        let serving = |listed: &Listed| board_selection::serving(listed.event_index.of(caller, &metric.event), metric);
         if let Some(found) = self.choose(metric, serving(&listed), lookups).await? {
             return Ok(found);
         }
@@ -233,7 +238,7 @@ impl Service {
         }
         Err(ServiceError::NoBoard {
             metric: Box::new(metric.clone()),
-            suggestion: board_selection::suggestion(listed.event_index.of(&metric.event), metric)
+            suggestion: board_selection::suggestion(listed.event_index.of(caller, &metric.event), metric)
                 .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
         })
     }
@@ -257,8 +262,13 @@ impl Service {
     }
 
     /// Returns the track that serves a metric now, if there is one: one of `pinned`, or any if there are none.
-    pub async fn track_serving(&self, metric: &Metric, pinned: &[BoardName]) -> Result<Option<ServingTrack>> {
-        match self.select_board(metric, pinned, &mut Lookups::default()).await {
+    pub async fn track_serving(
+        &self,
+        caller: &Caller,
+        metric: &Metric,
+        pinned: &[BoardName],
+    ) -> Result<Option<ServingTrack>> {
+        match self.select_board(caller, metric, pinned, &mut Lookups::default()).await {
             Ok(serving) => {
                 let covers_since = serving.covers_since(metric, self.store.now().await?);
                 Ok(Some(ServingTrack { slots: serving.slots, covers_since, track: serving.track }))

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use super::{Result, Service, ServiceError};
+use crate::access::Caller;
 use crate::board::{BoardName, Rule};
 
 /// The name of a rule. The same format as for boards: `[a-z0-9][a-z0-9._-]{0,62}`.
@@ -66,14 +68,24 @@ impl NamedRules {
         let keyed = |(name, rule): (RuleName, R)| (name.0.clone(), (name, rule.into()));
         Self(Arc::new(rules.into_iter().map(keyed).collect()))
     }
+}
 
+impl PinnedRule {
+    /// Returns whether the caller may use every board that the rule names. To other callers the rule does not exist.
+    fn is_for(&self, caller: &Caller) -> bool {
+        self.boards.iter().all(|board| caller.sees(board))
+    }
+}
+
+impl Service {
     /// Returns the rule with this name.
-    pub fn get(&self, name: &str) -> Option<(&RuleName, &PinnedRule)> {
-        self.0.get(name).map(|(name, rule)| (name, rule))
+    pub fn rule(&self, caller: &Caller, name: &str) -> Result<(&RuleName, &PinnedRule)> {
+        let found = self.rules.0.get(name).filter(|(_, rule)| rule.is_for(caller));
+        found.map(|(name, rule)| (name, rule)).ok_or_else(|| ServiceError::UnknownRule(name.chars().take(64).collect()))
     }
 
-    /// Returns all rules, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&RuleName, &PinnedRule)> {
-        self.0.values().map(|(name, rule)| (name, rule))
+    /// Returns all rules, by name, without those that name boards that the caller may not use.
+    pub fn rules(&self, caller: &Caller) -> impl Iterator<Item = (&RuleName, &PinnedRule)> {
+        self.rules.0.values().filter(|(_, rule)| rule.is_for(caller)).map(|(name, rule)| (name, rule))
     }
 }

@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
 use super::Service;
@@ -22,6 +24,9 @@ const TICKS_BETWEEN_LISTS: u64 = 15;
 /// The number of ticks after which the work that belongs to no board is done. With Redis, it records the time with
 /// which instances that start later compare their clock, so the recorded time is at most this old.
 const TICKS_BETWEEN_TIDYING: u64 = 10;
+
+/// The number of seconds after which the store is told when keys were last used.
+const SECONDS_BETWEEN_KEY_USES: u64 = 60;
 
 /// A scheduler that rolls boards over when they are due, until it is stopped.
 pub struct Scheduler {
@@ -73,6 +78,8 @@ impl Scheduler {
         });
         let rolling = ticker.service.clone();
         ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
+        let keeping = ticker.service.clone();
+        ticker.running.lock().await.spawn(async move { keep_keys(&keeping).await });
         let jobs = JobScheduler::new().await?;
         let on_tick = ticker.clone();
         jobs.add(Job::new_async_tz(EVERY_SECOND, chrono::Utc, move |_, _| {
@@ -92,6 +99,21 @@ impl Scheduler {
         }
         // A step is atomic in the store, so ending between steps loses nothing.
         self.ticker.running.lock().await.shutdown().await;
+    }
+}
+
+/// Keeps the keys up to date, without end. A task of its own: a revoked key must not wait for other work of a tick.
+async fn keep_keys(service: &Service) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for second in 0_u64.. {
+        seconds.tick().await;
+        service.keep_keys().await;
+        if second % SECONDS_BETWEEN_KEY_USES == SECONDS_BETWEEN_KEY_USES - 1
+            && let Err(error) = service.record_key_uses().await
+        {
+            tracing::debug!(%error, "the last use of keys is not recorded; it will be retried");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
 use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp, Track};
-use crate::store::{Batch, Increment, Outcome, StoreError};
+use crate::store::{Increment, Outcome, StoreError};
 
 impl Service {
     /// Replaces everything that a subject has on a board, in every window and total, by one amount at one time, now if
@@ -28,16 +28,15 @@ impl Service {
     ) -> Result<(Outcome, Timestamp)> {
         let _one_at_a_time = self.correcting.lock().await;
         check(board, amount, at, self.store.now().await?)?;
-        match self.store.remove(board, subject).await {
+        let change = Change::Amount(amount);
+        let increment = Increment { subject: subject.clone(), change, retract: false, at, id: None };
+        let added = match self.store.replace(board, increment).await {
             Err(StoreError::BoardChanged) => {
                 self.refreshed(board).await?;
                 return Err(StoreError::BoardChanged.into());
             }
-            removed => removed?,
+            added => added?,
         };
-        let change = Change::Amount(amount);
-        let increment = Increment { subject: subject.clone(), change, retract: false, at, id: None };
-        let added = self.store.add(board, Batch { increments: vec![increment], return_scores: true }).await?;
         let outcome = added.outcomes.into_iter().next();
         let missing = || StoreError::Corrupt { detail: "an increment has no outcome".to_owned() };
         Ok((outcome.ok_or_else(missing)?, added.frame.as_of))

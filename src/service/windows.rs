@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{OptionFuture, join};
 
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
+use crate::access::Caller;
 use crate::board::{Board, BoardName, BoardTrack, Subject, TrackId, TrackRole, WindowLength};
 use crate::store::{self, Removal, Standing, Status, StoreError};
 
@@ -16,11 +17,12 @@ impl Service {
     /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
     pub async fn window(
         &self,
+        caller: &Caller,
         name: &BoardName,
         length: Option<WindowLength>,
         cursor: Option<TrackId>,
     ) -> Result<BoardTrack> {
-        let board = self.board(name).await?;
+        let board = self.board(caller, name).await?;
         let Some(requested) = length else {
             let of_cursor = cursor.and_then(|track| window_with(&board, track));
             return Ok(of_cursor.unwrap_or_else(|| board.main()));

@@ -1,0 +1,414 @@
+//! The keys that this instance knows: those of the configuration, and those of the store as it had them a second ago.
+//!
+//! Each request looks its key up in memory. If the store cannot be reached, the keys that were read last stay. The
+//! expiry of keys is about real time, so it is checked with the clock of this machine, whatever the store's clock is.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use chrono::Utc;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use crate::access::{Caller, Credential, Grant, Key, KeyId, Secret};
+use crate::board::Timestamp;
+use crate::store::{Rows, StoreError};
+
+/// Returns the time of a clock.
+pub type WallClock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The keys of the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ConfiguredKeys {
+    pub keys: Vec<Key>,
+    /// The ids of keys that are not valid, wherever they are stored. They stay revoked when an old backup of the store
+    /// brings them back.
+    pub revoked: BTreeSet<KeyId>,
+}
+
+/// The keys that this instance knows.
+pub struct Keys {
+    anonymous: Arc<Grant>,
+    clock: WallClock,
+    sources: Mutex<Sources>,
+    /// Read by every request with a key, written when a key changes. Never held across an await.
+    table: RwLock<Arc<Table>>,
+    /// Notified when a credential has ended.
+    ended: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Sources {
+    configured: ConfiguredKeys,
+    /// The keys of the store, each with the text of its row.
+    stored: HashMap<KeyId, (Key, String)>,
+    /// The version of the store's table.
+    version: Option<u64>,
+    /// The ids of rows of the store that are no keys.
+    unreadable: Vec<String>,
+    /// Why the table could not be read the last time.
+    failure: Option<String>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// The credentials of each key: one, and after a rotation two.
+    by_id: HashMap<KeyId, Vec<Arc<Credential>>>,
+    /// The origins of all publishable keys.
+    origins: BTreeSet<String>,
+}
+
+/// A key and what is known about it here.
+#[derive(Clone, Debug)]
+pub struct KnownKey {
+    pub key: Key,
+    /// Whether it is a key of the configuration, which can be changed only there.
+    pub is_configured: bool,
+    /// Whether the configuration lists it as revoked.
+    pub is_revoked: bool,
+    /// The time of the last request with it through this instance, to the second.
+    pub used_at: Option<Timestamp>,
+}
+
+/// The reason why a text is not a valid key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRejection {
+    /// The text is not a key, or not one that is known. It may have been revoked.
+    #[error("the key is not known; it may have been revoked")]
+    Unknown,
+    /// The key, or this secret of it, has expired.
+    #[error("the key has expired")]
+    Expired,
+}
+
+impl Default for Keys {
+    /// Returns no keys. Callers without one may do everything.
+    fn default() -> Self {
+        Self::new(Grant::all(), ConfiguredKeys::default())
+    }
+}
+
+impl Keys {
+    /// Returns the keys of the configuration, and what callers without a key may do, which never changes.
+    pub fn new(anonymous: Grant, configured: ConfiguredKeys) -> Self {
+        Self::at(anonymous, configured, Box::new(|| Timestamp::from_millis(Utc::now().timestamp_millis())))
+    }
+
+    /// Returns keys that expire by this clock.
+    pub fn at(anonymous: Grant, configured: ConfiguredKeys, clock: WallClock) -> Self {
+        let sources = Sources { configured, ..Sources::default() };
+        let table = RwLock::new(Arc::new(sources.table(&Table::default())));
+        Self {
+            anonymous: Arc::new(anonymous),
+            clock,
+            sources: Mutex::new(sources),
+            table,
+            ended: watch::Sender::new(()),
+        }
+    }
+
+    /// Returns the time by which keys expire.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Returns a caller without a key.
+    pub fn anonymous(&self) -> Caller {
+        Caller::anonymous(self.anonymous.clone())
+    }
+
+    /// Returns the caller with this key. O(1).
+    pub fn authenticate(&self, text: &str) -> Result<Caller, KeyRejection> {
+        let secret = Secret::parse(text).map_err(|_| KeyRejection::Unknown)?;
+        let table = self.table.read().clone();
+        let hash = secret.hash();
+        let credentials = table.by_id.get(&secret.id()).map_or(&[][..], Vec::as_slice);
+        let found = credentials.iter().rfind(|one| one.hash.is(&hash));
+        let credential = found.filter(|one| one.key.kind == secret.kind()).ok_or(KeyRejection::Unknown)?;
+        let now = self.now();
+        if !credential.is_valid(now) {
+            return Err(KeyRejection::Expired);
+        }
+        credential.note_use(now);
+        Ok(Caller::with_key(credential.clone()))
+    }
+
+    /// Returns whether pages of this origin may use at least one key.
+    pub fn allows_origin(&self, origin: &str) -> bool {
+        let table = self.table.read();
+        table.origins.contains(origin) || table.origins.contains("*")
+    }
+
+    /// Returns whether there are keys for pages of any origin.
+    pub fn has_origins(&self) -> bool {
+        !self.table.read().origins.is_empty()
+    }
+
+    /// Returns a receiver that is notified after a credential has ended. What takes long then asks whether its caller
+    /// is still [current](Caller::require_current).
+    pub fn ended(&self) -> watch::Receiver<()> {
+        self.ended.subscribe()
+    }
+
+    /// Returns whether there is any key, valid or not.
+    pub fn is_empty(&self) -> bool {
+        let sources = self.sources.lock();
+        sources.configured.keys.is_empty() && sources.stored.is_empty()
+    }
+
+    /// Returns all keys, by id.
+    pub fn all(&self) -> Vec<KnownKey> {
+        let (sources, table) = (self.sources.lock(), self.table.read().clone());
+        let mut all: Vec<_> = sources.keys().map(|key| sources.known(key, &table)).collect();
+        all.sort_unstable_by_key(|known| known.key.id);
+        all
+    }
+
+    /// Returns the stored key with this id, with the text of its row.
+    pub(super) fn stored(&self, id: KeyId) -> Option<(Key, String)> {
+        self.sources.lock().stored.get(&id).cloned()
+    }
+
+    /// Returns whether the configuration has a key with this id.
+    pub(super) fn is_configured(&self, id: KeyId) -> bool {
+        self.sources.lock().configured.has(id)
+    }
+
+    /// Replaces the keys of the configuration.
+    pub fn configure(&self, configured: ConfiguredKeys) {
+        let mut sources = self.sources.lock();
+        sources.configured = configured;
+        self.replace_table(&sources);
+    }
+
+    /// Notes why the store's table could not be read, or that it could.
+    pub(super) fn note_read(&self, failure: Option<&StoreError>) {
+        let mut sources = self.sources.lock();
+        if let (None, Some(error)) = (&sources.failure, failure) {
+            tracing::warn!(%error, "the keys cannot be read from the store; those that were read last are used");
+        }
+        sources.failure = failure.map(ToString::to_string);
+    }
+
+    /// Returns what an operator has to look at.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let sources = self.sources.lock();
+        let failure = sources.failure.iter().map(|error| format!("the keys cannot be read from the store: {error}"));
+        let unreadable =
+            sources.unreadable.iter().map(|id| format!("the stored key '{id}' cannot be read and is not accepted"));
+        failure.chain(unreadable.take(10)).collect()
+    }
+
+    /// Returns the key with this id. O(1) for a key of the store.
+    pub fn find(&self, id: KeyId) -> Option<KnownKey> {
+        let (sources, table) = (self.sources.lock(), self.table.read().clone());
+        let configured = sources.configured.keys.iter().find(|key| key.id == id);
+        let key = configured.or_else(|| sources.stored.get(&id).map(|(key, _)| key))?;
+        Some(sources.known(key, &table))
+    }
+
+    /// Returns the version of the store's table that the keys are of.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.sources.lock().version
+    }
+
+    /// Takes over the keys of the store. A row that cannot be read is left out: it is no key for anybody.
+    pub(super) fn set_stored(&self, rows: Rows) {
+        let (mut stored, mut unreadable) = (HashMap::with_capacity(rows.rows.len()), Vec::new());
+        for (id, text) in rows.rows {
+            match serde_json::from_str::<Key>(&text) {
+                Ok(key) if key.id.to_string() == id && key.check().is_ok() => {
+                    stored.insert(key.id, (key, text));
+                }
+                // The text has hashes only, but nothing of it helps here.
+                _ => {
+                    tracing::error!(key = id, "a stored key cannot be read by this version and is not accepted");
+                    unreadable.push(id);
+                }
+            }
+        }
+        let mut sources = self.sources.lock();
+        (sources.stored, sources.version, sources.unreadable) = (stored, Some(rows.version), unreadable);
+        self.replace_table(&sources);
+    }
+
+    /// Ends the credentials that have expired. Call it about once a second.
+    pub(super) fn end_expired(&self) {
+        let (now, table) = (self.now(), self.table.read().clone());
+        let mut has_ended = false;
+        for credential in table.by_id.values().flatten() {
+            if credential.end_if_expired(now) {
+                has_ended = true;
+            }
+        }
+        if has_ended {
+            self.ended.send_replace(());
+        }
+    }
+
+    /// Replaces the table, and ends the credentials that are not in the new one.
+    fn replace_table(&self, sources: &Sources) {
+        let mut current = self.table.write();
+        let table = Arc::new(sources.table(&current));
+        let before = std::mem::replace(&mut *current, table.clone());
+        drop(current);
+        let stays = |credential: &Arc<Credential>| {
+            let now = table.by_id.get(&credential.key.id);
+            now.is_some_and(|credentials| credentials.iter().any(|one| Arc::ptr_eq(one, credential)))
+        };
+        let mut has_ended = false;
+        for credential in before.by_id.values().flatten().filter(|credential| !stays(credential)) {
+            credential.end();
+            has_ended = true;
+        }
+        if has_ended {
+            self.ended.send_replace(());
+        }
+    }
+}
+
+impl ConfiguredKeys {
+    fn has(&self, id: KeyId) -> bool {
+        self.keys.iter().any(|key| key.id == id)
+    }
+}
+
+impl Sources {
+    /// Returns the keys, each id once. Those of the configuration come before those of the store.
+    fn keys(&self) -> impl Iterator<Item = &Key> {
+        let stored = self.stored.values().map(|(key, _)| key).filter(|key| !self.configured.has(key.id));
+        self.configured.keys.iter().chain(stored)
+    }
+
+    fn known(&self, key: &Key, table: &Table) -> KnownKey {
+        KnownKey {
+            key: key.clone(),
+            is_configured: self.configured.has(key.id),
+            is_revoked: self.configured.revoked.contains(&key.id),
+            used_at: table.by_id.get(&key.id).into_iter().flatten().filter_map(|one| one.used_at()).max(),
+        }
+    }
+
+    /// Returns the table of the valid keys. A credential of the table before is used again if it still allows the same.
+    fn table(&self, before: &Table) -> Table {
+        let mut table = Table::default();
+        for key in self.keys().filter(|key| !self.configured.revoked.contains(&key.id)) {
+            let known = before.by_id.get(&key.id).map_or(&[][..], Vec::as_slice);
+            let credential = |secret| {
+                let same = known.iter().find(|one: &&Arc<Credential>| one.renew(key, secret));
+                same.cloned().unwrap_or_else(|| Arc::new(Credential::new(key, secret)))
+            };
+            table.by_id.insert(key.id, key.secrets.iter().copied().map(credential).collect());
+            table.origins.extend(key.origins.iter().cloned());
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use crate::access::{BoardPatterns, KeyKind, KeyRates, KeySecret, Scope, Scopes};
+    use crate::board::BoardName;
+
+    fn key(scope: Scope) -> (Key, Secret) {
+        let secret = Secret::draw(KeyKind::Secret).unwrap();
+        let grant = Grant { scopes: Scopes::from_iter([scope]), boards: BoardPatterns::all() };
+        let secrets = vec![KeySecret { hash: secret.hash(), until: None }];
+        let (created_at, expires_at, origins) = (None, None, Vec::new());
+        let name = "k".to_owned();
+        (
+            Key {
+                id: secret.id(),
+                name,
+                kind: KeyKind::Secret,
+                grant,
+                origins,
+                created_at,
+                expires_at,
+                secrets,
+                rates: KeyRates::default(),
+            },
+            secret,
+        )
+    }
+
+    fn rows(version: u64, keys: &[&Key]) -> Rows {
+        let row = |key: &&Key| (key.id.to_string(), serde_json::to_string(key).unwrap());
+        Rows { version, rows: keys.iter().map(row).collect() }
+    }
+
+    #[test]
+    fn a_key_is_valid_until_it_is_revoked_and_its_callers_learn_of_it() {
+        let keys = Keys::new(Grant::none(), ConfiguredKeys::default());
+        let ((key, secret), (other, other_secret)) = (key(Scope::Read), key(Scope::Write));
+        assert_eq!(keys.authenticate(&secret.reveal()).err(), Some(KeyRejection::Unknown));
+        keys.set_stored(rows(1, &[&key, &other]));
+        let caller = keys.authenticate(&secret.reveal()).unwrap();
+        assert!(caller.may(Scope::Read) && caller.sees(&BoardName::parse("any").unwrap()));
+        let mixed = secret.reveal().replace(&key.id.to_string(), &other.id.to_string());
+        assert_eq!(keys.authenticate(&mixed).err(), Some(KeyRejection::Unknown), "the secret of another key");
+        let mut ended = keys.ended();
+        keys.set_stored(rows(2, &[&key, &other]));
+        assert!(!ended.has_changed().unwrap() && caller.require_current().is_ok(), "the same keys");
+        keys.set_stored(rows(3, &[&other]));
+        assert!(ended.has_changed().unwrap() && caller.require_current().is_err());
+        ended.mark_unchanged();
+        assert_eq!(keys.authenticate(&secret.reveal()).err(), Some(KeyRejection::Unknown));
+        let caller = keys.authenticate(&other_secret.reveal()).unwrap();
+        keys.configure(ConfiguredKeys { keys: Vec::new(), revoked: [other.id].into() });
+        assert!(ended.has_changed().unwrap() && caller.require_current().is_err());
+        assert_eq!(keys.authenticate(&other_secret.reveal()).err(), Some(KeyRejection::Unknown));
+    }
+
+    #[test]
+    fn a_changed_key_ends_its_callers_and_a_rotated_one_does_not() {
+        let (mut key, secret) = key(Scope::Read);
+        let keys = Keys::new(Grant::none(), ConfiguredKeys { keys: vec![key.clone()], ..ConfiguredKeys::default() });
+        let caller = keys.authenticate(&secret.reveal()).unwrap();
+        let next = Secret::draw_for(KeyKind::Secret, key.id).unwrap();
+        key.rotate(next.hash(), Timestamp::MAX);
+        keys.configure(ConfiguredKeys { keys: vec![key.clone()], ..ConfiguredKeys::default() });
+        assert!(caller.require_current().is_ok() && keys.authenticate(&next.reveal()).is_ok());
+        key.grant.boards = ["shop-*".parse().unwrap()].into_iter().collect();
+        keys.configure(ConfiguredKeys { keys: vec![key], ..ConfiguredKeys::default() });
+        assert!(caller.require_current().is_err());
+        let narrower = keys.authenticate(&secret.reveal()).unwrap();
+        assert!(!narrower.sees(&BoardName::parse("any").unwrap()));
+    }
+
+    #[test]
+    fn keys_expire_by_the_clock() {
+        static NOW: AtomicI64 = AtomicI64::new(1_000);
+        let clock = || Box::new(|| Timestamp::from_millis(NOW.load(Ordering::Relaxed)));
+        let (mut key, secret) = key(Scope::Read);
+        key.expires_at = Some(Timestamp::from_millis(2_000));
+        let keys = Keys::at(Grant::none(), ConfiguredKeys { keys: vec![key], ..ConfiguredKeys::default() }, clock());
+        let caller = keys.authenticate(&secret.reveal()).unwrap();
+        let ended = keys.ended();
+        NOW.store(1_999, Ordering::Relaxed);
+        keys.end_expired();
+        assert!(keys.authenticate(&secret.reveal()).is_ok() && !ended.has_changed().unwrap());
+        NOW.store(2_000, Ordering::Relaxed);
+        assert_eq!(keys.authenticate(&secret.reveal()).err(), Some(KeyRejection::Expired));
+        assert!(caller.require_current().is_ok());
+        keys.end_expired();
+        assert!(caller.require_current().is_err() && ended.has_changed().unwrap());
+        assert_eq!(keys.authenticate(&secret.reveal()).err(), Some(KeyRejection::Expired));
+        assert_eq!(keys.all()[0].used_at, Some(Timestamp::from_millis(1_000)));
+    }
+
+    #[test]
+    fn rows_that_cannot_be_read_are_no_keys() {
+        let keys = Keys::new(Grant::none(), ConfiguredKeys::default());
+        let (key, secret) = key(Scope::Read);
+        let mut rows = rows(1, &[&key]);
+        let text = rows.rows.remove(&key.id.to_string()).unwrap();
+        rows.rows.insert("0123456789abcdef".to_owned(), text.clone());
+        rows.rows.insert(key.id.to_string(), text.replace("\"read\"", "\"everything\""));
+        keys.set_stored(rows);
+        assert!(keys.authenticate(&secret.reveal()).is_err() && keys.is_empty());
+    }
+}
