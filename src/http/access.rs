@@ -38,14 +38,38 @@ pub(super) struct Access {
     writers: Vec<String>,
     /// Host names without a port, in lower case. `None` accepts any.
     hosts: Option<Vec<String>>,
+    /// Whether requests that a proxy has forwarded are refused, because everybody who reaches the service may do
+    /// everything.
+    is_for_this_machine_only: bool,
 }
+
+/// Headers that only proxies add. Without configuration not every proxy adds one.
+const FORWARDED_BY_PROXIES: [&str; 11] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-server",
+    "x-real-ip",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+];
 
 impl Access {
     /// Returns the rules for pages of origins that may read, and of those that may also change everything. Requests may
     /// be addressed to these hosts besides those of the loopback interface; `None` accepts any.
     pub(super) fn new(readers: &[String], writers: &[String], hosts: Option<&[String]>) -> Self {
         let lower_case = |hosts: &[String]| hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { readers: readers.to_vec(), writers: writers.to_vec(), hosts: hosts.map(lower_case) }
+        let (readers, writers, hosts) = (readers.to_vec(), writers.to_vec(), hosts.map(lower_case));
+        Self { readers, writers, hosts, is_for_this_machine_only: false }
+    }
+
+    /// Returns these rules, with whether requests that a proxy has forwarded are refused.
+    pub(super) fn for_this_machine_only(self, is_for_this_machine_only: bool) -> Self {
+        Self { is_for_this_machine_only, ..self }
     }
 
     /// Returns whether pages of other origins may use the service at all.
@@ -75,15 +99,19 @@ impl Access {
         Problem::new(Code::ForeignOrigin, detail)
     }
 
-    /// Checks the `Host` of a request and, unless its method is a safe one, the `Origin`.
-    ///
-    /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page
-    /// read the response to a safe method unless [`cors`](super::cors) adds its origin.
-    pub(super) fn check(&self, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
-        // A name that is not ASCII is not a known name.
-        let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-        // A request to a proxy names the host in its target instead, which has precedence.
-        let host = head.uri.authority().map(Authority::as_str).or(header);
+    /// Checks the `Host` of a request, and that no proxy has forwarded it if none is expected.
+    pub(super) fn check_host(&self, head: &RequestHead) -> Result<(), Problem> {
+        let forwarded = || FORWARDED_BY_PROXIES.iter().find(|name| head.headers().contains_key(**name));
+        if self.is_for_this_machine_only
+            && let Some(name) = forwarded()
+        {
+            let detail = format!(
+                "the request has the header '{name}', so a proxy has forwarded it; without keys the service is for \
+                 this machine only: make a key, or name the proxy in 'trusted_proxies', or set 'anonymous'"
+            );
+            return Err(Problem::new(Code::Forwarded, detail));
+        }
+        let host = host_of(head);
         if let (Some(hosts), Some(host)) = (&self.hosts, host)
             && !is_known_host(host, hosts)
         {
@@ -94,19 +122,41 @@ impl Access {
             );
             return Err(Problem::new(Code::UnknownHost, detail));
         }
+        Ok(())
+    }
+
+    /// Checks the `Origin` of a request without a key, unless its method is a safe one.
+    ///
+    /// Programs other than browsers send no `Origin`, so nothing is required of them. A browser does not let a page
+    /// read the response to a safe method unless [`cors`](super::cors) adds its origin.
+    pub(super) fn check_origin(&self, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
         if matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
-        let site = head.headers().get(SEC_FETCH_SITE);
-        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
-        let is_accepted = |origin: &str| (is_same_host(origin, host) && !is_foreign) || self.allows(origin, effect);
-        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default()).peekable();
-        let unnamed = (is_foreign && origins.peek().is_none()).then_some("unknown");
-        match unnamed.or_else(|| origins.find(|origin| !is_accepted(origin))) {
-            Some(origin) => Err(Self::foreign(origin, effect)),
+        match self.foreign_origin(head, |origin| self.allows(origin, effect)) {
+            Some(origin) => Err(Self::foreign(&origin, effect)),
             None => Ok(()),
         }
     }
+
+    /// Returns the origin of the page that the request comes from, unless it is the service's own or `allowed`.
+    pub(super) fn foreign_origin(&self, head: &RequestHead, allowed: impl Fn(&str) -> bool) -> Option<String> {
+        let host = host_of(head);
+        let site = head.headers().get(SEC_FETCH_SITE);
+        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
+        let is_accepted = |origin: &str| (is_same_host(origin, host) && !is_foreign) || allowed(origin);
+        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default()).peekable();
+        let unnamed = (is_foreign && origins.peek().is_none()).then_some("unknown");
+        unnamed.or_else(|| origins.find(|origin| !is_accepted(origin))).map(shortened)
+    }
+}
+
+/// Returns the host that the request is addressed to.
+fn host_of(head: &RequestHead) -> Option<&str> {
+    // A name that is not ASCII is not a known name.
+    let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    // A request to a proxy names the host in its target instead, which has precedence.
+    head.uri.authority().map(Authority::as_str).or(header)
 }
 
 /// Returns whether a `Host` header names the loopback interface or one of `hosts`.
@@ -159,14 +209,19 @@ mod tests {
 
     use super::*;
 
+    fn check(access: &Access, head: &RequestHead, effect: Effect) -> Result<(), Problem> {
+        access.check_host(head)?;
+        access.check_origin(head, effect)
+    }
+
     fn code(access: &Access, method: Method, headers: &[(&'static str, &'static str)]) -> Option<Code> {
         let request = headers.iter().fold(TestRequest::default().method(method), |r, header| r.insert_header(*header));
-        access.check(request.to_srv_request().head(), Effect::Changes).err().map(|problem| problem.code())
+        check(access, request.to_srv_request().head(), Effect::Changes).err().map(|problem| problem.code())
     }
 
     #[test]
     fn only_known_origins_may_change_something() {
-        let writers = |origin: &str| Access { readers: Vec::new(), writers: vec![origin.into()], hosts: None };
+        let writers = |origin: &str| Access::new(&[], &[origin.to_owned()], None);
         let (access, any) = (writers("https://app.example"), writers("*"));
         for (origin, is_accepted) in [
             ("http://rolltop.local:8080", true),
@@ -216,21 +271,20 @@ mod tests {
         let two = TestRequest::post().insert_header(("host", "rolltop.local"));
         let two =
             two.append_header(("origin", "http://rolltop.local")).append_header(("origin", "http://evil.example"));
-        assert!(access.check(two.to_srv_request().head(), Effect::Changes).is_err());
+        assert!(check(&access, two.to_srv_request().head(), Effect::Changes).is_err());
         assert_eq!(code(&access, Method::PUT, &[("host", "rolltop.local:8080")]), None);
         assert_eq!(code(&access, Method::PUT, &[("origin", "http://a")]), Some(Code::ForeignOrigin));
     }
 
     #[test]
     fn readers_may_not_change_anything() {
-        let read_by =
-            |origin: &str| Access { readers: vec![origin.into()], writers: vec!["https://b".into()], hosts: None };
+        let read_by = |origin: &str| Access::new(&[origin.to_owned()], &["https://b".to_owned()], None);
         for access in [read_by("https://a"), read_by("*")] {
             let post =
                 TestRequest::post().insert_header(("host", "rolltop.local")).insert_header(("origin", "https://a"));
             let post = post.to_srv_request();
-            assert!(access.check(post.head(), Effect::Reads).is_ok());
-            let problem = access.check(post.head(), Effect::Changes).unwrap_err();
+            assert!(check(&access, post.head(), Effect::Reads).is_ok());
+            let problem = check(&access, post.head(), Effect::Changes).unwrap_err();
             assert!(problem.to_string().contains("'https://a'") && problem.to_string().contains("cors_write_origins"));
             assert!(access.allows("https://b", Effect::Reads) && access.allows("https://b", Effect::Changes));
         }
@@ -240,7 +294,7 @@ mod tests {
 
     #[test]
     fn hosts_are_those_of_the_loopback_interface_and_the_listed_ones() {
-        let known = |hosts| Access { readers: Vec::new(), writers: Vec::new(), hosts };
+        let known = |hosts: Option<Vec<String>>| Access::new(&[], &[], hosts.as_deref());
         let (access, any) = (known(Some(vec!["rolltop.example".into()])), known(None));
         for (host, is_known) in [
             ("localhost", true),
@@ -273,9 +327,9 @@ mod tests {
         }
         assert_eq!(code(&access, Method::GET, &[]), None);
         let target = TestRequest::default().uri("http://evil.example/v1/boards").insert_header(("host", "localhost"));
-        assert!(access.check(target.to_srv_request().head(), Effect::Reads).is_err());
+        assert!(check(&access, target.to_srv_request().head(), Effect::Reads).is_err());
         let latin = HeaderValue::from_bytes(b"evil\xff").unwrap();
         let request = TestRequest::default().insert_header((HOST, latin)).to_srv_request();
-        assert!(access.check(request.head(), Effect::Reads).is_err());
+        assert!(check(&access, request.head(), Effect::Reads).is_err());
     }
 }

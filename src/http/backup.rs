@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::response;
 use super::state::HttpState;
+use crate::access::Caller;
 use crate::service::BackedUp;
 
 /// A completed backup.
@@ -34,9 +35,13 @@ pub(super) struct Backup {
     responses((status = 201, description = "The backup is complete.", body = Backup,
         example = json!({"path": "/var/backups/rolltop/20261121T040000000Z", "files": 9, "bytes": 71_303_168}))),
 )]
-pub(super) async fn make(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn make(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let BackedUp { path, files, bytes } = state.service.backup().await?;
+    let BackedUp { path, files, bytes } = state.service.backup(&caller).await?;
     let backup = Backup { path: path.display().to_string(), files, bytes };
     Ok(response::json_with(StatusCode::CREATED, &backup))
 }

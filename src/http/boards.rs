@@ -18,6 +18,7 @@ use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
+use crate::access::Caller;
 use crate::board::{Board, BoardName, Definition, Shown, Span, Subject, Timestamp, Track, WindowLength};
 use crate::service::{AboutBoard, Difference, Status};
 
@@ -68,9 +69,13 @@ pub(super) struct BoardList {
     responses((status = 200, description = "The boards.", body = BoardList,
         example = json!({"items": [example()], "next": null}))),
 )]
-pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn list(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let boards = state.service.boards().await?;
+    let boards = state.service.boards(&caller).await?;
     Ok(response::json(&BoardList {
         items: boards.iter().map(|board| DefinedBoard::of(board, &state)).collect(),
         next: (),
@@ -199,10 +204,10 @@ pub(super) struct RetiringSlot {
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
         "retiring": 0, "retiring_slots": []}))),
 )]
-pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let name = path::board_name(&request)?;
-    let board = state.service.board(&name).await?;
+    let board = state.service.board(&caller, &name).await?;
     let AboutBoard { of: board, answer: statuses } = state.service.statuses(&board).await?;
     let edition = board.edition();
     let each_window = match edition.windows() {
@@ -301,17 +306,18 @@ pub(super) enum DefineAnswer {
 )]
 pub(super) async fn put(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let name = path::new_board_name(&request)?;
-    let body = body::read_json(&request, payload, &state).await?;
+    let body = body::read_json(&request, &caller, payload, &state).await?;
     let definition = definition::parse(&body)?;
     if dry_run {
-        return Ok(response::json(&DefinitionPreview::of(&state.service.preview(&name, &definition).await?)));
+        return Ok(response::json(&DefinitionPreview::of(&state.service.preview(&caller, &name, &definition).await?)));
     }
-    let (board, created) = state.service.define(&name, &definition).await?;
+    let (board, created) = state.service.define(&caller, &name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = response::json_with(status, &DefinedBoard::of(&board, &state));
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
@@ -327,9 +333,13 @@ pub(super) async fn put(
     delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
     responses((status = 200, description = "The removed board.", body = DefinedBoard)),
 )]
-pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn delete(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let board = state.service.undefine(&path::board_name(&request)?).await?;
+    let board = state.service.undefine(&caller, &path::board_name(&request)?).await?;
     Ok(response::json(&DefinedBoard::of(&board, &state)))
 }
 
@@ -386,10 +396,14 @@ pub(super) struct AuditDifference {
         "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
         "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
 )]
-pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn audit(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let repair = Parameters::from_request(&request, &["repair"])?.flag("repair", false)?;
     let name = path::board_name(&request)?;
-    let board = state.service.board(&name).await?;
+    let board = state.service.board(&caller, &name).await?;
     let AboutBoard { of: board, answer: report } = state.service.audit(&board, repair).await?;
     let has_several = board.edition().windows().len() > 1;
     let example = |(window, difference): (WindowLength, Difference)| AuditDifference {

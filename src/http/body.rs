@@ -11,6 +11,7 @@ use super::codes::Code;
 use super::incoming::Incoming;
 use super::problem::Problem;
 use super::state::{HttpOptions, HttpState};
+use crate::access::Caller;
 
 /// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,13 +87,19 @@ pub(super) fn incoming(
     format: Format,
     state: &HttpState,
 ) -> Result<Incoming, Problem> {
-    Incoming::new(request, payload, format.max_received(&state.options), &state.bodies)
+    let hold = state.bodies.hold(state.client(request.head()));
+    Incoming::new(request, payload, format.max_received(&state.options), hold)
 }
 
 /// Reads a JSON body within the limits of size, time and memory.
-pub(super) async fn read_json(request: &HttpRequest, payload: Payload, state: &HttpState) -> Result<Body, Problem> {
+pub(super) async fn read_json(
+    request: &HttpRequest,
+    caller: &Caller,
+    payload: Payload,
+    state: &HttpState,
+) -> Result<Body, Problem> {
     match format(request)? {
-        Format::Json => read(incoming(request, payload, Format::Json, state)?, &state.options).await,
+        Format::Json => read(incoming(request, payload, Format::Json, state)?, caller, &state.options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",
@@ -101,12 +108,14 @@ pub(super) async fn read_json(request: &HttpRequest, payload: Payload, state: &H
 }
 
 /// Reads a body within the limits of size, time and memory.
-pub(super) async fn read(mut incoming: Incoming, options: &HttpOptions) -> Result<Body, Problem> {
+pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &HttpOptions) -> Result<Body, Problem> {
     let in_time = tokio::time::timeout(options.body_timeout, gather(&mut incoming, options.max_body)).await;
     let text = in_time.unwrap_or_else(|_| {
         let seconds = options.body_timeout.as_secs_f64();
         Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
     })?;
+    // It may have taken long to arrive.
+    caller.require_current()?;
     let mut hold = incoming.into_hold();
     hold.obtain(text.len() + parsed(&text)).await?;
     Ok(Body { text, _hold: hold })

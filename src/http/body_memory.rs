@@ -4,7 +4,6 @@
 //! body is parsed into. What a header promises is not counted, because it costs nothing.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,9 +59,9 @@ impl BodyMemory {
         Arc::new(Self { limit, held: Mutex::default(), returned: Notify::new(), gauge: gauge!(BODY_MEMORY) })
     }
 
-    /// Returns the memory of a body of the client with this address. It takes none yet.
-    pub(super) fn hold(self: &Arc<Self>, client: Option<SocketAddr>) -> Hold {
-        Hold { memory: self.clone(), client: Client::at(client), bytes: 0 }
+    /// Returns the memory of a body of a client. It takes none yet.
+    pub(super) fn hold(self: &Arc<Self>, client: Client) -> Hold {
+        Hold { memory: self.clone(), client, bytes: 0 }
     }
 
     /// Returns how many bytes all bodies take.
@@ -158,8 +157,8 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
-    fn client(number: u8) -> Option<SocketAddr> {
-        Some(SocketAddr::from(([192, 0, 2, number], 4_711)))
+    fn client(number: u8) -> Client {
+        Client::at(Some([192, 0, 2, number].into()))
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, HeaderName, HeaderValue, IfNoneMatch, TryIntoHeaderValue,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, HeaderName, HeaderValue, IfNoneMatch,
+    TryIntoHeaderValue,
 };
 use actix_web::web::Bytes;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
@@ -35,7 +36,8 @@ pub(super) fn conditional(
     };
     let as_of = as_of.filter(|_| is_known).and_then(|as_of| HeaderValue::from_bytes(as_of).ok());
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, cache_control(max_age));
+    // What a key may see is not for the next client of a shared cache.
+    headers.insert(CACHE_CONTROL, cache_control(max_age, request.headers().contains_key(AUTHORIZATION)));
     if let Ok(tag) = tag.try_into_value() {
         headers.insert(ETAG, tag);
     }
@@ -50,11 +52,14 @@ pub(super) fn conditional(
     response
 }
 
-/// Returns the value of `Cache-Control` for a response that may be used for this long without asking again.
-fn cache_control(max_age: Duration) -> HeaderValue {
-    match max_age.as_secs() {
-        0 => HeaderValue::from_static("no-cache"),
-        seconds => HeaderValue::try_from(format!("max-age={seconds}")).unwrap_or(HeaderValue::from_static("no-cache")),
+/// Returns the value of `Cache-Control` for a response that may be used for this long without asking again, by the
+/// client only if the response is private.
+fn cache_control(max_age: Duration, is_private: bool) -> HeaderValue {
+    let no_cache = HeaderValue::from_static("no-cache");
+    match (max_age.as_secs(), is_private) {
+        (0, _) => no_cache,
+        (seconds, false) => HeaderValue::try_from(format!("max-age={seconds}")).unwrap_or(no_cache),
+        (seconds, true) => HeaderValue::try_from(format!("private, max-age={seconds}")).unwrap_or(no_cache),
     }
 }
 

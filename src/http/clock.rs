@@ -9,6 +9,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, response, schemas};
+use crate::access::Caller;
 use crate::board::Timestamp;
 
 /// The time of the store.
@@ -52,11 +53,12 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 )]
 pub(super) async fn put(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let body = body::read_json(&request, payload, &state).await?;
+    let body = body::read_json(&request, &caller, payload, &state).await?;
     let ClockSetting { now } = object::parse(&body)?;
-    Ok(response::json(&Clock { now: state.service.set_clock(now).await? }))
+    Ok(response::json(&Clock { now: state.service.set_clock(&caller, now).await? }))
 }

@@ -101,6 +101,35 @@ request_codes! {
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
     UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
         "Use localhost, or ask the operator to add the host name to the setting hosts.";
+    /// The operation needs a key, or a key that may do more than callers without one; `scope` or `board` says what for.
+    KeyRequired = "key_required", UNAUTHORIZED, "A key is required",
+        "Send the header Authorization: Bearer with a key that has the scope.";
+    /// The header `Authorization` has no valid key: it has another form, the key is not known, or it was revoked.
+    InvalidKey = "invalid_key", UNAUTHORIZED, "The key is not valid",
+        "Check the key, or ask the operator for another one.";
+    /// The key has expired.
+    KeyExpired = "key_expired", UNAUTHORIZED, "The key has expired",
+        "Ask the operator for another key.";
+    /// The key does not have the scope that the operation needs, or not for this board, whether the board exists or not;
+    /// `scope` or `board` says which.
+    Forbidden = "forbidden", FORBIDDEN, "The key does not allow this",
+        "Use a key that has the scope for the board.";
+    /// A proxy has forwarded the request to a service that is set up for its own machine only.
+    Forwarded = "forwarded", FORBIDDEN, "The service does not answer through a proxy",
+        "The operator should make a key, or name the proxy in the setting trusted_proxies.";
+    /// No key with this id exists.
+    UnknownKey = "unknown_key", NOT_FOUND, "Unknown key",
+        "Check the id with GET /v1/keys.";
+    /// The address of the client, or its key, sends more requests or items than its rate allows through this instance.
+    /// Nothing was counted; retry after `retry_after` seconds.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests or items",
+        "Send the request again after retry_after seconds, and send fewer requests, or fewer items at a time.";
+    /// The address of the client, or its key, has as many streams and exports open as it may; `limit` is the maximum.
+    TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS, "Too many open streams",
+        "Close a stream first. GET /v1/stream follows several rankings on one connection.";
+    /// The key was changed or revoked at the same time, or it is a key of the configuration.
+    KeyConflict = "key_conflict", CONFLICT, "The key cannot be changed",
+        "Read the key again; change a key of the configuration there.";
     /// No operation exists at this path.
     NotFound = "not_found", NOT_FOUND, "Path not found",
         "Check the path against the API description at /openapi.json.";
@@ -196,6 +225,14 @@ request_codes! {
     /// The store refuses writes: its memory or disk is full, or an earlier write failed.
     StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store refuses writes",
         "Send the request again later. The operator should free memory or disk space.";
+    /// The data has nearly reached the limit of the memory (`memory_limit`). New subjects, boards and values are refused,
+    /// later everything that takes memory; what exists is read, changed and removed as before. Nothing was counted (of a
+    /// stream, nothing after `counted_through`); retry after `retry_after` seconds.
+    MemoryFull = "memory_full", SERVICE_UNAVAILABLE, "The memory for data is full",
+        "Send the request again later. The operator should remove boards or subjects, or raise memory_limit.";
+    /// There are as many boards as `max_boards` allows; `limit` is their number.
+    TooManyBoards = "too_many_boards", CONFLICT, "There are too many boards",
+        "Remove a board that is not needed, or ask the operator to raise the setting max_boards.";
     /// The system clock of the store is further ahead of the last recorded time than expected. Nothing was counted;
     /// retry after `retry_after` seconds.
     ClockDoubted = "clock_doubted", SERVICE_UNAVAILABLE, "The system clock is not trusted",
@@ -218,6 +255,13 @@ item_codes! {
     /// The amount, or the resulting amount of the slot, exceeds the range that the board stores exactly.
     AmountOutOfRange = "amount_out_of_range",
         "Send smaller amounts, or define the board with fewer decimals.";
+    /// The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is
+    /// changed as before.
+    MemoryFull = "memory_full",
+        "Send the item again later. The operator should remove boards or subjects, or raise the setting memory_limit.";
+    /// The subject is new, and the board has as many subjects as `max_subjects` allows.
+    TooManySubjects = "too_many_subjects",
+        "Send the item again after other subjects have expired or were removed, or ask the operator to raise the setting max_subjects.";
     /// The amount has more decimals than the board.
     AmountPrecision = "amount_precision",
         "Round the amount, or define the board with more decimals.";

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use actix_web::web::Bytes;
 
+use crate::access::{Caller, Scope};
+
 /// What the console at `/` offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsoleMode {
@@ -17,7 +19,8 @@ pub enum ConsoleMode {
     Read,
     /// The console also defines and removes boards, rolls them over and audits them.
     ///
-    /// This is about the console only: the API accepts the same requests in every mode.
+    /// This is about the console only: the API accepts the same requests in every mode, as far as the key of a request
+    /// allows them.
     Full,
 }
 
@@ -62,13 +65,14 @@ pub(super) const CONTENT_SECURITY_POLICY: &str =
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Returns the files of the console, if there is one, and of the custom element.
-pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> Vec<File> {
+/// Returns the files of the console, if there is one, and of the custom element. The console is told what callers without
+/// a key may do.
+pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool, anonymous: &Caller) -> Vec<File> {
     let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into(), is_public: false };
     let widget = file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"));
     let mut files = vec![File { is_public: true, ..widget }];
     if mode != ConsoleMode::Off {
-        let page = page(mode, simulated_clock, explorer);
+        let page = page(mode, simulated_clock, explorer, anonymous);
         let page = File { path: "/", media_type: HTML, body: page.into(), is_public: false };
         files.extend([
             page,
@@ -81,9 +85,11 @@ pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool) ->
 }
 
 /// Returns the page with the settings that the console has to know.
-fn page(mode: ConsoleMode, simulated_clock: bool, explorer: bool) -> String {
+fn page(mode: ConsoleMode, simulated_clock: bool, explorer: bool, anonymous: &Caller) -> String {
     let clock = if simulated_clock { "simulated" } else { "system" };
     let explorer = if explorer { "on" } else { "off" };
-    let settings = format!("console={} clock={clock} explorer={explorer}", mode.as_str());
+    let scopes: Vec<&str> = Scope::ALL.into_iter().filter(|scope| anonymous.may(*scope)).map(Scope::as_str).collect();
+    let (mode, scopes, boards) = (mode.as_str(), scopes.join(","), anonymous.boards().to_string());
+    let settings = format!("console={mode} clock={clock} explorer={explorer} anonymous={scopes} boards={boards}");
     include_str!("../../web/built/index.html").replace("{{settings}}", &settings)
 }

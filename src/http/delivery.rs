@@ -21,6 +21,8 @@ pub(super) struct Delivery {
     is_live: bool,
     /// Whether responses have the format that `Accept` asks for.
     has_formats: bool,
+    /// Whether responses depend on who asks.
+    depends_on_key: bool,
     max_age: Duration,
     /// Exceptions from `max_age`, by board.
     max_ages: HashMap<String, Duration>,
@@ -33,6 +35,7 @@ impl Delivery {
         Self {
             is_live: Self::is_live(path),
             has_formats: path == "/v1/boards/{board}/rankings",
+            depends_on_key: path.starts_with("/v1/"),
             max_age: if path.starts_with("/v1/") { options.max_age } else { Duration::ZERO },
             max_ages: if path.contains("{board}") { max_ages.collect() } else { HashMap::new() },
         }
@@ -54,6 +57,9 @@ impl Delivery {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         } else if is_ok {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if is_get && self.depends_on_key {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Authorization"));
         }
         if self.is_live {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::access::Effect;
+use super::admission::require_more;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::frame::WindowBounds;
@@ -18,8 +18,9 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, events, object, response, schemas};
+use crate::access::{Caller, Scope};
 use crate::board::{BoardName, Compared, Event, Fields, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp};
-use crate::service::{Evaluated, Evaluation, PinnedRule, QueryAnswer, RuleName, Service, ServiceError};
+use crate::service::{Evaluated, Evaluation, PinnedRule, QueryAnswer, RuleName, Service};
 
 /// Maximum number of rules of one request.
 const MAX_RULES: usize = 100;
@@ -233,18 +234,20 @@ pub(super) struct EvaluateBody<'a> {
 )]
 pub(super) async fn evaluate(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let key = IdempotencyKey::from_request(&request)?;
-    let body = body::read_json(&request, payload, &state).await?;
+    let body = body::read_json(&request, &caller, payload, &state).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
     if body.record {
-        state.access.check(request.head(), Effect::Changes)?;
+        require_more(&state, &request, &caller, Scope::Write)?;
     }
-    let rules = parse_rules(&mut body, &state.service)?;
+    let limits = body.record.then(|| state.items(request.head(), &caller));
+    let rules = parse_rules(&mut body, &state.service, &caller)?;
     let fields = events::parse_fields(body.fields)?;
     let mut event = parse_event(body, &fields)?;
     if let (Some(event), Some(key)) = (&mut event, key)
@@ -252,8 +255,11 @@ pub(super) async fn evaluate(
     {
         event.id = key.id_of(0);
     }
+    if let Some(limits) = limits {
+        limits.take(1)?;
+    }
     let refs: Vec<&PinnedRule> = rules.iter().map(|named| &*named.rule).collect();
-    let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
+    let evaluated = state.service.evaluate(&caller, &refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> =
         (rules.iter().zip(evaluations)).map(|(rule, evaluation)| RuleVerdict::of(rule, evaluation, &answers)).collect();
@@ -269,7 +275,11 @@ struct RequestedRule<'a> {
 }
 
 /// Parses the rules of a body.
-fn parse_rules<'a>(body: &mut EvaluateBody<'_>, service: &'a Service) -> Result<Vec<RequestedRule<'a>>, Problem> {
+fn parse_rules<'a>(
+    body: &mut EvaluateBody<'_>,
+    service: &'a Service,
+    caller: &Caller,
+) -> Result<Vec<RequestedRule<'a>>, Problem> {
     let (form, texts) = match (body.rule.take(), body.rules.take(), body.name.take(), body.names.take()) {
         (Some(rule), None, None, None) => ("rule", vec![rule]),
         (None, Some(rules), None, None) => ("rules", rules),
@@ -284,7 +294,11 @@ fn parse_rules<'a>(body: &mut EvaluateBody<'_>, service: &'a Service) -> Result<
     let boards = body.boards.take().map(|names| parse_boards(&names, form)).transpose()?.unwrap_or_default();
     let rules = (0..).zip(&texts).map(|(index, text)| {
         let field = if form.ends_with('s') { format!("{form}[{index}]") } else { form.to_owned() };
-        if form.starts_with("name") { find_rule(text, &field, service) } else { parse_rule(text, &field, &boards) }
+        if form.starts_with("name") {
+            find_rule(text, &field, service, caller)
+        } else {
+            parse_rule(text, &field, &boards)
+        }
     });
     let rules = rules.collect::<Result<Vec<_>, Problem>>()?;
     let metrics: usize = rules.iter().map(|rule| rule.rule.rule.metrics().len()).sum();
@@ -296,9 +310,9 @@ fn parse_rules<'a>(body: &mut EvaluateBody<'_>, service: &'a Service) -> Result<
 }
 
 /// Returns the rule of the configuration with this name.
-fn find_rule<'a>(name: &str, field: &str, service: &'a Service) -> Result<RequestedRule<'a>, Problem> {
-    let unknown = || Problem::from(ServiceError::UnknownRule(name.chars().take(64).collect())).with("field", field);
-    let (name, rule) = service.rules().get(name).ok_or_else(unknown)?;
+fn find_rule<'a>(name: &str, field: &str, service: &'a Service, caller: &Caller) -> Result<RequestedRule<'a>, Problem> {
+    let unknown = |error| Problem::from(error).with("field", field);
+    let (name, rule) = service.rule(caller, name).map_err(unknown)?;
     Ok(RequestedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) })
 }
 

@@ -7,7 +7,7 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use actix_web::web::{self, Data};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::access::Effect;
+use super::admission;
 use super::handling::call;
 use super::problem::Problem;
 use super::request_id::{RequestId, X_REQUEST_ID};
@@ -28,7 +28,7 @@ pub(super) fn files(state: &Data<HttpState>) -> impl HttpServiceFactory + use<> 
         let id = RequestId::from_headers(request.headers());
         let path = request.path().to_owned();
         let response = {
-            let refused = state.access.check(request.head(), Effect::Changes).err();
+            let refused = admission::admit_anybody(&state, request.head()).err();
             call(inner, request, refused.map(Err), &id)
         };
         async move {

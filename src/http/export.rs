@@ -26,6 +26,7 @@ use super::caching::ROLLTOP_AS_OF;
 use super::codes::Code;
 use super::compression::StreamEncoder;
 use super::frame::RankingFrame;
+use super::limits::Open;
 use super::problem::Problem;
 use super::ranking_lines::RankingLine;
 use super::request_id::RequestId;
@@ -111,6 +112,7 @@ pub(super) struct ExportEnd {
 /// others.
 pub(super) async fn respond(
     request: &HttpRequest,
+    open: Open,
     format: Format,
     mut export: Export,
 ) -> Result<HttpResponse, Problem> {
@@ -138,6 +140,7 @@ pub(super) async fn respond(
         encoder,
         // The body is written after the handler has returned.
         request: RequestId::current(),
+        _open: open,
     };
     Ok(response.streaming(stream::unfold((Some(first), Some(writing)), |(first, writing)| async {
         let mut writing = writing?;
@@ -177,6 +180,7 @@ struct Writing {
     /// `None` if the client accepts no coding.
     encoder: Option<StreamEncoder>,
     request: RequestId,
+    _open: Open,
 }
 
 fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
@@ -241,7 +245,8 @@ impl Writing {
     fn end(&mut self, problem: Option<Problem>) -> Result<Vec<u8>, Problem> {
         if let Some(problem) = &problem {
             let (id, code, lines) = (self.request.as_str(), problem.code().as_str(), self.lines);
-            tracing::info!(request_id = id, code, lines, "an export ended early");
+            let (trace_id, parent_id) = (self.request.trace_id(), self.request.parent_id());
+            tracing::info!(request_id = id, trace_id, parent_id, code, lines, "an export ended early");
         }
         let problem = problem.map(|problem| {
             let shown = problem.redacted(&self.request).into_owned();

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use actix_web::HttpRequest;
@@ -17,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 use tokio_util::io::{ReaderStream, StreamReader};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
-use super::body_memory::{BodyMemory, Hold};
+use super::body_memory::Hold;
 use super::codes::Code;
 use super::problem::Problem;
 
@@ -61,15 +60,9 @@ enum Source {
 }
 
 impl Incoming {
-    /// Returns the body of a request. Reads at most `max_received` compressed bytes. Fails if its coding is
-    /// not supported, or if the bodies in progress take too much memory.
-    pub(super) fn new(
-        request: &HttpRequest,
-        payload: Payload,
-        max_received: u64,
-        memory: &Arc<BodyMemory>,
-    ) -> Result<Self, Problem> {
-        let hold = memory.hold(request.peer_addr());
+    /// Returns the body of a request, which takes the memory of `hold`. Reads at most `max_received` compressed bytes.
+    /// Fails if its coding is not supported, or if the bodies in progress take too much memory.
+    pub(super) fn new(request: &HttpRequest, payload: Payload, max_received: u64, hold: Hold) -> Result<Self, Problem> {
         let Some(coding) = coding(request)? else { return Ok(Self { source: Source::Plain(payload), hold }) };
         let received = Rc::new(Cell::new(0));
         let window = Rc::new(Cell::new(0));

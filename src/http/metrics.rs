@@ -3,7 +3,8 @@
 //! Handles are looked up once per worker, not per request. Labels have few values: the path template, the method, the
 //! status class.
 
-use std::time::Instant;
+use std::cell::OnceCell;
+use std::time::{Duration, Instant};
 
 use actix_web::Error;
 use actix_web::dev::ServiceResponse;
@@ -18,7 +19,8 @@ use super::counts::{Counts, EventCounts};
 
 /// Number of completed requests, by `route`, `method` and `status` (`2xx`, …).
 pub const REQUESTS: &str = "rolltop_http_requests_total";
-/// Seconds from the head of the request to the head of the response, by `route` and `method`.
+/// Seconds from the head of the request to the head of the response, by `route`, `method` and `status` (`2xx`, …): a
+/// histogram. A series exists from the first request on that it has counted.
 pub const DURATION: &str = "rolltop_http_request_duration_seconds";
 /// Number of requests in progress.
 pub const IN_FLIGHT: &str = "rolltop_http_requests_in_flight";
@@ -56,7 +58,10 @@ pub(super) struct RouteMetrics {
 
 struct MethodMetrics {
     by_class: [Counter; CLASSES.len()],
-    duration: Histogram,
+    /// Created when needed: a histogram has many lines, and most routes never answer with most classes.
+    durations: [OnceCell<Histogram>; CLASSES.len()],
+    route: &'static str,
+    method: &'static str,
 }
 
 /// Counts a request or a stream as in progress until dropped, even if the client disconnects before its end.
@@ -80,7 +85,9 @@ impl RouteMetrics {
     pub(super) fn new(route: &'static str, supports: impl Fn(&Method) -> bool) -> Self {
         let metrics = |method: &'static str| MethodMetrics {
             by_class: CLASSES.map(|class| counter!(REQUESTS, "route" => route, "method" => method, "status" => class)),
-            duration: histogram!(DURATION, "route" => route, "method" => method),
+            durations: Default::default(),
+            route,
+            method,
         };
         let name = |method: &Method| match method.as_str() {
             "GET" => "GET",
@@ -109,10 +116,18 @@ impl RouteMetrics {
         };
         let of_method = self.methods.iter().find(|(own, _)| own.as_ref().is_none_or(|own| *own == method));
         if let Some((_, metrics)) = of_method {
-            metrics.by_class[class(status)].increment(1);
-            metrics.duration.record(started.elapsed());
+            metrics.record(class(status), started.elapsed());
         }
         result
+    }
+}
+
+impl MethodMetrics {
+    fn record(&self, class: usize, duration: Duration) {
+        self.by_class[class].increment(1);
+        let Self { route, method, .. } = *self;
+        let new = || histogram!(DURATION, "route" => route, "method" => method, "status" => CLASSES[class]);
+        self.durations[class].get_or_init(new).record(duration);
     }
 }
 

@@ -13,14 +13,16 @@
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body -> incoming; large
 //! responses    ranking_lines -> response; frame, cursor, delivery, caching, compression, metrics, counts
-//! base         state -> body_memory, access; schemas, problem, request_id, service_error, codes; cors -> access;
-//!              handling; console
+//! base         state -> body_memory, access, proxies, limits -> rates -> client; schemas, problem, request_id -> trace_parent,
+//!              service_error, codes; cors -> access; handling; console
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
 //! A refused request is a [`Problem`] with a [`Code`]; a rejected item of a request has an [`ItemCode`].
 
 mod access;
+mod admission;
+mod audit;
 mod backup;
 mod boards;
 mod body;
@@ -46,9 +48,12 @@ mod handling;
 mod incoming;
 mod increments;
 mod items;
+mod keys;
 mod large;
+mod limits;
 mod live;
 mod metrics;
+mod needs;
 mod object;
 mod operations;
 mod outermost;
@@ -57,9 +62,11 @@ mod path;
 mod preview;
 mod problem;
 mod problem_pages;
+mod proxies;
 mod query;
 mod ranking_lines;
 mod rankings;
+mod rates;
 mod request_id;
 mod response;
 mod rollover;
@@ -72,6 +79,7 @@ mod service_error;
 mod set_subject;
 mod state;
 mod subjects;
+mod trace_parent;
 mod values;
 mod windows;
 
@@ -82,6 +90,7 @@ pub use self::live::LiveViews;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
 pub use self::outermost::{on_connect, outermost};
 pub use self::problem::Problem;
+pub use self::proxies::{Network, NetworkError, ProxyHeader};
 pub use self::router::configure;
 pub use self::routes::registered;
 pub use self::state::{HttpOptions, HttpState};

@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::service_error;
 use super::state::HttpState;
 use super::{metrics, response};
+use crate::access::{Caller, Scope};
 
 /// Readiness of the instance.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,21 +61,30 @@ pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
 /// `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes or has not
 /// confirmed a write for 5 s, and while its clock is not trusted after a start. A Redis store cannot be written to
 /// while it may evict keys, and after it was emptied until the configured boards are defined again. `warnings` lists
-/// single boards that need the attention of an operator; they do not make the instance unready, because other boards
-/// are served.
+/// what needs the attention of an operator and does not make the instance unready: single boards, because others are
+/// served, and memory that is short, because existing data is.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
     responses((status = 200, description = "The instance is ready.", body = Ready,
         example = json!({"status": "ready", "store": "embedded", "version": "0.1.0", "warnings": []}))),
 )]
-pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let readiness = state.service.readiness().await;
+pub(super) async fn readiness(caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    let mut readiness = state.service.readiness().await;
+    // They name boards.
+    let is_told_why = caller.may(Scope::Metrics) && caller.sees_all();
+    if !is_told_why {
+        readiness.warnings.clear();
+    }
     if readiness.is_ready() {
         return Ok(response::json(&Ready { health: Health::new(&state, "ready"), warnings: readiness.warnings }));
     }
     let store = readiness.store.err().map(|error| service_error::detail_of(&error));
     let overdue = readiness.overdue.iter().map(|board| format!("the rollover of board '{board}' is overdue"));
     let reasons: Vec<String> = store.into_iter().chain(overdue).collect();
+    if !is_told_why {
+        let detail = "the instance is not ready; the reasons are told to keys with the scope metrics and all boards";
+        return Err(Problem::new(Code::NotReady, detail).retry_after(Duration::from_secs(1)));
+    }
     let detail = reasons.join("; ");
     let problem = Problem::new(Code::NotReady, detail).with("reasons", reasons).with("warnings", readiness.warnings);
     Err(problem.retry_after(Duration::from_secs(1)))
@@ -88,11 +98,15 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
         example = "# TYPE rolltop_increments_total counter\nrolltop_increments_total{outcome=\"accepted\"} 17\n")),
 )]
-pub(super) async fn metrics(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn metrics(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     match &state.options.metrics {
         Some(recorder) => {
             state.service.observe().await;
-            let (known, recorder) = (state.service.known_boards(), recorder.clone());
+            let (known, recorder) = (state.service.known_boards(&caller), recorder.clone());
             // With thousands of boards this takes longer than the other requests of the worker should wait.
             let rendered = spawn_blocking(move || {
                 metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board))

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
+use crate::access::{Caller, Scope};
 use crate::board::WindowLength;
 
 /// The parameters of one request, all known and each given at most once, except for a list.
@@ -117,13 +118,17 @@ pub(super) struct ItemParameters {
 
 impl ItemParameters {
     /// Parses the query of a request with items. Neither parameter is available for a stream.
-    pub(super) fn from_request(request: &HttpRequest, is_stream: bool) -> Result<Self, Problem> {
+    pub(super) fn from_request(request: &HttpRequest, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
         let parameters = Parameters::from_request(request, &["return", "strict"])?;
         let returned = match parameters.text("return") {
             None => None,
             Some("score") => Some(Returned::Score),
             Some(_) => return Err(Problem::field("return", "'return' must be score")),
         };
+        if returned.is_some() {
+            // Scores are read.
+            caller.require(Scope::View)?;
+        }
         let strict = parameters.flag("strict", false)?;
         if is_stream && returned.is_some() {
             let detail =

@@ -7,14 +7,18 @@
 use std::borrow::Cow;
 
 use actix_web::HttpRequest;
+use actix_web::dev::ServiceRequest;
 use percent_encoding::percent_decode_str;
 
 use super::codes::Code;
 use super::problem::Problem;
+use crate::access::KeyId;
 use crate::board::{BoardName, Subject};
 
 /// Index of the segment `{board}` in `/v1/boards/{board}/…`.
 const BOARD_SEGMENT: usize = 3;
+/// Index of the segment `{key}` in `/v1/keys/{key}/…`.
+const KEY_SEGMENT: usize = 3;
 /// Index of the segment `{subject}` in `/v1/boards/{board}/subjects/{subject}/…`.
 const SUBJECT_SEGMENT: usize = 5;
 
@@ -27,9 +31,23 @@ pub(super) fn board_name(request: &HttpRequest) -> Result<BoardName, Problem> {
     })
 }
 
+/// Returns the board name in the path of a request, if the path has one that is valid.
+pub(super) fn board_of(request: &ServiceRequest) -> Option<BoardName> {
+    request.match_info().get("board")?;
+    let segment = request.uri().path().split('/').nth(BOARD_SEGMENT)?;
+    BoardName::parse(&percent_decode_str(segment).decode_utf8_lossy()).ok()
+}
+
 /// Returns the board name in the path, for a board to be defined.
 pub(super) fn new_board_name(request: &HttpRequest) -> Result<BoardName, Problem> {
     BoardName::parse(&board_text(request)).map_err(|error| Problem::new(Code::InvalidBoardName, error.to_string()))
+}
+
+/// Returns the id of a key in the path. An invalid id is an unknown key.
+pub(super) fn key_id(request: &HttpRequest) -> Result<KeyId, Problem> {
+    // What is not an id may be a key, so it is not shown.
+    KeyId::parse(segment(request, KEY_SEGMENT))
+        .map_err(|error| Problem::new(Code::UnknownKey, format!("unknown key: {error}")))
 }
 
 /// Returns the subject in the path, which is percent-encoded as one segment.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER};
+use actix_web::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
@@ -70,6 +70,15 @@ impl Problem {
         self
     }
 
+    /// Does the same if there is a delay.
+    #[must_use]
+    pub(super) fn retry_after_if(self, delay: Option<Duration>) -> Self {
+        match delay {
+            Some(delay) => self.retry_after(delay),
+            None => self,
+        }
+    }
+
     /// Sets the `Allow` header to the methods of the path.
     #[must_use]
     pub(super) fn allow(mut self, methods: &str) -> Self {
@@ -117,7 +126,8 @@ impl Problem {
         if self.0.code != Code::Internal {
             return Cow::Borrowed(self);
         }
-        tracing::error!(request_id = id.as_str(), detail = %self.0.detail, "a request failed with an internal error");
+        let (trace_id, parent_id) = (id.trace_id(), id.parent_id());
+        tracing::error!(request_id = id.as_str(), trace_id, parent_id, detail = %self.0.detail, "a request failed with an internal error");
         let detail = format!("internal error; the log of this instance has the cause under request_id {}", id.as_str());
         Cow::Owned(Problem::new(Code::Internal, detail))
     }
@@ -160,11 +170,15 @@ impl ResponseError for Problem {
         if let Some(methods) = &self.0.allow {
             response.insert_header((ALLOW, methods.as_str()));
         }
+        if self.status_code() == StatusCode::UNAUTHORIZED {
+            response.insert_header((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"rolltop\"")));
+        }
         let id = RequestId::current();
         response.insert_header((X_REQUEST_ID, id.header_value().clone()));
         response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
         let (code, problem) = (self.0.code.as_str(), self.redacted(&id).into_owned());
-        tracing::debug!(request_id = id.as_str(), code, detail = %problem.0.detail, "a request is refused");
+        let (trace_id, parent_id) = (id.trace_id(), id.parent_id());
+        tracing::debug!(request_id = id.as_str(), trace_id, parent_id, code, detail = %problem.0.detail, "a request is refused");
         response.body(problem.with("request_id", id.as_str()).text())
     }
 }

@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{body, cursor, object, path, response, schemas};
+use crate::access::Caller;
 use crate::board::{BoardTrack, Order, Shown, Subject, Track};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
@@ -115,7 +116,11 @@ impl Ranking {
         (String = "text/csv", example = "rank,subject,score\r\n1,post-1,17\r\n"),
     ))),
 )]
-pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn page(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
     let format = Format::requested(&request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
@@ -123,11 +128,12 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let limit = parameters.number("limit", 50, 1..=most)?;
     let cursor = cursor::requested(&parameters, cursor::parse)?;
     let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
-    let track = state.service.window(&path::board_name(&request)?, parameters.window()?, of_cursor).await?;
+    let track = state.service.window(&caller, &path::board_name(&request)?, parameters.window()?, of_cursor).await?;
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);
-        return export::respond(&request, format, state.service.export(&track, start, limit)?).await;
+        let open = state.open(request.head(), &caller)?;
+        return export::respond(&request, open, format, state.service.export(&caller, &track, start, limit)?).await;
     }
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { of: track, answer: page } = match &cursor {
@@ -211,14 +217,15 @@ pub(super) struct LookupEntry {
 )]
 pub(super) async fn lookup(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["ranks", "window"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
-    let track = state.service.window(&name, parameters.window()?, None).await?;
-    let body = body::read_json(&request, payload, &state).await?;
+    let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
+    let body = body::read_json(&request, &caller, payload, &state).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
     let About { of: track, answer: found } = state.service.lookup(&track, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {

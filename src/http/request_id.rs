@@ -1,8 +1,10 @@
-//! The id of a request, by which a client, a proxy and the log refer to it.
+//! The id of a request, by which a client, a proxy and the log refer to it, and the trace that it is part of.
 
 use std::future::Future;
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::trace_parent::TraceParent;
 
 /// The header with the id, in requests and responses.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -16,24 +18,32 @@ tokio::task_local! {
 
 /// The id of a request: that of the client or proxy, or a new one.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId(HeaderValue);
+pub(super) struct RequestId {
+    id: HeaderValue,
+    trace: Option<TraceParent>,
+}
 
 impl RequestId {
     /// Returns the id in the headers if it is visible ASCII of at most 128 bytes, otherwise a new one.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let given = headers.get(X_REQUEST_ID).filter(|id| is_valid(id.as_bytes()));
-        given.map_or_else(Self::new, |id| Self(id.clone()))
+        let id = given.map_or_else(Self::random, HeaderValue::clone);
+        Self { id, trace: TraceParent::from_headers(headers) }
     }
 
-    /// Creates a random id.
+    /// Creates a random id, outside of a trace.
     fn new() -> Self {
+        Self { id: Self::random(), trace: None }
+    }
+
+    fn random() -> HeaderValue {
         let mut text = [0; 16];
         let random = rand::random::<u64>().to_be_bytes();
         for (digits, byte) in text.chunks_exact_mut(2).zip(random) {
             digits[0] = DIGITS[usize::from(byte >> 4)];
             digits[1] = DIGITS[usize::from(byte & 15)];
         }
-        Self(HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("none")))
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("none"))
     }
 
     /// Returns the id of the request that the current task handles, or a new one outside of a request.
@@ -54,12 +64,22 @@ impl RequestId {
 
     /// Returns the id as text.
     pub(super) fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
+        self.id.to_str().unwrap_or_default()
+    }
+
+    /// Returns the id of the trace that the request is part of, for the log.
+    pub(super) fn trace_id(&self) -> Option<&str> {
+        self.trace.as_ref().map(TraceParent::trace_id)
+    }
+
+    /// Returns the id of the caller's part of that trace.
+    pub(super) fn parent_id(&self) -> Option<&str> {
+        self.trace.as_ref().map(TraceParent::parent_id)
     }
 
     /// Returns the value of the header.
     pub(super) fn header_value(&self) -> &HeaderValue {
-        &self.0
+        &self.id
     }
 }
 
@@ -94,7 +114,7 @@ mod tests {
 
     #[actix_web::test]
     async fn the_current_id_is_that_of_the_scope() {
-        let id = RequestId(HeaderValue::from_static("r-1"));
+        let id = RequestId { id: HeaderValue::from_static("r-1"), trace: None };
         assert_eq!(id.scope(async { RequestId::current().as_str().to_owned() }).await, "r-1");
         assert_ne!(RequestId::current().as_str(), "r-1");
     }

@@ -11,6 +11,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{path, response, schemas};
+use crate::access::Caller;
 use crate::board::{BoardName, Timestamp};
 
 /// Maximum number of boards rolled over at a time. Their steps are executed in turn, so this only bounds what waits.
@@ -62,10 +63,10 @@ pub(super) struct RolloverResult {
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}))),
 )]
-pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn one(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let name = path::board_name(&request)?;
-    Ok(response::json(&roll_over(&state, name, dry_run).await?))
+    Ok(response::json(&roll_over(&state, &caller, name, dry_run).await?))
 }
 
 /// Roll over all boards
@@ -78,11 +79,12 @@ pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}]))),
 )]
-pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn all(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
-    let boards = state.service.boards().await?;
+    let boards = state.service.boards(&caller).await?;
     let names: Vec<BoardName> = boards.iter().map(|board| board.name().clone()).collect();
-    let mut running = stream::iter(names).map(|name| roll_over(&state, name, dry_run)).buffered(MAX_CONCURRENT);
+    let mut running =
+        stream::iter(names).map(|name| roll_over(&state, &caller, name, dry_run)).buffered(MAX_CONCURRENT);
     let mut done = Vec::with_capacity(boards.len());
     while let Some(outcome) = running.next().await {
         match outcome {
@@ -94,8 +96,14 @@ pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<
     Ok(response::json(&done))
 }
 
-async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<RolloverResult, Problem> {
-    let board = state.service.board(&name).await?;
+async fn roll_over(
+    state: &HttpState,
+    caller: &Caller,
+    name: BoardName,
+    dry_run: bool,
+) -> Result<RolloverResult, Problem> {
+    caller.require_current()?;
+    let board = state.service.board(caller, &name).await?;
     let report = match dry_run {
         true => state.service.rollover_preview(&board).await?.answer,
         false => state.service.rollover(&board).await?.answer,

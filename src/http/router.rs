@@ -8,20 +8,23 @@ use actix_web::dev::ServiceResponse;
 use actix_web::http::Method;
 use actix_web::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use actix_web::web::{self, Data};
-use actix_web::{HttpRequest, HttpResponse, Route, guard};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, Route, guard};
 
-use super::access::Effect;
+use super::admission;
+use super::audit::Act;
 use super::codes::Code;
 use super::delivery::Delivery;
 use super::handling::call;
 use super::live::{self, LiveViews};
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
+use super::needs::{Needs, needs_of};
 use super::operations::Document;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::routes::{self, OPERATIONS};
 use super::state::{HttpOptions, HttpState};
 use super::{console, cors, document, explorer};
+use crate::access::Caller;
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
 /// methods.
@@ -42,10 +45,10 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
             }
         }
         let HttpOptions { console, simulated_clock, explorer, .. } = state.options;
-        for file in console::files(console, simulated_clock, explorer) {
+        for file in console::files(console, simulated_clock, explorer, &state.service.keys().anonymous()) {
             let path = file.path;
             let respond = web::to(move || ready(respond_with(&file)));
-            register(app, path, vec![(Method::GET, Effect::Reads, respond)], &state);
+            register(app, path, vec![(Method::GET, Needs::Nothing, respond)], &state);
         }
         if explorer {
             app.service(explorer::files(&state));
@@ -60,9 +63,9 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
 }
 
 /// Returns the methods of a path, with the routes of their handlers.
-fn methods_of(path: &str) -> Vec<(Method, Effect, Route)> {
+fn methods_of(path: &str) -> Vec<(Method, Needs, Route)> {
     let operations = OPERATIONS.iter().filter(|operation| operation.path == path);
-    operations.map(|operation| (operation.method.clone(), operation.effect, (operation.handler)())).collect()
+    operations.map(|operation| (operation.method.clone(), operation.needs, (operation.handler)())).collect()
 }
 
 /// Returns the response with a file of the console or the custom element.
@@ -83,12 +86,12 @@ fn respond_with(file: &console::File) -> HttpResponse {
 fn register(
     app: &mut web::ServiceConfig,
     path: &'static str,
-    methods: Vec<(Method, Effect, Route)>,
+    methods: Vec<(Method, Needs, Route)>,
     state: &Data<HttpState>,
 ) {
     let mut resource = web::resource(path);
     let (mut known, mut allowed) = (Vec::new(), Vec::new());
-    for (method, effect, route) in methods {
+    for (method, needs, route) in methods {
         allowed.push(method.to_string());
         resource = resource.route(if method == Method::GET {
             allowed.push("HEAD".to_owned());
@@ -96,7 +99,7 @@ fn register(
         } else {
             route.method(method.clone())
         });
-        known.push((method, effect));
+        known.push((method, needs));
     }
     let allowed = allowed.join(", ");
     let refuse = move |request: HttpRequest| {
@@ -109,17 +112,18 @@ fn register(
         let (of_path, method) = (of_path.clone(), request.method().clone());
         let (state, known, ..) = &*of_path;
         let id = RequestId::from_headers(request.headers());
-        let effect = known.iter().find(|(own, _)| *own == method).map_or(Effect::Changes, |(_, effect)| *effect);
-        let before = match state.access.check(request.head(), effect) {
-            Ok(()) => cors::preflight(&state.access, request.head(), known),
-            Err(problem) => Some(Err(problem)),
-        };
+        let before = admission::admit(state, &request, path, known);
+        let act = needs_of(&method, known)
+            .and_then(|needs| Act::of(&request, needs, &state.proxies, request.extensions().get::<Caller>(), &id));
         let response = call(inner, request, before, &id);
         async move {
             let (state, _, delivery, metrics) = &*of_path;
             let deliver = async {
                 let (request, mut response) = delivery.finish(response.await?, &id).into_parts();
-                cors::share(&state.access, request.head(), response.headers_mut());
+                if let Some(act) = act {
+                    act.end(response.status());
+                }
+                cors::share(state, &request, response.head_mut());
                 Ok(ServiceResponse::new(request, response))
             };
             // Every request moves this future several times.
@@ -131,9 +135,9 @@ fn register(
 
 async fn not_found(state: Data<HttpState>, request: HttpRequest) -> HttpResponse {
     let id = RequestId::of(request.headers());
-    let checked = state.access.check(request.head(), Effect::Changes);
+    let checked = admission::admit_anybody(&state, request.head());
     let problem = checked.err().unwrap_or_else(|| Problem::not_found(request.path()));
     let mut response: HttpResponse = id.scope(async { problem.into() }).await;
-    cors::share(&state.access, request.head(), response.headers_mut());
+    cors::share(&state, &request, response.head_mut());
     response
 }

@@ -5,19 +5,20 @@
 use actix_web::http::Method;
 use actix_web::{Route, web};
 
-use super::access::Effect;
 use super::codes::Code::{self, *};
+use super::needs::Needs;
 use super::{
-    backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, set_subject, subjects, values, windows,
+    backup, boards, clock, evaluate, events, increments, keys, live, operations, problem_pages, query, rankings,
+    rollover, rules, samples, set_subject, subjects, values, windows,
 };
+use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View, Write};
 
 /// An operation of the API.
 pub(super) struct Operation {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    /// What pages of other origins need to be allowed for it.
-    pub(super) effect: Effect,
+    /// What the caller needs.
+    pub(super) needs: Needs,
     /// Creates the route of the handler.
     pub(super) handler: fn() -> Route,
     /// Codes that the operation can return, in groups. Those that every operation can return are added.
@@ -38,6 +39,7 @@ const BODY: &[Code] = &[
     Overloaded,
 ];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
+const KEY: &[Code] = &[UnknownKey, KeyConflict];
 const SUBJECT: &[Code] = &[InvalidSubject];
 /// Errors of metrics and rules.
 const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
@@ -47,122 +49,143 @@ const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
 const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
 
-/// Returns an operation that changes nothing.
-const fn read(
+/// Returns an operation that needs this scope.
+const fn operation(
     method: Method,
     path: &'static str,
+    scope: Scope,
     handler: fn() -> Route,
     problems: &'static [&'static [Code]],
 ) -> Operation {
-    Operation { method, path, effect: Effect::Reads, handler, problems, simulated_only: false }
+    Operation { method, path, needs: Needs::Scope(scope), handler, problems, simulated_only: false }
 }
 
-/// Returns an operation that changes something.
-const fn change(
-    method: Method,
-    path: &'static str,
-    handler: fn() -> Route,
-    problems: &'static [&'static [Code]],
-) -> Operation {
-    Operation { method, path, effect: Effect::Changes, handler, problems, simulated_only: false }
+/// Returns an operation for everybody.
+const fn open(path: &'static str, handler: fn() -> Route, problems: &'static [&'static [Code]]) -> Operation {
+    Operation { method: Method::GET, path, needs: Needs::Nothing, handler, problems, simulated_only: false }
 }
 
 /// All operations, in the order in which paths are matched: the most frequent ones come first.
 pub(super) const OPERATIONS: &[Operation] = &[
-    change(
+    operation(
         Method::POST,
         "/v1/boards/{board}/increments",
+        Write,
         || web::to(increments::add),
-        &[QUERY, BODY, BOARD, &[Rejected], WRITE],
+        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], WRITE],
     ),
-    change(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged, Rejected], WRITE]),
-    change(
+    operation(
+        Method::POST,
+        "/v1/events",
+        Write,
+        || web::to(events::add),
+        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], WRITE],
+    ),
+    operation(
         Method::PUT,
         "/v1/boards/{board}/samples",
+        Write,
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected], WRITE],
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], WRITE],
     ),
-    read(
+    operation(
         Method::GET,
         "/v1/boards/{board}/rankings",
+        View,
         || web::to(rankings::page),
-        &[QUERY, BOARD, &[NotRanked, StaleCursor], READ],
+        &[QUERY, BOARD, &[NotRanked, StaleCursor, TooManyStreams], READ],
     ),
-    read(
+    operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
+        View,
         || web::to(rankings::lookup),
         &[QUERY, BODY, BOARD, &[NotRanked], READ],
     ),
-    read(Method::GET, "/v1/boards/{board}/stream", || web::to(live::one), &[QUERY, BOARD, &[NotRanked], READ]),
-    read(
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/stream",
+        View,
+        || web::to(live::one),
+        &[QUERY, BOARD, &[NotRanked, TooManyStreams], READ],
+    ),
+    operation(
         Method::GET,
         "/v1/stream",
+        View,
         || web::to(live::several),
-        &[QUERY, &[UnknownBoard, BoardChanged, NotRanked], READ],
+        &[QUERY, &[UnknownBoard, BoardChanged, NotRanked, TooManyStreams], READ],
     ),
-    read(
+    operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}",
+        View,
         || web::to(subjects::standing),
         &[QUERY, BOARD, SUBJECT, READ],
     ),
-    change(
+    operation(
         Method::PUT,
         "/v1/boards/{board}/subjects/{subject}",
+        Manage,
         || web::to(set_subject::set),
         &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported], WRITE],
     ),
-    change(
+    operation(
         Method::DELETE,
         "/v1/boards/{board}/subjects/{subject}",
+        Manage,
         || web::to(subjects::remove),
         &[QUERY, BOARD, SUBJECT, WRITE],
     ),
-    read(
+    operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/window",
+        Read,
         || web::to(windows::window),
         &[QUERY, BOARD, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
     ),
-    read(
+    operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/values",
+        Read,
         || web::to(values::values),
         &[QUERY, BOARD, SUBJECT, &[NoValues, StaleCursor], READ],
     ),
-    read(
+    operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/neighbors",
+        View,
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
     // With `record` it changes something, which its handler checks.
-    read(
+    operation(
         Method::POST,
         "/v1/evaluate",
+        Read,
         || web::to(evaluate::evaluate),
         &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], WRITE],
     ),
-    read(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
-    read(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
-    read(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
-    change(
+    operation(Method::GET, "/v1/rules", Read, || web::to(rules::list), &[QUERY, READ]),
+    operation(Method::POST, "/v1/query", Read, || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
+    operation(Method::GET, "/v1/boards/{board}", Read, || web::to(boards::get), &[QUERY, BOARD, READ]),
+    operation(
         Method::PUT,
         "/v1/boards/{board}",
+        Manage,
         || web::to(boards::put),
-        &[QUERY, BODY, &[InvalidBoardName, BoardConflict], WRITE],
+        &[QUERY, BODY, &[InvalidBoardName, BoardConflict, TooManyBoards, MemoryFull], WRITE],
     ),
-    change(Method::DELETE, "/v1/boards/{board}", || web::to(boards::delete), &[QUERY, BOARD, WRITE]),
-    change(Method::POST, "/v1/boards/{board}/rollover", || web::to(rollover::one), &[QUERY, BOARD, WRITE]),
-    change(Method::POST, "/v1/boards/{board}/audit", || web::to(boards::audit), &[QUERY, BOARD, WRITE]),
-    read(Method::GET, "/v1/boards", || web::to(boards::list), &[QUERY, READ]),
-    change(Method::POST, "/v1/rollover", || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
-    change(Method::POST, "/v1/backup", || web::to(backup::make), &[QUERY, BACKUP]),
+    operation(Method::DELETE, "/v1/boards/{board}", Manage, || web::to(boards::delete), &[QUERY, BOARD, WRITE]),
+    operation(Method::POST, "/v1/boards/{board}/rollover", Manage, || web::to(rollover::one), &[QUERY, BOARD, WRITE]),
+    operation(Method::POST, "/v1/boards/{board}/audit", Manage, || web::to(boards::audit), &[QUERY, BOARD, WRITE]),
+    operation(Method::GET, "/v1/boards", Read, || web::to(boards::list), &[QUERY, READ]),
+    operation(Method::POST, "/v1/rollover", Manage, || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
+    operation(Method::POST, "/v1/backup", Admin, || web::to(backup::make), &[QUERY, BACKUP]),
     Operation {
         method: Method::GET,
         path: "/v1/clock",
-        effect: Effect::Reads,
+        needs: Needs::Scope(Read),
         handler: || web::to(clock::get),
         problems: &[QUERY, READ],
         simulated_only: true,
@@ -170,16 +193,29 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         method: Method::PUT,
         path: "/v1/clock",
-        effect: Effect::Changes,
+        needs: Needs::Scope(Admin),
         handler: || web::to(clock::put),
         problems: &[QUERY, BODY, &[ClockBackward], WRITE],
         simulated_only: true,
     },
-    read(Method::GET, "/healthz", || web::to(operations::health), &[]),
-    read(Method::GET, "/readyz", || web::to(operations::readiness), &[&[NotReady]]),
-    read(Method::GET, "/metrics", || web::to(operations::metrics), &[&[NotFound]]),
-    read(Method::GET, "/openapi.json", || web::to(operations::openapi), &[]),
-    read(Method::GET, "/problems/{code}", || web::to(problem_pages::page), &[&[NotFound]]),
+    operation(Method::GET, "/v1/keys", Admin, || web::to(keys::list), &[QUERY, READ]),
+    operation(Method::POST, "/v1/keys", Admin, || web::to(keys::create), &[QUERY, BODY, &[KeyConflict], WRITE]),
+    Operation {
+        method: Method::GET,
+        path: "/v1/keys/self",
+        needs: Needs::Key,
+        handler: || web::to(keys::own),
+        problems: &[QUERY],
+        simulated_only: false,
+    },
+    operation(Method::GET, "/v1/keys/{key}", Admin, || web::to(keys::get), &[QUERY, &[UnknownKey], READ]),
+    operation(Method::DELETE, "/v1/keys/{key}", Admin, || web::to(keys::revoke), &[QUERY, KEY, WRITE]),
+    operation(Method::POST, "/v1/keys/{key}/rotate", Admin, || web::to(keys::rotate), &[QUERY, BODY, KEY, WRITE]),
+    open("/healthz", || web::to(operations::health), &[]),
+    open("/readyz", || web::to(operations::readiness), &[&[NotReady]]),
+    operation(Method::GET, "/metrics", Metrics, || web::to(operations::metrics), &[&[NotFound]]),
+    open("/openapi.json", || web::to(operations::openapi), &[]),
+    open("/problems/{code}", || web::to(problem_pages::page), &[&[NotFound]]),
 ];
 
 /// Returns the method and path of all operations that exist with or without a simulated clock.

@@ -9,6 +9,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{response, schemas};
+use crate::access::Caller;
 use crate::board::{BoardName, Timestamp};
 use crate::service::RuleName;
 
@@ -65,13 +66,17 @@ struct ServedMetric {
         {"name": "many-logins", "when": "COUNT(30m, login, device_id) > 3",
             "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]}]}))),
 )]
-pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn list(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let mut rules = Vec::new();
-    for (name, rule) in state.service.rules().iter() {
+    for (name, rule) in state.service.rules(&caller) {
         let mut metrics = Vec::new();
         for metric in rule.rule.metrics() {
-            let serving = state.service.track_serving(metric, &rule.boards).await?;
+            let serving = state.service.track_serving(&caller, metric, &rule.boards).await?;
             metrics.push(ServedMetric {
                 metric: metric.to_string(),
                 board: serving.as_ref().map(|serving| serving.track.board().name().clone()),

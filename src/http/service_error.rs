@@ -19,6 +19,10 @@ impl From<ServiceError> for Problem {
                 .with("board", existing.name().as_str())
                 .with("keys", keys)
                 .with("existing", json!(existing.definition())),
+            ServiceError::TooManyBoards { limit } => {
+                let detail = format!("{detail}; remove one with DELETE /v1/boards/{{board}}, or raise --max-boards");
+                Problem::new(Code::TooManyBoards, detail).with("limit", limit)
+            }
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
             ServiceError::UnknownWindow { board, .. } => {
@@ -67,6 +71,12 @@ impl From<ServiceError> for Problem {
                 };
                 Problem::new(code, detail).with("field", format!("fields.{}", fault.field()))
             }
+            ServiceError::Denied(denied) => denied.into(),
+            ServiceError::UnknownKey(id) => Problem::new(Code::UnknownKey, detail).with("key", id.to_string()),
+            ServiceError::ConfiguredKey(id) | ServiceError::KeyChanged(id) => {
+                Problem::new(Code::KeyConflict, detail).with("key", id.to_string())
+            }
+            ServiceError::Key(error) => Problem::field(error.field(), detail),
             ServiceError::Store(error) => error.into(),
         }
     }
@@ -86,21 +96,22 @@ impl From<StoreError> for Problem {
             StoreError::Unreachable { .. } => Problem::new(Code::StoreUnreachable, detail),
             StoreError::TimedOut { .. } => Problem::new(Code::StoreTimeout, detail),
             StoreError::ReadOnly { .. } => Problem::new(Code::StoreReadOnly, detail),
+            StoreError::MemoryFull => Problem::new(Code::MemoryFull, detail),
             StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
-            StoreError::Unsupported { .. } | StoreError::NoBackupDirectory => Problem::new(Code::Unsupported, detail),
+            StoreError::Unsupported { .. } | StoreError::NoBackupDirectory | StoreError::TableFull { .. } => {
+                Problem::new(Code::Unsupported, detail)
+            }
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
             StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
             StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
             StoreError::ClockModeMismatch { .. }
             | StoreError::Corrupt { .. }
             | StoreError::DataDirectory { .. }
+            | StoreError::InvalidRow { .. }
             | StoreError::Setup { .. }
             | StoreError::Backend { .. } => Problem::new(Code::Internal, detail),
         };
-        match retry_after {
-            Some(delay) => problem.retry_after(delay),
-            None => problem,
-        }
+        problem.retry_after_if(retry_after)
     }
 }
 
@@ -111,6 +122,7 @@ pub(super) fn detail_of(error: &StoreError) -> String {
         StoreError::ClockNotSimulated => {
             format!("{error}; start a new store with --clock simulated=<time> to set the clock")
         }
+        StoreError::MemoryFull => format!("{error} (--memory-limit)"),
         StoreError::NoBackupDirectory => format!("{error}; set backup_dir (--backup-dir)"),
         _ => error.to_string(),
     }

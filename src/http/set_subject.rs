@@ -13,6 +13,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
+use crate::access::Caller;
 use crate::board::{Amount, Board, BoardName, Shown, Subject, Timestamp};
 use crate::service::{Outcome, ServiceError, StoreError};
 
@@ -72,19 +73,20 @@ pub(super) struct SubjectSet {
 )]
 pub(super) async fn set(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let body = body::read_json(&request, payload, &state).await?;
-    let (mut board, mut is_repeated) = (state.service.board(&name).await?, false);
+    let body = body::read_json(&request, &caller, payload, &state).await?;
+    let (mut board, mut is_repeated) = (state.service.board(&caller, &name).await?, false);
     let (outcome, as_of) = loop {
         let (amount, at) = parse(&body, &board)?;
         match state.service.set_subject(&board, &subject, amount, at).await {
             // Nothing was changed: the value is parsed again for the board as it is now.
             Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
-                (board, is_repeated) = (state.service.board(&name).await?, true);
+                (board, is_repeated) = (state.service.board(&caller, &name).await?, true);
             }
             set => break set?,
         }

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::dev::RequestHead;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::access::Access;
 use super::body_memory::BodyMemory;
+use super::client::Client;
 use super::console::ConsoleMode;
+use super::limits::{ClientLimits, ItemLimits, Limits, Open};
+use super::problem::Problem;
+use super::proxies::{Network, Proxies, ProxyHeader};
+use crate::access::{Caller, Rate};
 use crate::board::BoardName;
 use crate::service::Service;
 
@@ -33,6 +39,19 @@ pub struct HttpOptions {
     /// A service that only listens on the loopback interface should set it: otherwise any web page could reach it under
     /// a host name that its owner lets resolve to 127.0.0.1.
     pub hosts: Option<Vec<String>>,
+    /// Whether requests that a proxy has forwarded are refused: callers without a key may do everything, because only
+    /// this machine is expected to reach the service.
+    pub for_this_machine_only: bool,
+    /// The proxies whose word for the address of a client is taken.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they list it.
+    pub proxy_header: ProxyHeader,
+    /// How fast each client, that is an address, may send requests through this instance. `None` does not limit it.
+    pub address_requests: Option<Rate>,
+    /// The same for increments, samples and events.
+    pub address_items: Option<Rate>,
+    /// The number of streams and exports that a client may have open at a time.
+    pub address_streams: u32,
     /// The time for which a client may use the response to a GET request under `/v1` without asking again, in whole
     /// seconds. With zero it asks each time and gets 304 if nothing has changed.
     pub max_age: Duration,
@@ -59,6 +78,12 @@ impl Default for HttpOptions {
             cors_origins: Vec::new(),
             cors_write_origins: Vec::new(),
             hosts: None,
+            for_this_machine_only: false,
+            trusted_proxies: Vec::new(),
+            proxy_header: ProxyHeader::default(),
+            address_requests: None,
+            address_items: None,
+            address_streams: 1_000,
             max_age: Duration::ZERO,
             max_ages: Vec::new(),
             console: ConsoleMode::default(),
@@ -76,6 +101,9 @@ pub struct HttpState {
     /// The options that apply to requests.
     pub options: HttpOptions,
     pub(super) access: Access,
+    pub(super) proxies: Proxies,
+    /// The rates and streams of clients and keys.
+    pub(super) limits: Arc<Limits>,
     /// The memory of the bodies in progress.
     pub(super) bodies: Arc<BodyMemory>,
 }
@@ -83,7 +111,29 @@ pub struct HttpState {
 impl HttpState {
     pub fn new(service: Arc<Service>, options: HttpOptions) -> Self {
         let access = Access::new(&options.cors_origins, &options.cors_write_origins, options.hosts.as_deref());
+        let access = access.for_this_machine_only(options.for_this_machine_only);
+        let proxies = Proxies::new(options.trusted_proxies.clone(), options.proxy_header.clone());
         let bodies = BodyMemory::new(options.body_memory);
-        Self { service, options, access, bodies }
+        let limits = Limits::new(ClientLimits {
+            requests: options.address_requests,
+            items: options.address_items,
+            streams: options.address_streams,
+        });
+        Self { service, options, access, proxies, limits, bodies }
+    }
+
+    /// Returns the client that a request comes from.
+    pub(super) fn client(&self, head: &RequestHead) -> Client {
+        Client::at(self.proxies.client(head))
+    }
+
+    /// Returns the limits of the items of a request.
+    pub(super) fn items(&self, head: &RequestHead, caller: &Caller) -> ItemLimits {
+        self.limits.items(self.client(head), caller)
+    }
+
+    /// Counts a stream or an export of a request as open until what is returned is dropped, or refuses it.
+    pub(super) fn open(&self, head: &RequestHead, caller: &Caller) -> Result<Open, Problem> {
+        self.limits.open(self.client(head), caller)
     }
 }

@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
+use crate::access::Caller;
 use crate::board::{Aggregate, Amount, BoardName, Decimals, Shown, Subject, Timestamp, Track, Value, Window};
 use crate::service::{About, AboutBoard};
 
@@ -143,10 +144,14 @@ impl SubjectSlot {
             "slots_are_partial": true}))),
     ))),
 )]
-pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn standing(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let window = Parameters::from_request(&request, &["window"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let track = state.service.window(&name, window, None).await?;
+    let track = state.service.window(&caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let kept = track.board().edition().kept_slots().zip(kept);
@@ -202,11 +207,15 @@ pub(super) struct Neighbors {
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
         "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-7", "score": 12}]}))),
 )]
-pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn neighbors(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["radius", "window"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let track = state.service.window(&name, parameters.window()?, None).await?;
+    let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
     let About { of: track, answer: page } =
         state.service.neighbors(&track, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(response::json(&Neighbors {
@@ -250,10 +259,14 @@ pub(super) struct RemovalReceipt {
         "board": "hot-posts", "subject": "post-1", "score": 17, "live_slots": 3, "retiring_slots": 0,
         "as_of": "2026-01-02T10:07:00Z"}))),
 )]
-pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn remove(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.board(&name).await?;
+    let board = state.service.board(&caller, &name).await?;
     let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject).await?;
     Ok(response::json(&RemovalReceipt {
         score: response::score(board.decimals(), removal.score),

@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{cursor, path, response, schemas};
+use crate::access::Caller;
 use crate::board::{BoardName, Counted, Subject, Timestamp};
 use crate::service::About;
 
@@ -78,7 +79,11 @@ pub(super) struct SeenValue {
                   {"value": "user-1", "last_seen": "2025-12-24T18:00:00Z"}],
         "next": cursor::VALUES_EXAMPLE}))),
 )]
-pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn values(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
@@ -86,7 +91,7 @@ pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Resu
     let cursor = cursor::requested(&parameters, cursor::parse_values)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
-    let track = state.service.window(&name, parameters.window()?, of_cursor).await?;
+    let track = state.service.window(&caller, &name, parameters.window()?, of_cursor).await?;
     let About { of: track, answer: page } = match &cursor {
         Some(cursor) => state.service.values_at(&track, &subject, cursor, limit).await?,
         None => state.service.values(&track, &subject, offset, limit).await?,

@@ -10,6 +10,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{path, response, schemas};
+use crate::access::Caller;
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
 use crate::service::{Over, Query, QueryAnswer, WindowQuery};
 
@@ -178,13 +179,17 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
             "as_of": "2026-01-02T10:07:00Z", "retiring": 0}))),
     ))),
 )]
-pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+pub(super) async fn window(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["window", "last", "from", "as_of", "edge"])?;
     let over = parse_over(parameters.text("last"), parameters.text("from"))?;
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let query = Query::Window(WindowQuery { board, subject, window: parameters.window()?, over, as_of, edge });
-    let answer = state.service.query(query).await?;
+    let answer = state.service.query(&caller, query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

@@ -13,20 +13,23 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::{
     HeaderBuilder, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Required, Response, ResponseBuilder, Schema,
 };
 
+use super::admission;
 use super::codes::Code;
 use super::delivery::Delivery;
 use super::export::ExportEnd;
 use super::live::RankingChange;
+use super::needs::Needs;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, schemas, set_subject, subjects, values, windows,
+    backup, boards, clock, evaluate, events, increments, keys, live, operations, problem_pages, query, rankings,
+    rollover, rules, samples, schemas, set_subject, subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
@@ -36,7 +39,7 @@ use super::{
         windows::window, values::values, subjects::neighbors, subjects::remove, set_subject::set, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
-        operations::openapi, problem_pages::page,
+        operations::openapi, problem_pages::page, keys::list, keys::create, keys::own, keys::get, keys::rotate, keys::revoke,
     ),
     components(schemas(Problem, ExportEnd, RankingChange)),
     tags(
@@ -46,11 +49,15 @@ use super::{
         (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
         (name = "features", description = "Queries and rules: values of many subjects and metrics at once, and evaluation of rules."),
         (name = "boards", description = "Boards: named metrics over sliding windows, defined through the API or in the configuration."),
+        (name = "keys", description = "Keys: who may do what, on which boards."),
         (name = "operations", description = "Health, metrics, rollover, audit and backup."),
         (name = "clock", description = "The simulated clock, for tests and replays. Only with `--clock simulated=…`."),
     ),
 )]
 struct Handlers;
+
+/// The name of the security scheme.
+const KEY_SCHEME: &str = "key";
 
 const DESCRIPTION: &str = "\
 Rolltop computes exact leaderboards over sliding windows. Send increments or events and read rankings; old slots \
@@ -86,9 +93,14 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
             add_path_parameters(described, operation);
             add_problems(described, operation);
             add_caching(described, operation);
+            add_security(described, operation);
             add_idempotency_key(described, operation);
         }
     }
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("rt_<id>_<secret>");
+    let bearer = bearer.description(Some("A key of this service."));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(KEY_SCHEME, SecurityScheme::Http(bearer.build()));
     add_examples(&mut document);
     if !simulated_clock && let Some(tags) = &mut document.tags {
         tags.retain(|tag| tag.name != "clock");
@@ -142,6 +154,10 @@ fn add_path_parameters(described: &mut Described, operation: &Operation) {
         let description = "The subject, percent-encoded as one segment of the path: `a/b` is `a%2Fb`.";
         parameters.insert(0, of_path("subject", schemas::subject().into(), description, subject));
     }
+    if path.contains("{key}") {
+        let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9a-f]{16}$"));
+        parameters.insert(0, of_path("key", schema.into(), "The id of the key.", "5f1c2a9d04b7e386"));
+    }
     if path.contains("{board}") {
         parameters.insert(0, of_path("board", schemas::board().into(), "The name of the board.", board));
     }
@@ -156,7 +172,14 @@ fn add_problems(described: &mut Described, operation: &Operation) {
     let origin = (operation.method != Method::GET).then_some(&Code::ForeignOrigin);
     let of_all =
         [&Code::ConnectionEnded, &Code::UriTooLong, &Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
-    for code in operation.problems.iter().copied().flatten().chain(of_all) {
+    let of_key: &[Code] = match operation.needs {
+        Needs::Nothing => &[Code::Forwarded],
+        Needs::Key | Needs::Scope(_) => {
+            &[Code::Forwarded, Code::KeyRequired, Code::InvalidKey, Code::KeyExpired, Code::Forbidden]
+        }
+    };
+    let of_rate = admission::is_limited(operation.path).then_some(&Code::RateLimited);
+    for code in operation.problems.iter().copied().flatten().chain(of_all).chain(of_key).chain(of_rate) {
         let codes = by_status.entry(code.status().as_u16()).or_default();
         if !codes.contains(code) {
             codes.push(*code);
@@ -165,6 +188,20 @@ fn add_problems(described: &mut Described, operation: &Operation) {
     for (status, codes) in by_status {
         described.responses.responses.insert(status.to_string(), RefOr::T(problem_response(&codes)));
     }
+}
+
+/// Adds the key that the operation needs, and the scope.
+fn add_security(described: &mut Described, operation: &Operation) {
+    let scope = match operation.needs {
+        Needs::Nothing => return,
+        Needs::Key => "Needs a key of any scope.".to_owned(),
+        Needs::Scope(scope) => format!("Needs the scope `{scope}`."),
+    };
+    let text = described.description.take().filter(|text| !text.is_empty());
+    described.description = Some(text.map_or_else(|| scope.clone(), |text| format!("{text}\n\n{scope}")));
+    // Callers without a key may be allowed as much.
+    let requirements = [SecurityRequirement::new::<_, _, String>(KEY_SCHEME, []), SecurityRequirement::default()];
+    described.security = Some(requirements.into());
 }
 
 /// Adds the header of requests that may be repeated: those with items, which may also be streams, and those that record

@@ -37,6 +37,27 @@ pub(super) fn example(code: Code) -> Problem {
             "the service listens on the loopback interface and does not answer for host 'rolltop.example.com:8080'; \
              add it to the setting 'hosts'",
         ),
+        Code::KeyRequired => problem("the operation needs the scope 'write'; send 'Authorization: Bearer' with one")
+            .with("scope", "write"),
+        Code::InvalidKey => problem("the key is not known; it may have been revoked"),
+        Code::KeyExpired => problem("the key has expired"),
+        Code::Forbidden => problem("board 'hot-posts' is not one of the boards that the caller may use")
+            .with("board", "hot-posts"),
+        Code::Forwarded => problem(
+            "the request has the header 'x-forwarded-for', so a proxy has forwarded it; without keys the service is for \
+             this machine only: make a key, or name the proxy in 'trusted_proxies', or set 'anonymous'",
+        ),
+        Code::UnknownKey => problem("unknown key 5f1c2a9d04b7e386").with("key", "5f1c2a9d04b7e386"),
+        Code::RateLimited => problem("the key may send requests at the rate 50/s, and has sent more").retry_after(second),
+        Code::TooManyStreams => {
+            problem("the address of the client has 1000 streams and exports open, and may have no more")
+                .with("limit", 1_000)
+                .retry_after(second)
+        }
+        Code::KeyConflict => {
+            problem("the key 5f1c2a9d04b7e386 is in the configuration; change or remove it there")
+                .with("key", "5f1c2a9d04b7e386")
+        }
         Code::NotFound => Problem::not_found("/v2"),
         Code::UnknownBoard => {
             problem("unknown board 'hot-post'; define it with PUT /v1/boards/hot-post").with("board", "hot-post")
@@ -135,6 +156,8 @@ pub(super) fn example(code: Code) -> Problem {
         }
         Code::StoreTimeout => StoreError::TimedOut { at: "127.0.0.1:6379".to_owned() }.into(),
         Code::StoreReadOnly => StoreError::ReadOnly { reason: "the disk is full".to_owned() }.into(),
+        Code::MemoryFull => StoreError::MemoryFull.into(),
+        Code::TooManyBoards => ServiceError::TooManyBoards { limit: 1_000 }.into(),
         Code::ClockDoubted => StoreError::ClockDoubted {
             reading: TEN_YEARS_LATER,
             recorded: MIDNIGHT,

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use self::item::{EventItem, ParsedEvent};
 use self::receipt::ParsedEvents;
+use super::admission::Validity;
 use super::body::{self, Format};
 use super::codes::Code;
 use super::counts::EventCounts;
@@ -22,6 +23,7 @@ use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{large, response};
+use crate::access::Caller;
 use crate::board::{Event, Fields};
 use crate::service::{self, EventOutcome};
 
@@ -96,34 +98,40 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 )]
 pub(super) async fn add(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let format = body::format(&request)?;
-    let ItemParameters { return_scores, strict } = ItemParameters::from_request(&request, format == Format::Ndjson)?;
+    let ItemParameters { return_scores, strict } =
+        ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
     let key = IdempotencyKey::from_request(&request)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
+    let validity = Validity::of(&caller, &state);
+    let limits = state.items(request.head(), &caller);
     let text = match format {
         Format::Ndjson => {
-            let handler = EventLines { state: &state, metrics: &metrics, key, in_order: AtomicBool::new(true) };
-            response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
+            let handler =
+                EventLines { state: &state, caller: &caller, metrics: &metrics, key, in_order: AtomicBool::new(true) };
+            response::to_json(&stream::process(&handler, incoming, &state.options, limits, validity).await?)?
         }
         Format::Json => {
-            let body = body::read(incoming, &state.options).await?;
+            let body = body::read(incoming, &caller, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
                 let (mut parsed, is_single) = parse_body(&body)?;
+                limits.take(parsed.len())?;
                 parsed.add_ids(key.as_ref());
                 if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
                     let detail =
                         format!("a request with return=score may have at most {MAX_EVENTS_WITH_SCORES} events");
                     return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_EVENTS_WITH_SCORES));
                 }
-                let (receipt, is_refused) = match refused(&state, &mut parsed, strict).await? {
+                let (receipt, is_refused) = match refused(&state, &caller, &mut parsed, strict).await? {
                     Some(receipt) => (receipt, true),
                     None => {
-                        let receipt = record(&state, parsed, return_scores).await?;
+                        let receipt = record(&state, &caller, parsed, return_scores).await?;
                         let is_refused = is_single && receipt.has_rejections_only();
                         (receipt, is_refused)
                     }
@@ -163,7 +171,12 @@ fn parse_body(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
 
 /// Returns the receipt of a strict request with an invalid event, or one that a board refuses, and no other outcome.
 /// Returns `None` if the events are to be recorded.
-async fn refused(state: &HttpState, parsed: &mut ParsedEvents, strict: bool) -> Result<Option<EventsReceipt>, Problem> {
+async fn refused(
+    state: &HttpState,
+    caller: &Caller,
+    parsed: &mut ParsedEvents,
+    strict: bool,
+) -> Result<Option<EventsReceipt>, Problem> {
     if !strict {
         return Ok(None);
     }
@@ -174,7 +187,7 @@ async fn refused(state: &HttpState, parsed: &mut ParsedEvents, strict: bool) -> 
         is_refused = true;
         receipt.record(parsed, at, "", outcome);
     };
-    state.service.refusals(&events, each).await?;
+    state.service.refusals(caller, &events, each).await?;
     if !is_refused {
         parsed.events = events;
         return Ok(None);
@@ -183,14 +196,19 @@ async fn refused(state: &HttpState, parsed: &mut ParsedEvents, strict: bool) -> 
     Ok(Some(receipt))
 }
 
-async fn record(state: &HttpState, mut parsed: ParsedEvents, return_scores: bool) -> Result<EventsReceipt, Problem> {
+async fn record(
+    state: &HttpState,
+    caller: &Caller,
+    mut parsed: ParsedEvents,
+    return_scores: bool,
+) -> Result<EventsReceipt, Problem> {
     let mut receipt = EventsReceipt::new(return_scores);
     let events = std::mem::take(&mut parsed.events);
     let each = |at: usize, outcome| {
         let kind = events.get(at).map_or("", |event| &event.kind);
         receipt.record(&mut parsed, at, kind, outcome);
     };
-    state.service.record_each(&events, return_scores, each).await?;
+    state.service.record_each(caller, &events, return_scores, each).await?;
     receipt.record_remaining_errors(parsed);
     Ok(receipt)
 }
@@ -217,6 +235,7 @@ pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, metrics: &Even
 /// Handler of the lines of a stream.
 struct EventLines<'a> {
     state: &'a HttpState,
+    caller: &'a Caller,
     metrics: &'a EventMetrics,
     key: Option<IdempotencyKey>,
     /// Whether a board depends on the order of events, as of the last portion. Assumed before the first.
@@ -241,10 +260,13 @@ impl stream::LineHandler for EventLines<'_> {
     }
 
     async fn send(&self, portion: &mut ParsedEvents) -> service::Result<Vec<EventOutcome>> {
-        self.in_order.store(self.state.service.order_of_events_matters().await, Ordering::Relaxed);
+        self.in_order.store(self.state.service.order_of_events_matters(self.caller).await, Ordering::Relaxed);
         portion.add_ids(self.key.as_ref());
         let mut outcomes = Vec::with_capacity(portion.events.len());
-        self.state.service.record_each(&portion.events, false, |_, outcome| outcomes.push(outcome)).await?;
+        self.state
+            .service
+            .record_each(self.caller, &portion.events, false, |_, outcome| outcomes.push(outcome))
+            .await?;
         Ok(outcomes)
     }
 

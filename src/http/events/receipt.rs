@@ -128,6 +128,11 @@ impl ParsedEvents {
     }
 
     /// Adds an item. Numbers must be ascending.
+    /// Returns the number of items, valid or not.
+    pub(super) fn len(&self) -> usize {
+        self.events.len() + self.errors.len()
+    }
+
     pub(super) fn push(&mut self, number: u64, item: Result<ParsedEvent, ItemError>) {
         match item {
             Ok(ParsedEvent { event, nested }) => {

@@ -8,16 +8,19 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use super::item::BoardItem;
 use super::receipt::{ParsedItems, Receipt};
+use crate::access::Caller;
 use crate::board::Board;
+use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::counts::Counts;
 use crate::http::items::{self, IdempotencyKey, ItemError, NdjsonLine, OneOrMany, Position, stream};
+use crate::http::limits::ItemLimits;
 use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::ItemParameters;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
 use crate::http::{large, path, response};
-use crate::service::{self, AboutBoard, Batch, Increment, Outcome, Parsed};
+use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
@@ -41,29 +44,33 @@ pub(in crate::http) enum BodyError {
 pub(in crate::http) async fn add(
     kind: &'static ItemKind,
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let format = body::format(&request)?;
-    let parameters = ItemParameters::from_request(&request, format == Format::Ndjson)?;
+    let parameters = ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
     let name = path::board_name(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
-    let board = state.service.board(&name).await?;
+    let board = state.service.board(&caller, &name).await?;
+    let limits = state.items(request.head(), &caller);
     let text = match format {
         Format::Ndjson => {
             // Lines that were already added cannot be parsed again, so a stream must start with the current board.
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
             let handler = BoardLines { kind, state: &state, board, metrics: &metrics, key };
-            response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
+            response::to_json(
+                &stream::process(&handler, incoming, &state.options, limits, Validity::of(&caller, &state)).await?,
+            )?
         }
         Format::Json => {
-            let body = body::read(incoming, &state.options).await?;
+            let body = body::read(incoming, &caller, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let receipt = add_body(kind, &state, &board, &body, key.as_ref(), parameters).await?;
+                let receipt = add_body(kind, &state, &board, &body, &limits, key.as_ref(), parameters).await?;
                 metrics.record(Counts::default(), receipt.counts());
                 response::to_json(&receipt)
             };
@@ -105,39 +112,87 @@ pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(
     items::parse_line::<I>(line)?.into_increment(board)
 }
 
+/// A body that was parsed for a board.
+struct ParsedBody {
+    increments: Vec<Increment>,
+    /// The number of items, valid or not.
+    number: usize,
+    /// Whether the errors of items that became no increments could differ under another definition.
+    depends_on_board: bool,
+    items: Result<ParsedItems, Problem>,
+}
+
+impl ParsedBody {
+    fn of(
+        kind: &ItemKind,
+        body: &[u8],
+        board: &Board,
+        key: Option<&IdempotencyKey>,
+        parameters: ItemParameters,
+    ) -> Self {
+        let ItemParameters { return_scores, strict } = parameters;
+        let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
+        match checked.and_then(|()| (kind.parse_body)(body, board)) {
+            Ok(items) if strict && items.has_errors() => {
+                let (number, depends_on_board) = (items.len(), items.depends_on_board());
+                Self { increments: Vec::new(), number, depends_on_board, items: Err(Receipt::refusing(items)) }
+            }
+            Ok(mut items) => {
+                items.add_ids(key);
+                let (number, depends_on_board) = (items.len(), items.depends_on_board());
+                let increments = items.take_increments(return_scores);
+                Self { increments, number, depends_on_board, items: Ok(items) }
+            }
+            Err(error) => {
+                let depends_on_board = matches!(error, BodyError::InvalidForBoard(_));
+                let (BodyError::Invalid(problem) | BodyError::InvalidForBoard(problem)) = error;
+                Self { increments: Vec::new(), number: 0, depends_on_board, items: Err(problem) }
+            }
+        }
+    }
+}
+
+/// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once more
+/// for the new one.
 async fn add_body(
     kind: &ItemKind,
     state: &HttpState,
     board: &Arc<Board>,
     body: &[u8],
+    limits: &ItemLimits,
     key: Option<&IdempotencyKey>,
     parameters: ItemParameters,
 ) -> Result<Receipt, Problem> {
-    let ItemParameters { return_scores, strict } = parameters;
-    let parse = |board: &Board| {
-        let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
-        match checked.and_then(|()| (kind.parse_body)(body, board)) {
-            Ok(items) if strict && items.has_errors() => {
-                let depends_on_board = items.depends_on_board();
-                Parsed { increments: Vec::new(), depends_on_board, rest: Err(Receipt::refusing(items)) }
+    let return_scores = parameters.return_scores;
+    let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
+    loop {
+        let ParsedBody { increments, number, depends_on_board, items } =
+            ParsedBody::of(kind, body, &board, key, parameters);
+        if number > 0 && !is_taken {
+            // A body that is parsed again for another definition is counted once.
+            limits.take(number)?;
+            is_taken = true;
+        }
+        let outcomes = if !increments.is_empty() {
+            state.service.add(&board, Batch { increments, return_scores }).await.map(|added| added.outcomes)
+        } else if depends_on_board && !state.service.refreshed(&board).await?.is_same_as(&board) {
+            // With nothing to add the store cannot tell.
+            Err(StoreError::BoardChanged.into())
+        } else {
+            Ok(Vec::new())
+        };
+        match outcomes {
+            Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
+                (board, is_repeated) = (state.service.refreshed(&board).await?, true);
             }
-            Ok(mut items) => {
-                items.add_ids(key);
-                let increments = items.take_increments(return_scores);
-                Parsed { increments, depends_on_board: items.depends_on_board(), rest: Ok(items) }
-            }
-            Err(error) => {
-                let depends_on_board = matches!(error, BodyError::InvalidForBoard(_));
-                let (BodyError::Invalid(problem) | BodyError::InvalidForBoard(problem)) = error;
-                Parsed { increments: Vec::new(), depends_on_board, rest: Err(problem) }
+            outcomes => {
+                let outcomes = outcomes?;
+                let mut receipt = Receipt::new(return_scores);
+                receipt.record(items?, outcomes, &board);
+                return Ok(receipt);
             }
         }
-    };
-    let AboutBoard { of: board, answer: (items, outcomes) } =
-        state.service.add_parsed(board, return_scores, parse).await?;
-    let mut receipt = Receipt::new(return_scores);
-    receipt.record(items?, outcomes, &board);
-    Ok(receipt)
+    }
 }
 
 /// Handler of the lines of a stream for one board.

@@ -14,6 +14,7 @@ use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
 use super::state::HttpState;
+use crate::access::Caller;
 
 pub(super) use self::ingest::{ItemKind, add as add_items, parse_body, parse_line};
 pub(super) use self::item::BoardItem;
@@ -80,9 +81,10 @@ const INCREMENTS: ItemKind = ItemKind {
 )]
 pub(super) async fn add(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    add_items(&INCREMENTS, request, payload, state, metrics).await
+    add_items(&INCREMENTS, request, caller, payload, state, metrics).await
 }

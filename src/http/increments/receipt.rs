@@ -83,6 +83,11 @@ impl ParsedItems {
         Self { position, increments: Vec::new(), numbers: Vec::new(), subjects: Vec::new(), errors: Vec::new() }
     }
 
+    /// Returns the number of items, valid or not.
+    pub(super) fn len(&self) -> usize {
+        self.increments.len() + self.errors.len()
+    }
+
     /// Reserves capacity for the given number of increments.
     pub(super) fn reserve(&mut self, increments: usize) {
         self.increments.reserve(increments);

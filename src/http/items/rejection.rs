@@ -7,7 +7,7 @@ use crate::board::{AmountError, Board, Mode, Score, WindowLength};
 use crate::http::codes::{Code, ItemCode};
 use crate::http::counts::RejectedCounts;
 use crate::http::problem::Problem;
-use crate::service::Rejection;
+use crate::service::{Rejection, StoreError};
 
 /// Maximum number of rejections that a response lists; all are counted.
 pub(in crate::http) const MAX_SHOWN: usize = 1_000;
@@ -31,19 +31,25 @@ impl Position {
     }
 }
 
-/// Returns the problem of a request that counted nothing, with the rejections as its receipt would have them.
+/// Returns the problem of a request that counted nothing, with the rejections as its receipt would have them. If memory
+/// is one of the reasons, the same request may succeed later.
 pub(in crate::http) fn rejection_problem(rejected: &[impl Serialize], counts: &RejectedCounts) -> Problem {
     let rejected = json!(rejected);
-    let first = |member: &str| rejected[0][member].as_str().unwrap_or_default().to_owned();
-    let place = match &rejected[0]["index"] {
+    let is_memory_full = counts.of(ItemCode::MemoryFull) > 0;
+    let of_memory = |one: &&Value| one["code"] == ItemCode::MemoryFull.as_str();
+    let first = rejected.as_array().and_then(|all| all.iter().find(of_memory)).unwrap_or(&rejected[0]).clone();
+    let text = |member: &str| first[member].as_str().unwrap_or_default();
+    let place = match &first["index"] {
         Value::Null => String::new(),
         index => format!("item {index}: "),
     };
-    let detail = format!("nothing was counted: {place}{} ({})", first("detail"), first("code"));
-    Problem::new(Code::Rejected, detail)
-        .with("index", rejected[0]["index"].clone())
-        .with("rejected", rejected)
-        .with("rejected_counts", json!(counts))
+    let detail = format!("nothing was counted: {place}{} ({})", text("detail"), text("code"));
+    let problem = if is_memory_full {
+        Problem::new(Code::MemoryFull, detail).retry_after_if(StoreError::MemoryFull.retry_after())
+    } else {
+        Problem::new(Code::Rejected, detail)
+    };
+    problem.with("index", first["index"].clone()).with("rejected", rejected).with("rejected_counts", json!(counts))
 }
 
 /// Returns the code of a rejection by the store.
@@ -52,6 +58,8 @@ pub(in crate::http) fn code_of_rejection(rejection: Rejection) -> ItemCode {
         Rejection::TooLate => ItemCode::TooLate,
         Rejection::TooEarly => ItemCode::TooEarly,
         Rejection::OutOfRange => ItemCode::AmountOutOfRange,
+        Rejection::MemoryFull => ItemCode::MemoryFull,
+        Rejection::TooManySubjects => ItemCode::TooManySubjects,
     }
 }
 
@@ -79,6 +87,8 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             (Mode::FromFirst, _) => "a window that begins at this time has already ended".to_owned(),
         },
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
+        Rejection::MemoryFull => "the store has no memory for it; memory_limit says how much there is".to_owned(),
+        Rejection::TooManySubjects => "the subject is new, and the board has as many as max_subjects allows".to_owned(),
         Rejection::OutOfRange => {
             // The window with the smallest bound is the first to refuse an amount.
             let main = board.edition().main();

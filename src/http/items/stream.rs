@@ -3,19 +3,23 @@
 //! Lines are collected into portions. A few portions are sent to the store at a time, and their outcomes are recorded
 //! in order, so that the receipt follows the order of the stream. A portion is sent when it is full, or when no more
 //! lines have arrived and the store is idle, so that a slow stream is counted as it arrives. While the store is behind,
-//! the stream is not read, which slows down the client.
+//! the stream is not read, which slows down the client. The same
+//! happens while the client is at the rate of items that its address or its key may send.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use actix_web::web::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::ready;
+use futures_util::future::{pending, ready};
 use futures_util::stream::FuturesOrdered;
+use tokio::time::Instant;
 
 use super::lines::{NdjsonLine, NdjsonLines};
+use crate::http::admission::Validity;
 use crate::http::codes::Code;
 use crate::http::incoming::Incoming;
+use crate::http::limits::ItemLimits;
 use crate::http::problem::Problem;
 use crate::http::state::HttpOptions;
 use crate::service::{self, ServiceError};
@@ -90,11 +94,13 @@ struct Recorder<'a, H: LineHandler> {
     has_failed: bool,
 }
 
-/// Processes all lines of a stream, within the limits of the options.
+/// Processes all lines of a stream, within the limits of the options and for as long as its caller is valid.
 pub(in crate::http) async fn process<H: LineHandler>(
     handler: &H,
     mut body: Incoming,
     options: &HttpOptions,
+    limits: ItemLimits,
+    mut validity: Validity,
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
     let mut lines = NdjsonLines::new(options.max_line);
@@ -103,13 +109,23 @@ pub(in crate::http) async fn process<H: LineHandler>(
     // The memory of the portions in flight.
     let mut sent_bytes = 0;
     let mut ended = false;
+    // What is counted at once must not be more than what is allowed at once.
+    let most_lines = limits.burst().map_or(PORTION, |burst| PORTION.min(burst as usize));
+    // The time until which the stream is paused, because the next portion exceeds a rate.
+    let mut paused_until: Option<Instant> = None;
+    let mut while_paused = validity.clone();
     loop {
         // Pieces without lines to send, and a client that is fast, must not keep the other requests of the worker
         // waiting.
         tokio::task::yield_now().await;
         while in_flight.len() < handler.max_in_flight()
-            && let Some(portion) = full.pop_front()
+            && let Some(lines) = full.front().map(|portion| portion.lines)
         {
+            paused_until = limits.take_or_wait(lines).err().map(|time| Instant::now() + time);
+            if paused_until.is_some() {
+                break;
+            }
+            let Some(portion) = full.pop_front() else { break };
             sent_bytes += portion.bytes;
             in_flight.extend(send(handler, portion));
         }
@@ -118,7 +134,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
-            piece = next_piece(&mut body, options.stream_idle_timeout), if !ended && full.is_empty() => {
+            piece = next_piece(&mut body, options.stream_idle_timeout, &mut validity), if !ended && full.is_empty() => {
                 let held = sent_bytes + pending.bytes + lines.held();
                 let piece = piece.map(|piece| {
                     let piece = piece?;
@@ -127,7 +143,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
                 });
                 let mut each = |number, line: NdjsonLine<'_>| {
                     pending.add(handler, number, line);
-                    if pending.lines >= PORTION || pending.bytes >= PORTION_BYTES {
+                    if pending.lines >= most_lines || pending.bytes >= PORTION_BYTES {
                         full.push_back(pending.take());
                     }
                 };
@@ -147,7 +163,9 @@ pub(in crate::http) async fn process<H: LineHandler>(
                                 return Err(recorder.abort(in_flight, error.into()).await);
                             }
                         }
-                        in_flight.extend(send(handler, pending.take()));
+                        if limits.take_or_wait(pending.lines).is_ok() {
+                            in_flight.extend(send(handler, pending.take()));
+                        }
                         return Err(recorder.abort(in_flight, problem).await);
                     }
                 }
@@ -160,10 +178,22 @@ pub(in crate::http) async fn process<H: LineHandler>(
                     return Err(recorder.abort(in_flight, error.into()).await);
                 }
             }
+            problem = while_paused.end(), if paused_until.is_some() => {
+                return Err(recorder.abort(in_flight, problem).await);
+            }
+            () = sleep_until(paused_until), if paused_until.is_some() => {}
             () = ready(()), if pending.lines > 0 && in_flight.is_empty() => {
                 full.push_back(pending.take());
             }
         }
+    }
+}
+
+/// Waits until this time, or forever.
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => pending().await,
     }
 }
 
@@ -174,10 +204,17 @@ fn parsed(piece: &[u8]) -> usize {
 
 /// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
 /// this limit a client that is gone without closing its connection would keep the request forever.
-async fn next_piece(body: &mut Incoming, idle: Duration) -> Option<Result<Bytes, Problem>> {
+async fn next_piece(body: &mut Incoming, idle: Duration, validity: &mut Validity) -> Option<Result<Bytes, Problem>> {
     loop {
         let received = body.received();
-        match tokio::time::timeout(idle, body.next()).await {
+        let next = async {
+            tokio::select! {
+                biased;
+                problem = validity.end() => Some(Err(problem)),
+                piece = body.next() => piece,
+            }
+        };
+        match tokio::time::timeout(idle, next).await {
             Ok(piece) => return piece,
             // Compressed bytes that arrived may not be enough for any output.
             Err(_) if body.received() != received => {}

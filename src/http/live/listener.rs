@@ -9,6 +9,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
+use super::super::admission::Validity;
+use super::super::limits::Open;
 use super::super::metrics::InProgress;
 use super::sse::{Event, HEARTBEAT, RETRY};
 use super::views::Subscription;
@@ -22,6 +24,9 @@ const DROPPED: &str = "rolltop_live_listeners_dropped_total";
 pub(super) fn describe() {
     describe_gauge!(LISTENERS, "Open streams of live rankings");
     describe_counter!(DROPPED, "Streams of live rankings that were ended because their client read too slowly");
+    // What Prometheus has not seen at 0 has not increased.
+    counter!(DROPPED).increment(0);
+    gauge!(LISTENERS).increment(0.0);
 }
 
 /// A view of a stream: its name, if the stream has several, and its events, or else the problem that it has.
@@ -37,6 +42,8 @@ struct Listener {
     /// The texts of the events of all views.
     events: SelectAll<BoxStream<'static, Result<Bytes, TooFarBehind>>>,
     silence: Duration,
+    validity: Validity,
+    _open: Option<Open>,
     dropped: Counter,
     _in_progress: InProgress,
 }
@@ -45,10 +52,12 @@ struct Listener {
 struct TooFarBehind;
 
 /// Returns the body of a stream of these views, which has something to send at least once in the time `silence`. It
-/// ends when all views have ended, or when the client is too far behind.
+/// ends when all views have ended, when the client is too far behind, or when its caller is not valid any more.
 pub(super) fn body(
     views: Vec<Listened>,
     silence: Duration,
+    validity: Validity,
+    open: Option<Open>,
 ) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
     let (mut first, mut events) = (RETRY.to_vec(), SelectAll::new());
     for Listened { name, view } in views {
@@ -63,7 +72,15 @@ pub(super) fn body(
     }
     let in_progress = InProgress::new(gauge!(LISTENERS));
     let first = Some(first.into());
-    let listener = Listener { first, events, silence, dropped: counter!(DROPPED), _in_progress: in_progress };
+    let listener = Listener {
+        first,
+        events,
+        silence,
+        validity,
+        _open: open,
+        dropped: counter!(DROPPED),
+        _in_progress: in_progress,
+    };
     stream::unfold(listener, |mut listener| async {
         let bytes = listener.next().await?;
         Some((Ok(bytes), listener))
@@ -93,7 +110,17 @@ impl Listener {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        match timeout(self.silence, self.events.next()).await {
+        let next = async {
+            tokio::select! {
+                biased;
+                problem = self.validity.end() => {
+                    tracing::debug!(%problem, "a stream ends with its caller");
+                    None
+                }
+                event = self.events.next() => event,
+            }
+        };
+        match timeout(self.silence, next).await {
             Err(_) => Some(HEARTBEAT),
             Ok(None) => None,
             Ok(Some(Ok(event))) => Some(event),
@@ -107,9 +134,50 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::broadcast;
+    use std::sync::Arc;
+
+    use tokio::sync::{broadcast, watch};
 
     use super::*;
+    use crate::access::{Caller, Credential, Grant, Key, KeyKind, KeyRates, KeySecret, Secret};
+
+    /// Returns a caller that stays valid.
+    fn for_ever() -> Validity {
+        Validity::new(Caller::trusted(), watch::channel(()).1)
+    }
+
+    #[tokio::test]
+    async fn a_stream_in_which_nothing_happens_ends_with_its_caller() {
+        let secret = Secret::draw(KeyKind::Secret).unwrap();
+        let secrets = vec![KeySecret { hash: secret.hash(), until: None }];
+        let (id, kind, grant, origins) = (secret.id(), KeyKind::Secret, Grant::all(), Vec::new());
+        let key = Key {
+            id,
+            name: "k".to_owned(),
+            kind,
+            grant,
+            origins,
+            created_at: None,
+            expires_at: None,
+            secrets,
+            rates: KeyRates::default(),
+        };
+        let (ended, receiver) = watch::channel(());
+        let credential = Arc::new(Credential::new(&key, key.secrets[0]));
+        let validity = Validity::new(Caller::with_key(credential.clone()), receiver);
+        let (_sender, events) = broadcast::channel(2);
+        let view = Ok(Subscription { first: Vec::new(), events, interval: 1 });
+        let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(3_600), validity, None));
+        assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\n");
+        let end = async {
+            // Another credential ends first.
+            ended.send_replace(());
+            tokio::task::yield_now().await;
+            credential.end();
+            ended.send_replace(());
+        };
+        assert_eq!(tokio::join!(text(&mut body), end).0, None);
+    }
 
     fn event(number: usize) -> Event {
         Event::new("change", None, number.to_string().into_bytes())
@@ -123,7 +191,7 @@ mod tests {
     async fn a_client_that_is_too_far_behind_is_dropped() {
         let (sender, events) = broadcast::channel(2);
         let view = Ok(Subscription { first: vec![event(0)], events, interval: 1 });
-        let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(60)));
+        let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(60), for_ever(), None));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\nevent: change\ndata: 0\n\n");
         sender.send(event(1)).unwrap();
         sender.send(event(2)).unwrap();
@@ -141,7 +209,7 @@ mod tests {
             name: Some(name.to_owned()),
             view: Ok(Subscription { first: Vec::new(), events, interval: 1 }),
         });
-        let mut body = Box::pin(body(views.into(), Duration::from_millis(1)));
+        let mut body = Box::pin(body(views.into(), Duration::from_millis(1), for_ever(), None));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\n");
         assert_eq!(text(&mut body).await.unwrap(), ": heartbeat\n\n", "nothing happens");
         drop(first.0);

@@ -18,10 +18,13 @@ pub(super) use self::change::RankingChange;
 use self::listener::Listened;
 pub use self::views::LiveViews;
 use self::views::ViewKey;
-use super::client::Client;
+use super::admission::Validity;
+use super::limits::Open;
 use super::parameters::{Parameters, parse_window};
 use super::path;
 use super::problem::Problem;
+use super::state::HttpState;
+use crate::access::Caller;
 use crate::board::BoardName;
 
 /// The header with the id of the last event that a client received.
@@ -87,7 +90,12 @@ pub(super) fn describe() {
             \"total\":1,\"rows\":[{\"position\":1,\"rank\":1,\"subject\":\"post-1\",\"score\":1}],\"gone\":[]}\n\n"),
     ))),
 )]
-pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+pub(super) async fn one(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+    live: Data<LiveViews>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["limit", "interval", "window"])?;
     let key = ViewKey {
         board: path::board_name(&request)?,
@@ -95,10 +103,11 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
         limit: choice("limit", parameters.text("limit"), &LIMITS)?,
         interval: choice("interval", parameters.text("interval"), &INTERVALS)?,
     };
+    let open = state.open(request.head(), &caller)?;
     let known = request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let live = live.into_inner();
-    let subscription = live.subscribe(key, known, client_of(&request)).await?;
-    Ok(stream(&live, vec![Listened { name: None, view: Ok(subscription) }]))
+    let subscription = live.subscribe(&caller, key, known, state.client(request.head())).await?;
+    Ok(stream(&live, Validity::of(&caller, &state), open, vec![Listened { name: None, view: Ok(subscription) }]))
 }
 
 /// Follow several rankings on one connection
@@ -125,7 +134,12 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
             \"items\":[]}}\n\n"),
     ))),
 )]
-pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+pub(super) async fn several(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+    live: Data<LiveViews>,
+) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::with_list(&request, &["view", "interval"], "view")?;
     let interval = choice("interval", parameters.text("interval"), &INTERVALS)?;
     let names: Vec<&str> = parameters.texts("view").collect();
@@ -133,9 +147,10 @@ pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Resu
         let detail = format!("'view' must be given 1 to {MAX_VIEWS} times, not {}", names.len());
         return Err(Problem::field("view", detail).with("minimum", 1).with("maximum", MAX_VIEWS));
     }
+    let open = state.open(request.head(), &caller)?;
     let live = live.into_inner();
-    let client = client_of(&request);
-    let subscribe = async |name: &str| live.subscribe(parse_view(name, interval)?, None, client).await;
+    let client = state.client(request.head());
+    let subscribe = async |name: &str| live.subscribe(&caller, parse_view(name, interval)?, None, client).await;
     let subscriptions = join_all(names.iter().map(|name| subscribe(name))).await;
     if let Some(Err(problem)) = subscriptions.first()
         && subscriptions.iter().all(Result::is_err)
@@ -146,10 +161,10 @@ pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Resu
         name: Some(name.to_owned()),
         view: subscription.map_err(|problem| views::problem_event(&problem)),
     });
-    Ok(stream(&live, views.collect()))
+    Ok(stream(&live, Validity::of(&caller, &state), open, views.collect()))
 }
 
-fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
+fn stream(live: &LiveViews, validity: Validity, open: Open, views: Vec<Listened>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, EVENT_STREAM));
     response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
@@ -158,12 +173,7 @@ fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
     if let Some((text, _)) = longest {
         response.insert_header((ROLLTOP_INTERVAL, HeaderValue::from_static(text)));
     }
-    response.streaming(listener::body(views, live.seconds(SILENCE)))
-}
-
-/// Returns the client that a request comes from. Behind a reverse proxy that is the proxy.
-fn client_of(request: &HttpRequest) -> Client {
-    Client::at(request.peer_addr())
+    response.streaming(listener::body(views, live.seconds(SILENCE), validity, Some(open)))
 }
 
 /// Returns the value of a text that must be one of a few: the first one if there is no text.

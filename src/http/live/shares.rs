@@ -89,12 +89,12 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
 
     use super::*;
 
     fn client(number: u32) -> Client {
-        Client::at(Some(SocketAddr::new(Ipv4Addr::from(number).into(), 1)))
+        Client::at(Some(Ipv4Addr::from(number).into()))
     }
 
     /// Takes views until no more are granted at this interval. Returns their number, and what is granted then.

@@ -23,6 +23,7 @@ use super::super::{caching, response};
 use super::change::RankingChange;
 use super::shares::{Cost, Granted, Shares};
 use super::sse::Event;
+use crate::access::Caller;
 use crate::board::{BoardName, WindowLength};
 use crate::service::{About, Page, Service};
 
@@ -41,6 +42,9 @@ const SLOWED: &str = "rolltop_live_views_slowed_total";
 pub(super) fn describe() {
     describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
     describe_counter!(SLOWED, "Live views that are read less often than requested, because many come from one address");
+    // What Prometheus has not seen at 0 has not increased.
+    counter!(SLOWED).increment(0);
+    gauge!(VIEWS).increment(0.0);
 }
 
 /// What identifies a view. Requests with the same key share the view.
@@ -132,10 +136,13 @@ impl LiveViews {
     /// If the client has used up its share of reads, the view is read less often than asked for.
     pub(super) async fn subscribe(
         self: &Arc<Self>,
+        caller: &Caller,
         mut key: ViewKey,
         known: Option<&str>,
         client: Client,
     ) -> Result<Subscription, Problem> {
+        // A view that exists is not asked for from the service.
+        caller.require_board(&key.board)?;
         if let Some(subscription) = self.registry.lock().existing(&key, known)? {
             return Ok(subscription);
         }
@@ -165,8 +172,7 @@ impl LiveViews {
     }
 
     async fn read(&self, key: &ViewKey) -> Result<About<Page>, Problem> {
-        let window = self.service.window(&key.board, key.window, None).await?;
-        Ok(self.service.page(&window, 0, key.limit).await?)
+        Ok(self.service.shared_page(&key.board, key.window, key.limit).await?)
     }
 
     /// Reads a view at its interval and sends what has changed, until it has no listeners or can no longer be read.

@@ -19,6 +19,7 @@ use super::request_id::RequestId;
 use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{events, large, response, schemas};
+use crate::access::Caller;
 use crate::board::{BoardName, Metric, Subject, Timestamp};
 use crate::service::{Hop, HopAnswer, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
 
@@ -192,11 +193,12 @@ enum ParsedQuery {
 )]
 pub(super) async fn query(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let body = read_json(&request, payload, &state).await?;
+    let body = read_json(&request, &caller, payload, &state).await?;
     let queries: Vec<Result<ParsedQuery, Problem>> = parse_queries(&body)?;
     let hops = queries.iter().filter(|query| matches!(query, Ok(ParsedQuery::Hop(_)))).count();
     if hops > MAX_HOPS {
@@ -204,22 +206,23 @@ pub(super) async fn query(
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_HOPS));
     }
     let is_large = queries.len() > LARGE;
-    let answer = move || async move { response::to_json(&Answers { answers: run(&state.service, queries).await }) };
+    let answer =
+        move || async move { response::to_json(&Answers { answers: run(&state.service, &caller, queries).await }) };
     Ok(response::json_text(StatusCode::OK, large::handle(is_large, answer).await?))
 }
 
 /// Runs all queries: those by window and metric in one call of the store, then the two-hop counts one by one.
-async fn run(service: &Service, queries: Vec<Result<ParsedQuery, Problem>>) -> Vec<AnswerOrError> {
+async fn run(service: &Service, caller: &Caller, queries: Vec<Result<ParsedQuery, Problem>>) -> Vec<AnswerOrError> {
     let single = queries.iter().filter_map(|query| match query {
         Ok(ParsedQuery::Single(query)) => Some(query.clone()),
         _ => None,
     });
-    let mut single = service.queries(single.collect()).await.into_iter();
+    let mut single = service.queries(caller, single.collect()).await.into_iter();
     let mut answers = Vec::with_capacity(queries.len());
     for query in queries {
         answers.push(match query {
             Err(problem) => problem.into(),
-            Ok(ParsedQuery::Hop(hop)) => match service.hop(&hop).await {
+            Ok(ParsedQuery::Hop(hop)) => match service.hop(caller, &hop).await {
                 Ok(answer) => AnswerOrError::Hop(HopValue::of(hop, &answer)),
                 Err(error) => error.into(),
             },

@@ -13,6 +13,7 @@ use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
 use super::state::HttpState;
+use crate::access::Caller;
 use crate::board::{Board, NoSamples};
 
 const SAMPLES: ItemKind = ItemKind {
@@ -95,9 +96,10 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 )]
 pub(super) async fn put(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    add_items(&SAMPLES, request, payload, state, metrics).await
+    add_items(&SAMPLES, request, caller, payload, state, metrics).await
 }

@@ -1,0 +1,33 @@
+//! What operations need from their callers.
+
+use actix_web::http::Method;
+
+use super::access::Effect;
+use crate::access::Scope;
+
+/// What an operation needs from its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Nothing. A key that is not valid is as good as none.
+    Nothing,
+    /// A valid key, of whatever scope.
+    Key,
+    /// A scope, and the right to use the board in the path.
+    Scope(Scope),
+}
+
+impl Needs {
+    /// Returns what the operation does to what is stored.
+    pub(super) const fn effect(self) -> Effect {
+        match self {
+            Needs::Nothing | Needs::Key | Needs::Scope(Scope::View | Scope::Read | Scope::Metrics) => Effect::Reads,
+            Needs::Scope(Scope::Write | Scope::Manage | Scope::Admin) => Effect::Changes,
+        }
+    }
+}
+
+/// Returns what the operation with this method needs, if the path has one. GET routes also answer HEAD.
+pub(super) fn needs_of(method: &Method, methods: &[(Method, Needs)]) -> Option<Needs> {
+    let asked = if *method == Method::HEAD { &Method::GET } else { method };
+    methods.iter().find(|(method, _)| method == asked).map(|(_, needs)| *needs)
+}
