@@ -8,6 +8,7 @@
 //! count, and since events have ids, none of them counts twice.
 
 use anyhow::Result;
+use rolltop::access::Caller;
 use rolltop::board::{BoardName, Definition, Event, EventId, Field, Fields, Rule};
 use rolltop::service::{Scheduler, Service, Taken};
 use rolltop::store::ClockMode;
@@ -25,16 +26,18 @@ async fn main() -> Result<()> {
     // A store, the service over it, and a scheduler that rolls boards over as they fall due.
     let store = Embedded::open(EmbeddedOptions::new(data_dir, ClockMode::System)).await?;
     let service = Service::new(store);
+    // A program may do everything with its own service.
+    let caller = Caller::trusted();
     let scheduler = Scheduler::start(service.clone()).await?;
 
     // Two boards that count the same events: a ranking, and a feature for rules that needs none.
     let plays = Definition::new("COUNT(24h, play, track)".parse()?, "1h".parse()?);
-    let (plays, _) = service.define(&BoardName::parse("plays")?, &plays).await?;
+    let (plays, _) = service.define(&caller, &BoardName::parse("plays")?, &plays).await?;
     let listeners = Definition::new("COUNT_DISTINCT(24h, play, track, listener)".parse()?, "1h".parse()?);
     let listeners = Definition { ranked: false, ..listeners };
-    service.define(&BoardName::parse("listeners")?, &listeners).await?;
+    service.define(&caller, &BoardName::parse("listeners")?, &listeners).await?;
 
-    let recorded = service.record(events()?, false).await?;
+    let recorded = service.record(&caller, events()?, false).await?;
     let outcomes = || recorded.events.iter().flat_map(|event| &event.boards).map(|on_board| &on_board.taken);
     let counted = outcomes().filter(|taken| matches!(taken, Taken::Counted { .. })).count();
     let duplicates = outcomes().filter(|taken| matches!(taken, Taken::Duplicate { .. })).count();
@@ -50,7 +53,7 @@ async fn main() -> Result<()> {
     let rule: Rule = "COUNT_DISTINCT(6h, play, track, listener) >= 2".parse()?;
     let mut fields = Fields::default();
     fields.set("track", Field::Text("blue".into()));
-    let evaluated = service.evaluate(&[&rule.clone().into()], &fields, None).await?;
+    let evaluated = service.evaluate(&caller, &[&rule.clone().into()], &fields, None).await?;
     println!("{rule} of blue: {}", evaluated.rules[0].verdict.hit);
 
     scheduler.stop().await;

@@ -10,14 +10,15 @@ use actix_web::{App, HttpServer, web};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpSocket;
 
-use crate::config::{Config, StoreChoice};
+use crate::config::{Config, KeyFile, StoreChoice};
 use crate::descriptors;
 use crate::http::{self, HttpOptions, HttpState, LiveViews};
-use crate::service::{NamedRules, Scheduler, Service, ServiceError};
+use crate::service::{Keys, NamedRules, Scheduler, Service, ServiceError};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::redis::{RedisOptions, RedisStore};
 use crate::store::{ClockMode, Limits, Store, StoreError};
 use crate::telemetry;
+use crate::tls::{Tls, TlsError};
 
 /// The interval at which finished histograms are folded, so that `/metrics` stays small and fast.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -40,6 +41,10 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// stream.
 #[cfg(target_os = "linux")]
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
+/// The interval at which the configuration file is read for changed keys.
+const LOOK_AT_KEYS: Duration = Duration::from_millis(500);
+/// The time that a TLS handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of connections that the system accepts before the server does.
 const BACKLOG: u32 = 1_024;
 
@@ -50,6 +55,8 @@ pub struct Application {
     service: Arc<Service>,
     live: Arc<LiveViews>,
     scheduler: Scheduler,
+    key_file: Option<KeyFile>,
+    tls: Option<Tls>,
 }
 
 /// The reason why the application did not start.
@@ -57,10 +64,20 @@ pub struct Application {
 pub enum StartError {
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen { address: SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("{}", with_settings(.0))]
     Store(#[from] StoreError),
     #[error("a board in {file} cannot be defined in the store: {source}{}", replacing(.source))]
     Board { file: String, source: ServiceError },
+    #[error("the keys cannot be read: {source}")]
+    Keys { source: ServiceError },
+    #[error(
+        "there are no keys, so nobody could use the service on {address}. Run `rolltop keys hash`, which makes the first \
+         key, and add what it prints to the configuration file; or set 'anonymous' (--anonymous) to what everybody who \
+         reaches the address may do: none, view, all"
+    )]
+    NoKeys { address: SocketAddr },
     #[error("the scheduler did not start: {0}")]
     Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),
 }
@@ -92,13 +109,25 @@ fn with_settings(error: &StoreError) -> String {
 impl Application {
     /// Binds the address, opens the store, defines the configured boards and starts the scheduler.
     pub async fn build(config: &Config) -> Result<Self, StartError> {
+        let tls = config.tls.as_ref().map(Tls::open).transpose()?;
         let listen = |source| StartError::Listen { address: config.listen, source };
         let listener = bind(config.listen).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let metrics = telemetry::collect_metrics();
 
         let rules = NamedRules::new(config.rules.iter().cloned());
-        let service = Service::with_rules(open_store(config).await?, rules);
+        let keys = Keys::new(config.anonymous.clone(), config.keys.clone());
+        let service = Service::with_keys(open_store(config).await?, rules, keys);
+        service.read_keys().await.map_err(|error| match error {
+            ServiceError::Store(error) => StartError::Store(error),
+            source => StartError::Keys { source },
+        })?;
+        if service.keys().is_empty() && !config.is_anonymous_explicit && !config.is_for_this_machine_only {
+            return Err(StartError::NoKeys { address });
+        }
+        if let Some(most) = config.max_boards {
+            service.limit_boards(most);
+        }
         service.define_configured(&config.boards).await.map_err(|source| match source {
             ServiceError::Store(error) => StartError::Store(error),
             source => StartError::Board { file: config.source.clone(), source },
@@ -119,6 +148,12 @@ impl Application {
                 cors_write_origins: config.cors_write_origins.clone(),
                 hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                     .then(|| config.hosts.clone()),
+                for_this_machine_only: config.is_for_this_machine_only,
+                trusted_proxies: config.trusted_proxies.clone(),
+                proxy_header: config.proxy_header.clone(),
+                address_requests: config.address_requests,
+                address_items: config.address_items,
+                address_streams: config.address_streams,
                 console: config.console,
                 explorer: config.explorer,
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
@@ -127,27 +162,38 @@ impl Application {
         ));
         let live = LiveViews::new(service.clone());
         let views = live.clone();
+        let connections = (descriptors::most_connections() / config.workers.max(1)).max(1);
         let server = HttpServer::new(move || {
             let configure = http::configure(state.clone(), views.clone());
             App::new().wrap_fn(http::outermost).configure(configure)
         })
         .on_connect(http::on_connect)
         .workers(config.workers)
-        .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
+        .max_connections(connections)
+        // Clients that do not complete their handshake take no more from others than any other idle connection.
+        .max_connection_rate(connections)
+        .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
         .client_request_timeout(HEAD_TIMEOUT)
         .client_disconnect_timeout(DISCONNECT_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(config.shutdown_timeout.as_secs())
-        .disable_signals()
-        .listen(listener)
-        .map_err(listen)?
-        .run();
-        Ok(Self { address, server, service, live, scheduler })
+        .disable_signals();
+        let server = match &tls {
+            Some(tls) => server.listen_rustls_0_23(listener, tls.server_config()?),
+            None => server.listen(listener),
+        };
+        let server = server.map_err(listen)?.run();
+        Ok(Self { address, server, service, live, scheduler, key_file: config.key_file.clone(), tls })
     }
 
     /// Returns the address on which it listens, with the actual port if the configuration says 0.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the scheme of its URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 
     /// Returns the service behind the API.
@@ -159,8 +205,9 @@ impl Application {
     /// progress, and makes the store durable. It calls `stop` again while it waits for requests: when that future
     /// resolves too, the remaining requests are cut off.
     pub async fn run_until_stopped(self, mut stop: impl AsyncFnMut()) -> Result<(), RunError> {
-        let Self { server, service, live, scheduler, .. } = self;
+        let Self { server, service, live, scheduler, key_file, tls, .. } = self;
         let handle = server.handle();
+        let rereading = key_file.map(|file| tokio::spawn(reread_keys(file, service.clone())));
         let upkeep = telemetry::collect_metrics().map(|metrics| {
             tokio::spawn(async move {
                 loop {
@@ -169,6 +216,7 @@ impl Application {
                 }
             })
         });
+        let reload = tls.map(|tls| tokio::spawn(tls.follow()));
         let mut server = tokio::spawn(server);
         let ended = tokio::select! {
             ended = &mut server => ended,
@@ -187,13 +235,22 @@ impl Application {
             }
         };
         scheduler.stop().await;
-        if let Some(upkeep) = upkeep {
-            upkeep.abort();
-        }
+        upkeep.into_iter().chain(reload).chain(rereading).for_each(|task| task.abort());
         service.close().await?;
         ended.map_err(|error| std::io::Error::other(error.to_string()))??;
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// Takes over the keys of the configuration file whenever it changes, without end.
+async fn reread_keys(mut file: KeyFile, service: Arc<Service>) {
+    loop {
+        tokio::time::sleep(LOOK_AT_KEYS).await;
+        if let Some(keys) = file.look().await {
+            tracing::info!(keys = keys.keys.len(), "the keys of the configuration file have been read again");
+            service.keys().configure(keys);
+        }
     }
 }
 
@@ -232,6 +289,8 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
                 limits,
                 backup_dir: config.backup_dir.clone(),
                 trust_clock: config.trust_clock,
+                memory_limit: config.memory_limit,
+                max_subjects: config.max_subjects,
             };
             Embedded::open(options).await?
         }

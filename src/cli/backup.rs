@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use serde_json::Value;
+
+use super::server::{ServerArgs, no_response};
 
 /// The time to wait for a connection. The backup itself has no time limit, because files may have to be copied.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -11,24 +13,21 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Request a backup from a running server and print its directory: exit code 0 if it was made, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct BackupArgs {
-    /// The URL of the server.
-    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
-    url: String,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 /// Sends one request, and waits until the backup is made. Prints the directory, which is on the server.
 pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
-    println!("{}", request_backup(&args.url).await?);
+    println!("{}", request_backup(&args.server).await?);
     Ok(())
 }
 
 /// Returns the backup's directory.
-async fn request_backup(url: &str) -> anyhow::Result<String> {
-    // An error means that a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let url = format!("{}/v1/backup", url.trim_end_matches('/'));
-    let client = reqwest::Client::builder().connect_timeout(CONNECT).build()?;
-    let response = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?;
+async fn request_backup(server: &ServerArgs) -> anyhow::Result<String> {
+    let url = server.at("/v1/backup");
+    let client = server.client()?.connect_timeout(CONNECT).build()?;
+    let response = client.post(&url).send().await.map_err(|error| no_response(&url, error))?;
     let status = response.status();
     let body: Value = response.json().await.unwrap_or_default();
     match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
+
+use super::server::{ServerArgs, no_response};
 
 /// Check that a server is up: exit code 0 if it is, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HealthcheckArgs {
-    /// The URL of the server.
-    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
-    url: String,
+    #[command(flatten)]
+    server: ServerArgs,
 
     /// Check that the server is ready: its store can be reached, and no rollover is overdue.
     #[arg(long)]
@@ -18,11 +19,9 @@ pub struct HealthcheckArgs {
 
 /// Sends one request, and waits at most 2 seconds.
 pub async fn run(args: HealthcheckArgs) -> anyhow::Result<()> {
-    // An error means that a provider is installed already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let url = format!("{}/{}", args.url.trim_end_matches('/'), if args.ready { "readyz" } else { "healthz" });
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(2)).build()?;
-    let status = client.get(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?.status();
+    let url = args.server.at(if args.ready { "/readyz" } else { "/healthz" });
+    let client = args.server.client()?.timeout(Duration::from_secs(2)).build()?;
+    let status = client.get(&url).send().await.map_err(|error| no_response(&url, error))?.status();
     if !status.is_success() {
         bail!("{url} returned {status}");
     }
@@ -50,10 +49,11 @@ mod tests {
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        assert!(run(HealthcheckArgs { url: url.clone(), ready: false }).await.is_ok());
-        let error = run(HealthcheckArgs { url: url.clone(), ready: true }).await.unwrap_err().to_string();
+        let check = |ready| run(HealthcheckArgs { server: ServerArgs::at_url(&url), ready });
+        assert!(check(false).await.is_ok());
+        let error = check(true).await.unwrap_err().to_string();
         assert!(error.contains("/readyz returned 503"), "{error}");
         server.await.unwrap();
-        assert!(run(HealthcheckArgs { url, ready: false }).await.is_err(), "the server has stopped");
+        assert!(check(false).await.is_err(), "the server has stopped");
     }
 }

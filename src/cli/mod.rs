@@ -4,8 +4,10 @@ mod backup;
 mod check;
 mod check_data;
 pub mod healthcheck;
+mod keys;
 pub mod replay;
 mod serve;
+mod server;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -40,6 +42,9 @@ enum Command {
     Backup(backup::BackupArgs),
     /// Read a data directory that is not in use, or a backup, and print the damage by file and offset
     CheckData(check_data::CheckDataArgs),
+    /// Make keys, which say who may do what
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
     /// Print the OpenAPI document
     Openapi,
 }
@@ -78,6 +83,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
             Command::Backup(args) => Ok(backup::run(args).await?),
             Command::CheckData(args) => check_data::run(&args),
+            Command::Keys(command) => Ok(keys::run(command).await?),
             Command::Openapi => print_openapi(),
         }
     });

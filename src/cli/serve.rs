@@ -29,7 +29,9 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CommandError> {
     descriptors::raise_limit();
     survive_file_size_limit()?;
     let application = Application::build(&config).await.map_err(|error| match error {
-        StartError::Board { .. } => CommandError::WrongConfig(error.into()),
+        StartError::Board { .. } | StartError::NoKeys { .. } | StartError::Tls(_) => {
+            CommandError::WrongConfig(error.into())
+        }
         error => CommandError::Failed(error.into()),
     })?;
     let mut signals = StopSignals::new()?;
@@ -38,7 +40,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CommandError> {
 }
 
 fn print_banner(config: &Config, application: &Application) {
-    let base = format!("http://{}", application.address());
+    let base = format!("{}://{}", application.scheme(), application.address());
     let store = match &config.store {
         StoreChoice::Embedded => {
             let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::Settings;
-use crate::board::{BoardName, Definition, Rule, Span};
+use crate::access::{BoardPatterns, Grant, Key, KeyId, KeyKind, KeyRates, KeySecret, Scopes, SecretHash};
+use crate::board::{BoardName, Definition, Rule, Span, Timestamp};
 use crate::service::{PinnedRule, RuleName};
 
 /// The reason why there is no valid configuration.
@@ -21,12 +21,12 @@ pub enum ConfigError {
     /// The store named by a flag or the environment is not valid.
     #[error("--store (ROLLTOP_STORE): {0}")]
     Store(String),
-    /// The console may change boards, but not only this machine can reach it.
-    #[error(
-        "console: 'full' is allowed only on a loopback address, because there is no authentication yet, and '{0}' is \
-         not one; use 'read', or listen on 127.0.0.1"
-    )]
-    Console(SocketAddr),
+    /// Callers without a key would administer all boards, but use some only.
+    #[error("anonymous_boards: callers who may do everything use all boards; name scopes in 'anonymous'")]
+    AnonymousBoards,
+    /// Only one of the two files that TLS needs is set.
+    #[error("{missing}: not set, but {given} is; https needs both files, and http neither")]
+    Tls { given: &'static str, missing: &'static str },
     /// The memory of bodies in progress is too small for the largest body.
     #[error(
         "body_memory: '{body_memory}' is too small for bodies of {max_body} bytes (max_body), which need at least {least}"
@@ -58,6 +58,7 @@ pub(super) struct Parsed {
     pub(super) boards: Vec<(BoardName, Definition)>,
     pub(super) rules: Vec<(RuleName, PinnedRule)>,
     pub(super) max_ages: Vec<(BoardName, Span)>,
+    pub(super) keys: Vec<Key>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +69,39 @@ struct Tables {
     rules: BTreeMap<Spanned<String>, RuleTable>,
     #[serde(default)]
     max_ages: BTreeMap<Spanned<String>, Span>,
+    #[serde(default)]
+    keys: Vec<Spanned<KeyTable>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table [[keys]] with 'id', 'hash', 'name' and 'scopes'")]
+struct KeyTable {
+    id: KeyId,
+    hash: SecretHash,
+    name: String,
+    #[serde(default = "secret")]
+    kind: KeyKind,
+    scopes: Scopes,
+    #[serde(default = "BoardPatterns::all")]
+    boards: BoardPatterns,
+    #[serde(default)]
+    origins: Vec<String>,
+    #[serde(default)]
+    expires_at: Option<Timestamp>,
+    #[serde(default)]
+    rates: KeyRates,
+}
+
+fn secret() -> KeyKind {
+    KeyKind::Secret
+}
+
+impl From<KeyTable> for Key {
+    fn from(table: KeyTable) -> Self {
+        let KeyTable { id, hash, name, kind, scopes, boards, origins, expires_at, rates } = table;
+        let secrets = vec![KeySecret { hash, until: None }];
+        Key { id, name, kind, grant: Grant { scopes, boards }, origins, created_at: None, expires_at, secrets, rates }
+    }
 }
 
 #[derive(Deserialize)]
@@ -101,13 +135,14 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
     let from_toml = |error: toml::de::Error| wrong(vec![locate(text, &error)]);
 
     let mut table: toml::Table = toml::from_str(text).map_err(from_toml)?;
-    let Tables { boards, rules, max_ages } = toml::from_str(text).map_err(from_toml)?;
+    let Tables { boards, rules, max_ages, keys } = toml::from_str(text).map_err(from_toml)?;
     table.remove("boards");
     table.remove("rules");
     table.remove("max_ages");
+    table.remove("keys");
     if let Some(key) = table.keys().find(|key| !Settings::KEYS.contains(&key.as_str())) {
         let message = format!(
-            "{key}: unknown setting; expected one of {}, [boards.<name>], [rules.<name>] and [max_ages]",
+            "{key}: unknown setting; expected one of {}, [boards.<name>], [rules.<name>], [max_ages] and [[keys]]",
             Settings::KEYS.join(", ")
         );
         return Err(wrong(vec![Problem { line: line_of_key(text, 0..text.len(), key), message }]));
@@ -143,11 +178,27 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
             ages.push((board, age));
         }
     }
+    let mut sound_keys: Vec<Key> = Vec::new();
+    for key in keys {
+        let start = key.span().start;
+        let key = Key::from(key.into_inner());
+        let error = match key.check() {
+            Err(error) => Some(error.to_string()),
+            Ok(()) if sound_keys.iter().any(|known| known.id == key.id) => {
+                Some(format!("the id {} is given twice", key.id))
+            }
+            Ok(()) => None,
+        };
+        match error {
+            Some(error) => problems.push(Problem { line: line_at(text, start), message: format!("keys: {error}") }),
+            None => sound_keys.push(key),
+        }
+    }
     problems.sort_by_key(|problem| problem.line);
     if !problems.is_empty() {
         return Err(wrong(problems));
     }
-    Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages })
+    Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages, keys: sound_keys })
 }
 
 /// Parses a name within a table. Adds a problem for an invalid one.

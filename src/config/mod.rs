@@ -4,6 +4,7 @@
 //! The default file, `config/rolltop.toml`, is part of the binary: without a file the same boards are defined.
 
 mod file;
+mod key_file;
 mod settings;
 
 use std::net::SocketAddr;
@@ -11,11 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use file::{ConfigError, Problem};
+pub use key_file::KeyFile;
+use settings::AnonymousScopes;
 pub use settings::{LogFormat, Settings, StoreChoice};
 
+use crate::access::{BoardPatterns, Grant, Rate, Scope};
 use crate::board::{BoardName, Definition, Span};
-use crate::http::ConsoleMode;
-use crate::service::{PinnedRule, RuleName};
+use crate::http::{ConsoleMode, Network, ProxyHeader};
+use crate::service::{ConfiguredKeys, PinnedRule, RuleName};
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 
@@ -29,10 +33,19 @@ const USUAL_PLACE: &str = "config/rolltop.toml";
 /// body takes up to three times its size while it arrives.
 const BODIES_IN_MEMORY: usize = 8;
 
+/// The files of the certificate of the service and of its key, in PEM format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
 /// The complete configuration of the service.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// The certificate and its key. If `None`, HTTP is served without TLS.
+    pub tls: Option<TlsFiles>,
     pub store: StoreChoice,
     pub data_dir: PathBuf,
     pub durability: Durability,
@@ -40,6 +53,13 @@ pub struct Config {
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
+    /// The memory that the data of the embedded store may take, in bytes. If `None`, four fifths of what the process may
+    /// take.
+    pub memory_limit: Option<usize>,
+    /// The largest number of subjects of a ranked board in the embedded store. `None` if nothing limits it.
+    pub max_subjects: Option<usize>,
+    /// The largest number of boards. `None` if nothing limits it.
+    pub max_boards: Option<usize>,
     /// The certificates to trust when Redis is reached over TLS. If `None`, the well-known authorities.
     pub redis_ca: Option<PathBuf>,
     pub redis_prefix: String,
@@ -60,6 +80,25 @@ pub struct Config {
     /// The origins whose pages may read and change everything.
     pub cors_write_origins: Vec<String>,
     pub hosts: Vec<String>,
+    /// The proxies whose word for the address of a client is taken.
+    pub trusted_proxies: Vec<Network>,
+    /// The header in which they list it.
+    pub proxy_header: ProxyHeader,
+    /// How fast each address may send requests. `None` does not limit it.
+    pub address_requests: Option<Rate>,
+    /// The same for increments, samples and events.
+    pub address_items: Option<Rate>,
+    /// The number of streams and exports that each address may have open.
+    pub address_streams: u32,
+    /// What callers without a key may do.
+    pub anonymous: Grant,
+    /// Whether the configuration names what callers without a key may do.
+    pub is_anonymous_explicit: bool,
+    /// Whether requests that a proxy has forwarded are refused, because callers without a key may do everything by
+    /// default.
+    pub is_for_this_machine_only: bool,
+    /// The keys of the file, and those that are revoked.
+    pub keys: ConfiguredKeys,
     /// What the web page at `/` offers.
     pub console: ConsoleMode,
     /// Whether there is an API explorer at `/swagger-ui/`.
@@ -77,6 +116,8 @@ pub struct Config {
     pub boards: Vec<(BoardName, Definition)>,
     /// The named rules of the file.
     pub rules: Vec<(RuleName, PinnedRule)>,
+    /// The file whose keys are read again when it changes. `None` for the built-in configuration.
+    pub key_file: Option<KeyFile>,
     /// The origin of the configuration, for messages.
     pub source: String,
 }
@@ -85,24 +126,46 @@ impl Config {
     /// Reads the file (the named one, otherwise `config/rolltop.toml` if it exists, otherwise the built-in default) and
     /// applies the flags and environment variables in `given` on top.
     pub fn load(file: Option<&Path>, given: Settings) -> Result<Self, ConfigError> {
-        let (source, text) = match file {
-            Some(path) => (path.display().to_string(), file::read(path)?),
-            None if Path::new(USUAL_PLACE).is_file() => (USUAL_PLACE.to_owned(), file::read(Path::new(USUAL_PLACE))?),
-            None => ("the built-in configuration".to_owned(), DEFAULT_FILE.to_owned()),
+        let usual_place = Some(Path::new(USUAL_PLACE)).filter(|path| path.is_file());
+        let Some(path) = file.or(usual_place) else {
+            return Self::from_text("the built-in configuration", DEFAULT_FILE, given);
         };
-        Self::from_text(&source, &text, given)
+        let text = file::read(path)?;
+        let config = Self::from_text(&path.display().to_string(), &text, given.clone())?;
+        Ok(Self { key_file: Some(KeyFile::new(path.to_owned(), given, text)), ..config })
     }
 
     /// Does the same for the text of a file. `source` names the file in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
-        let file::Parsed { settings, boards, rules, max_ages } = file::parse(source, text)?;
+        let file::Parsed { settings, boards, rules, max_ages, keys } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
         let s = given.or(settings);
         let listen = s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
         let is_loopback = listen.ip().to_canonical().is_loopback();
         let console = s.console.unwrap_or(if is_loopback { ConsoleMode::Full } else { ConsoleMode::Read });
-        if console == ConsoleMode::Full && !is_loopback {
-            return Err(ConfigError::Console(listen));
+        let tls = match [s.tls_cert, s.tls_key].map(|path| path.filter(|path| !path.as_os_str().is_empty())) {
+            [Some(cert), Some(key)] => Some(TlsFiles { cert, key }),
+            [None, None] => None,
+            [Some(_), None] => return Err(ConfigError::Tls { given: "tls_cert", missing: "tls_key" }),
+            [None, Some(_)] => return Err(ConfigError::Tls { given: "tls_key", missing: "tls_cert" }),
+        };
+        let is_for_this_machine_only = is_loopback
+            && s.anonymous.is_none()
+            && s.hosts.as_ref().is_none_or(Vec::is_empty)
+            && s.trusted_proxies.as_ref().is_none_or(Vec::is_empty)
+            && tls.is_none()
+            && keys.is_empty()
+            && s.anonymous_boards.is_none();
+        let anonymous = match s.anonymous {
+            Some(AnonymousScopes(scopes)) => {
+                let boards = s.anonymous_boards.map(BoardPatterns::from_iter).unwrap_or_else(BoardPatterns::all);
+                Grant { scopes, boards }
+            }
+            None if is_for_this_machine_only => Grant::all(),
+            None => Grant::none(),
+        };
+        if anonymous.scopes.allows(Scope::Admin) && !anonymous.boards.is_all() {
+            return Err(ConfigError::AnonymousBoards);
         }
         let max_body = s.max_body.unwrap_or(8 << 20);
         let least = max_body.saturating_mul(BODIES_IN_MEMORY);
@@ -113,11 +176,15 @@ impl Config {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
             listen,
+            tls,
             store: s.store.unwrap_or(StoreChoice::Embedded),
             data_dir: s.data_dir.unwrap_or_else(|| PathBuf::from("data")),
             durability: s.durability.unwrap_or(Durability::EverySecond),
             backup_dir: s.backup_dir.filter(|path| !path.as_os_str().is_empty()),
             trust_clock: s.trust_clock.unwrap_or(false),
+            memory_limit: s.memory_limit.filter(|n| *n > 0),
+            max_subjects: s.max_subjects.filter(|n| *n > 0),
+            max_boards: s.max_boards.filter(|n| *n > 0),
             redis_ca: s.redis_ca.filter(|path| !path.as_os_str().is_empty()),
             redis_rewrite_aof: s.redis_rewrite_aof.unwrap_or(true),
             redis_prefix: s.redis_prefix.unwrap_or_else(|| "rolltop".to_owned()),
@@ -130,6 +197,15 @@ impl Config {
             cors_origins: s.cors_origins.unwrap_or_default(),
             cors_write_origins: s.cors_write_origins.unwrap_or_default(),
             hosts: s.hosts.unwrap_or_default(),
+            trusted_proxies: s.trusted_proxies.unwrap_or_default(),
+            proxy_header: s.proxy_header.unwrap_or_default(),
+            address_requests: s.address_requests,
+            address_items: s.address_items,
+            address_streams: s.address_streams.unwrap_or(1_000),
+            anonymous,
+            is_anonymous_explicit: s.anonymous.is_some(),
+            is_for_this_machine_only,
+            keys: ConfiguredKeys { keys, revoked: s.revoked_keys.into_iter().flatten().collect() },
             console,
             explorer: s.explorer.unwrap_or(console == ConsoleMode::Full),
             max_age: s.max_age.map_or(Duration::ZERO, duration),
@@ -140,6 +216,7 @@ impl Config {
             log_format: s.log_format.unwrap_or(LogFormat::Text),
             boards,
             rules,
+            key_file: None,
             source: source.to_owned(),
         })
     }
@@ -210,14 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn the_console_changes_boards_only_on_a_loopback_address() {
+    fn the_console_reads_only_by_default_on_other_addresses() {
         let mode = |text: &str| load(text).map(|config| config.console);
         assert_eq!(mode("").unwrap(), ConsoleMode::Full);
         assert_eq!(mode("listen = \"0.0.0.0:8080\"").unwrap(), ConsoleMode::Read);
         assert_eq!(mode("listen = \"[::1]:8080\"").unwrap(), ConsoleMode::Full);
         assert_eq!(mode("console = \"off\"").unwrap(), ConsoleMode::Off);
-        let error = mode("listen = \"192.0.2.1:80\"\nconsole = \"full\"").unwrap_err().to_string();
-        assert!(error.contains("192.0.2.1:80") && error.contains("'read'"), "{error}");
+        assert_eq!(mode("listen = \"192.0.2.1:80\"\nconsole = \"full\"").unwrap(), ConsoleMode::Full);
     }
 
     #[test]
@@ -267,6 +343,7 @@ mod tests {
             ("clock = \"simulated=yesterday\"\n", 1, "yesterday"),
             ("log_format = \"xml\"\n", 1, "xml"),
             ("console = \"some\"\n", 1, "the console is 'off', 'read' or 'full'"),
+            ("trusted_proxies = [\"10.0.0.1/8\"]\n", 1, "'10.0.0.1/8': expected an address or a network"),
             ("backup_dir = 3\n", 1, "backup_dir"),
             ("\ntrust_clock = \"yes\"\n", 2, "trust_clock"),
             (
@@ -338,6 +415,41 @@ mod tests {
             config.rules.iter().map(|(name, rule)| format!("{name}: {} {:?}", rule.rule, rule.boards)).collect();
         assert_eq!(rules, ["many-logins: COUNT(30m, login, device_id) > 3 [BoardName(\"logins\")]"]);
         assert_eq!(load("").unwrap().rules, []);
+    }
+
+    #[test]
+    fn everybody_may_do_everything_only_where_no_other_machine_is_expected() {
+        for (text, is_open) in [
+            ("", true),
+            ("trusted_proxies = []", true),
+            ("trusted_proxies = [\"127.0.0.1\"]", false),
+            ("tls_cert = \"a.pem\"\ntls_key = \"a.key\"", false),
+            ("hosts = [\"a.example\"]", false),
+            ("listen = \"0.0.0.0:8080\"", false),
+        ] {
+            let config = load(text).unwrap();
+            assert_eq!(
+                (config.is_for_this_machine_only, config.anonymous == Grant::all()),
+                (is_open, is_open),
+                "{text}"
+            );
+        }
+        let explicit = load("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\nanonymous = \"all\"").unwrap();
+        assert!(explicit.anonymous == Grant::all() && explicit.trusted_proxies.len() == 2);
+    }
+
+    #[test]
+    fn tls_needs_both_files() {
+        let files = TlsFiles { cert: "a.pem".into(), key: "a.key".into() };
+        assert_eq!(load("tls_cert = \"a.pem\"\ntls_key = \"a.key\"\n").unwrap().tls, Some(files));
+        assert_eq!(load("tls_cert = \"\"\ntls_key = \"\"\n").unwrap().tls, None);
+        for (text, says) in [
+            ("tls_cert = \"a.pem\"\n", "tls_key: not set, but tls_cert is"),
+            ("tls_cert = \"\"\ntls_key = \"a.key\"\n", "tls_cert: not set, but tls_key is"),
+        ] {
+            let error = load(text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 
     #[test]

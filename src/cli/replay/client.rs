@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::batch::Batch;
 use crate::board::{BoardName, Calendar, Kind, Metric, Span, Timestamp};
+use crate::cli::server::ServerArgs;
 
 /// The time for which one batch is tried before the replay fails.
 const RETRY_FOR: Duration = Duration::from_secs(60);
@@ -126,10 +127,9 @@ struct Response {
 }
 
 impl Client {
-    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080`.
-    pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
-        // An error means that a provider is installed already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    /// Creates a client of a board of this server.
+    pub fn new(server: &ServerArgs, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
+        let url = &server.url;
         let parsed = reqwest::Url::parse(url).context("the server's URL is not valid")?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
             bail!("the URL must not contain a user or password");
@@ -137,12 +137,13 @@ impl Client {
         if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
             bail!("'{url}' is not a server's URL, such as http://127.0.0.1:8080");
         }
-        let http = reqwest::Client::builder()
+        let http = server
+            .client()?
             .connect_timeout(Duration::from_secs(5))
             .timeout(REQUEST_TIMEOUT)
             .user_agent(concat!("rolltop-replay/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), board, has_ids })
+        Ok(Self { http, base: server.at(""), board, has_ids })
     }
 
     /// Returns the calendar of the board, and how its slots combine.

@@ -35,6 +35,7 @@ use progress::Progress;
 use record::Record;
 use summary::{PostStats, ReadStats, Summary};
 
+use super::server::ServerArgs;
 use crate::board::{BoardName, Calendar, Metric, Span};
 
 /// The number of lines that are read to guess the format.
@@ -53,9 +54,8 @@ pub struct ReplayArgs {
     #[arg(long)]
     board: String,
 
-    /// The URL of the server.
-    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
-    url: String,
+    #[command(flatten)]
+    server: ServerArgs,
 
     /// The format of the log; guessed from its first lines if not given.
     #[arg(long, value_enum)]
@@ -145,7 +145,7 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
         bail!("--clock log requires --time, which names the field with the time of the event");
     }
 
-    let client = Client::new(&args.url, board, args.resume_safe || args.id.is_some())?;
+    let client = Client::new(&args.server, board, args.resume_safe || args.id.is_some())?;
     if let Some(definition) = args.definition() {
         client.define(&definition).await?;
     }

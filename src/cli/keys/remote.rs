@@ -1,0 +1,166 @@
+//! Keys of a running server: making, listing, rotating and revoking them through its API.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::access::{KeyId, Scope};
+use crate::board::{Span, Timestamp};
+use crate::cli::server::{ServerArgs, no_response};
+
+/// The time to wait for a response.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Make a key, and print it to standard output; it is not shown again
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct CreateArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// What the key is for
+    #[arg(long)]
+    name: String,
+    /// What the key allows: view, read, write, manage, metrics, admin
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',', required = true)]
+    scopes: Vec<Scope>,
+    /// The boards that the key is for, such as hot-posts or shop-* [default: all]
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    boards: Option<Vec<String>>,
+    /// Make a publishable key, for pages of these origins, such as https://shop.example
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    origins: Option<Vec<String>>,
+    /// The time from which on the key is not valid [default: never]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires_at: Option<Timestamp>,
+}
+
+/// List all keys
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Give a key another secret, and print it to standard output; it is not shown again
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct RotateArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The id of the key
+    id: KeyId,
+    /// The time for which the secret before stays valid [default: it ends at once]
+    #[arg(long, value_name = "DURATION")]
+    overlap: Option<Span>,
+}
+
+/// Revoke a key
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct RevokeArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The id of the key
+    id: KeyId,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).map_err(|error| error.to_string())
+}
+
+pub(super) async fn create(args: CreateArgs) -> anyhow::Result<()> {
+    let CreateArgs { server, name, scopes, boards, origins, expires_at } = args;
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let mut body = json!({"name": name, "scopes": scopes});
+    let kind = origins.as_ref().map(|_| json!("publishable"));
+    let more = [
+        ("boards", boards.map(Value::from)),
+        ("origins", origins.map(Value::from)),
+        ("kind", kind),
+        ("expires_at", expires_at.map(|at| json!(at))),
+    ];
+    for (member, value) in more.into_iter().filter_map(|(member, value)| Some((member, value?))) {
+        body[member] = value;
+    }
+    show_secret(&send(&server, Method::POST, "/v1/keys", Some(&body)).await?)
+}
+
+pub(super) async fn rotate(RotateArgs { server, id, overlap }: RotateArgs) -> anyhow::Result<()> {
+    let body = overlap.map_or_else(|| json!({}), |overlap| json!({"overlap": overlap.to_string()}));
+    show_secret(&send(&server, Method::POST, &format!("/v1/keys/{id}/rotate"), Some(&body)).await?)
+}
+
+pub(super) async fn revoke(RevokeArgs { server, id }: RevokeArgs) -> anyhow::Result<()> {
+    let key = send(&server, Method::DELETE, &format!("/v1/keys/{id}"), None).await?;
+    println!("revoked {}", line(&key));
+    Ok(())
+}
+
+pub(super) async fn list(ListArgs { server }: ListArgs) -> anyhow::Result<()> {
+    let keys = send(&server, Method::GET, "/v1/keys", None).await?;
+    for key in keys["items"].as_array().into_iter().flatten() {
+        println!("{}", line(key));
+    }
+    Ok(())
+}
+
+/// Prints the key alone to standard output, and what else is known to standard error.
+fn show_secret(made: &Value) -> anyhow::Result<()> {
+    let Some(secret) = made["secret"].as_str() else { bail!("the response has no key; it is not one of rolltop") };
+    eprintln!("{}", line(made));
+    println!("{secret}");
+    Ok(())
+}
+
+/// Returns a key as one line of text.
+fn line(key: &Value) -> String {
+    let text = |member: &str| key[member].as_str().unwrap_or("-").to_owned();
+    let list = |member: &str| {
+        let items = key[member].as_array().into_iter().flatten().filter_map(Value::as_str);
+        items.collect::<Vec<_>>().join(",")
+    };
+    let mut line = format!("{}  {}  {} on {}", text("id"), text("kind"), list("scopes"), list("boards"));
+    for (member, says) in [("expires_at", "expires"), ("rotating_until", "rotating until"), ("last_used", "last used")]
+    {
+        if let Some(at) = key[member].as_str() {
+            line.push_str(&format!("  {says} {at}"));
+        }
+    }
+    for (member, says) in [("configured", "in the configuration"), ("revoked", "revoked")] {
+        if key[member] == true {
+            line.push_str(&format!("  {says}"));
+        }
+    }
+    format!("{line}  {}", text("name"))
+}
+
+/// Sends a request with the key of the environment, and returns the response.
+async fn send(server: &ServerArgs, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    let url = server.at(path);
+    let mut request = server.client()?.timeout(PATIENCE).build()?.request(method, &url);
+    if let Some(body) = body {
+        request = request.json(body);
+    }
+    let response = request.send().await.map_err(|error| no_response(&url, error))?;
+    let status = response.status();
+    let body: Value = response.json().await.unwrap_or_default();
+    match (status.is_success(), body["detail"].as_str()) {
+        (true, _) => Ok(body),
+        (false, Some(detail)) => bail!("{detail}"),
+        (false, None) => bail!("{url} returned {status}, and the body is not a response of rolltop"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_line() {
+        let key = json!({"id": "5f1c2a9d04b7e386", "name": "the shop", "kind": "secret", "scopes": ["read", "write"],
+            "boards": ["shop-*"], "expires_at": null, "rotating_until": "2026-01-03T00:00:00Z", "last_used": null,
+            "configured": false, "revoked": true, "secret": "rt_x"});
+        let expected =
+            "5f1c2a9d04b7e386  secret  read,write on shop-*  rotating until 2026-01-03T00:00:00Z  revoked  the shop";
+        assert_eq!(line(&key), expected);
+    }
+}
