@@ -19,6 +19,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
 import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -77,9 +78,10 @@ export function program() {
  * - `clock`: the time of a simulated clock, which `setClock` moves
  * - `origins`: the origins whose pages may use it (`--cors-origins`)
  * - `config`: the text of a configuration file
+ * - `key`: the key with which the test itself makes calls
  * - `args`: further arguments
  */
-export async function startService({ clock, origins = [], config, args = [] } = {}) {
+export async function startService({ clock, origins = [], config, key, args = [] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "rolltop-browser-"));
   const fixed = ["--data-dir", join(folder, "data"), ...args];
   if (clock) fixed.push("--clock", `simulated=${clock}`);
@@ -88,7 +90,7 @@ export async function startService({ clock, origins = [], config, args = [] } = 
     writeFileSync(join(folder, "rolltop.toml"), config);
     fixed.push("--config", join(folder, "rolltop.toml"));
   }
-  const service = new Service(folder, fixed);
+  const service = new Service(folder, fixed, key);
   atEnd(async () => {
     await service.kill();
     rmSync(folder, { recursive: true, force: true });
@@ -105,11 +107,18 @@ process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")));
 class Service {
   #folder;
   #args;
+  #key;
   #child;
 
-  constructor(folder, args) {
+  constructor(folder, args, key) {
     this.#folder = folder;
     this.#args = args;
+    this.#key = key;
+  }
+
+  /** Replaces the text of the configuration file, whose keys the service reads again. */
+  configure(config) {
+    writeFileSync(join(this.#folder, "rolltop.toml"), config);
   }
 
   /** Starts the program on an address and waits until it says where it listens. */
@@ -149,6 +158,7 @@ class Service {
   /** Makes a call that must succeed. Returns the JSON of the response. */
   async call(method, path, body) {
     const headers = body === undefined ? {} : { "content-type": "application/json" };
+    if (this.#key) headers.authorization = `Bearer ${this.#key}`;
     const response = await fetch(this.base + path, { method, headers, body: body && JSON.stringify(body) });
     const text = await response.text();
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
@@ -166,6 +176,15 @@ class Service {
   async setClock(now) {
     await this.call("PUT", "/v1/clock", { now });
   }
+}
+
+/** Makes a key, and returns `{ id, text, table }`. `table` is the table of a configuration, which has a hash of the key. */
+export function makeKey({ kind = "secret", ...grant }) {
+  const [id, bits] = [randomBytes(8).toString("hex"), randomBytes(32)];
+  const hash = createHash("sha256").update(bits).digest("hex");
+  const members = Object.entries({ id, hash, kind, name: `key ${id}`, ...grant });
+  const table = ["[[keys]]", ...members.map(([name, value]) => `${name} = ${JSON.stringify(value)}`)].join("\n") + "\n";
+  return { id, text: `${kind === "secret" ? "rt" : "rtp"}_${id}_${bits.toString("hex")}`, table };
 }
 
 // --- Pages of another origin ---------------------------------------------------------------------------------------

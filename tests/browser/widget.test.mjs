@@ -240,7 +240,7 @@ test("without a service there is a message, and the widget goes on trying", inBr
   await page.goto(site.base);
   await page.getByText("Loading…").waitFor();
   await until(async () => (await page.clock.runFor(1_000), (await state(page)) === "error"), "an error");
-  const message = `no answer from ${service.base}: does the service run there, and is ${site.base} one of its cors_origins?`;
+  const message = `no answer from ${service.base}: does the service run there, and is ${site.base} one of its cors_origins, or is a key missing?`;
   await page.getByText(message).waitFor();
   await service.restart();
   await until(async () => (await page.clock.runFor(1_000), (await state(page)) === "live"), "live");
@@ -253,7 +253,7 @@ test("a service that does not allow the page's origin is named", inBrowser({}, a
   await page.clock.install();
   await page.goto(site.base);
   await until(async () => (await page.clock.runFor(1_000), (await state(page)) === "error"), "an error");
-  await page.getByText(`is ${site.base} one of its cors_origins?`).waitFor();
+  await page.getByText(`is ${site.base} one of its cors_origins, or is a key missing?`).waitFor();
 }));
 
 for (const [how, refuse] of Object.entries({

@@ -3,6 +3,7 @@
 
 import { parse } from "../ranking/json.ts";
 import { noteReached, noteTime } from "./clock.ts";
+import { heldKey, noteRefused } from "./key.ts";
 
 /** The longest time that a request may take, in milliseconds. */
 const TIMEOUT = 30_000;
@@ -24,8 +25,8 @@ export class Problem extends Error {
   }
 }
 
-/** Sends a request and returns the body of the response. Throws a `Problem`. */
-export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+/** Sends a request with the key of the page and returns the body of the response. Throws a `Problem`. */
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, key = heldKey()): Promise<T> {
   const limit = AbortSignal.timeout(TIMEOUT);
   let response: Response;
   let text: string;
@@ -35,7 +36,11 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
       // The browser sends the ETag of what it has, and the service answers 304 where nothing has changed.
       cache: "no-cache",
       signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     text = await response.text();
   } catch (error) {
@@ -53,6 +58,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   }
   if (!response.ok) {
     const { detail, code, field, column } = answer as { detail?: string; code?: string; field?: string; column?: number };
+    if (!signal?.aborted) noteRefused(key, response.status, code ?? "");
     throw new Problem(detail ?? `The service answered with status ${response.status}.`, response.status, code ?? "", field, column);
   }
   // The cached body of a 304 is older than what the header says.

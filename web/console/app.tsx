@@ -1,13 +1,15 @@
 // The frame of every page: the navigation, and the page that the address names.
 
 import { useEffect } from "preact/hooks";
-import { call } from "./api.ts";
+import { call, Problem } from "./api.ts";
 import { lostSince, nextZone, noteTime, time, zone, zones } from "./clock.ts";
 import { DemoBar } from "./demo.tsx";
+import { epoch, forget, heldKey, hold, isOpen, isOutdated, isUnchecked, may, reason, type OwnKey } from "./key.ts";
 import { Empty, Heading } from "./parts.tsx";
 import { Board } from "./pages/board.tsx";
 import { Boards } from "./pages/boards.tsx";
 import { Define } from "./pages/define.tsx";
+import { KeyNeeded, KeyPage } from "./pages/key.tsx";
 import { Operate } from "./pages/operate.tsx";
 import { Rules } from "./pages/rules.tsx";
 import { Subject } from "./pages/subject.tsx";
@@ -19,12 +21,45 @@ const AGAIN = 2_000;
 
 const PAGES: [string, string][] = [["", "Boards"], ["define", "Define"], ["rules", "Rules"], ["operate", "Operate"]];
 
+/** Asks the service about the key that is held: after a reload, and when it allows less than expected. */
+function useOwnKey(): void {
+  const isDue = isUnchecked.value || isOutdated.value;
+  useEffect(() => {
+    const key = heldKey();
+    if (key === null || !isDue) return undefined;
+    const ending = new AbortController();
+    let timer = 0;
+    const check = async () => {
+      try {
+        hold(key, await call<OwnKey>("GET", "v1/keys/self", undefined, ending.signal));
+      } catch (error) {
+        if (ending.signal.aborted || !(error instanceof Problem) || error.status === 401) return;
+        // Such as that a proxy makes this page look like one of another origin.
+        if (error.status >= 400 && error.status < 500 && error.status !== 429) forget(error.message);
+        else timer = window.setTimeout(check, AGAIN);
+      }
+    };
+    void check();
+    return () => {
+      ending.abort();
+      clearTimeout(timer);
+    };
+  }, [isDue, epoch.value]);
+}
+
 export function App() {
   const { path } = route.value;
+  useOwnKey();
+  const isReadable = !isUnchecked.value && may("read");
   useEffect(() => {
     // A clock that stands still has no other source than the service.
-    if (hasSimulatedClock) call<{ now: string }>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
-  }, []);
+    if (hasSimulatedClock && isReadable) call<{ now: string }>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
+  }, [isReadable]);
+  const address = path.join("/");
+  useEffect(() => {
+    // Other pages may be readable without a key.
+    if (isOpen && address !== "key") reason.value = null;
+  }, [address]);
   const isLost = lostSince.value !== null;
   useEffect(() => {
     if (!isLost) return undefined;
@@ -49,6 +84,7 @@ export function App() {
           <nav aria-label="Pages">
             {PAGES.map(([name, label]) => <a key={name} href={href(name === "" ? [] : [name])} aria-current={section === name ? "page" : undefined}>{label}</a>)}
             <a href={API}>API</a>
+            <a href={href(["key"])} aria-current={section === "key" ? "page" : undefined}>Key</a>
           </nav>
           <span class="spring" />
           {zones.length > 1
@@ -63,7 +99,11 @@ export function App() {
             The service has been unreachable since {time(lostSince.value, { precise: true })}. Showing the last known numbers; retrying.
           </p>
         )}
-        <Page path={path} />
+        {isUnchecked.value
+          ? <p class="soft" role="status">Asking the service what the key of this tab allows …</p>
+          : section === "key" && path.length === 1
+            ? <KeyPage />
+            : isReadable && reason.value === null ? <Page key={epoch.value} path={path} /> : <KeyNeeded />}
       </main>
     </>
   );

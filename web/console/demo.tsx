@@ -3,9 +3,10 @@
 import { signal } from "@preact/signals";
 import { boardPath, call, Problem } from "./api.ts";
 import { now } from "./clock.ts";
+import { epoch, may } from "./key.ts";
 import { Notice } from "./parts.tsx";
 import { go, href, route } from "./route.ts";
-import { hasSimulatedClock } from "./settings.ts";
+import { canChange, hasSimulatedClock } from "./settings.ts";
 import type { BoardStatus, Definition } from "./types.ts";
 
 /** The name of the board. */
@@ -16,6 +17,11 @@ const DEFINITION = { metric: "COUNT(1m, like, post_id)", slot: "2s" };
 /** Returns whether this is the demo board, and not another one of its name. */
 export function isDemo({ board, metric, slot }: Definition): boolean {
   return board === DEMO && metric === DEFINITION.metric && slot === DEFINITION.slot;
+}
+
+/** Returns whether this page may define the board, and count on it. */
+export function canDemo(): boolean {
+  return canChange && may("manage", DEMO) && may("write", DEMO);
 }
 
 const SEED = 20_260_101;
@@ -83,7 +89,7 @@ async function start(): Promise<void> {
     } catch (error) {
       if (!(error instanceof Problem)) return;
       problem.value = error;
-      if (error.code === "unknown_board") stop();
+      if (["unknown_board", "forbidden"].includes(error.code)) stop();
     }
   }, PACE);
   isPosting.value = true;
@@ -94,6 +100,7 @@ function stop(): void {
   clearInterval(timer);
   isPosting.value = false;
 }
+epoch.subscribe(stop);
 
 /** Gives the focus to the heading: the button that had it goes away. */
 function focusHeading(): void {

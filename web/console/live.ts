@@ -6,6 +6,7 @@ import { follow, hurry } from "../ranking/feeds.ts";
 import type { Page } from "../ranking/lines.ts";
 import { Problem } from "./api.ts";
 import { lostSince, noteTime } from "./clock.ts";
+import { heldKey, noteRefused } from "./key.ts";
 
 /** The state of the connection: before the first page; up to date; or neither, with the last page still shown. */
 export type Connection = "connecting" | "live" | "broken";
@@ -35,9 +36,11 @@ export function useLive(board: string | null, window: string | null, limit: numb
     problem.value = null;
     connection.value = "connecting";
     if (board === null) return undefined;
-    const { view, stop } = follow(base, board, limit, window ?? "", () => show());
+    const key = heldKey();
+    const { view, stop } = follow(base, board, limit, window ?? "", () => show(), key ?? "");
     const show = () => {
-      const { state } = view;
+      const { state, code } = view;
+      if (["key_required", "invalid_key", "key_expired"].includes(code)) noteRefused(key, 401, code);
       if (view.page) noteTime(view.page.as_of);
       page.value = view.page ?? page.peek();
       connection.value = state === "loading" ? "connecting" : state === "live" || state === "polling" ? "live" : "broken";

@@ -4,6 +4,7 @@ import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { call, Problem } from "./api.ts";
 import { lostSince } from "./clock.ts";
+import { epoch } from "./key.ts";
 
 /** The longest time between two tries after failures, in milliseconds. */
 const LONGEST = 8_000;
@@ -11,6 +12,7 @@ const LONGEST = 8_000;
 /** The last responses by path, so that a page that is opened again is there at once. */
 const cache = new Map<string, unknown>();
 const CACHED = 60;
+epoch.subscribe(() => cache.clear());
 
 function remember(path: string, answer: unknown): void {
   cache.delete(path);

@@ -5,7 +5,8 @@
 //
 // The stream is read with `fetch`, not with `EventSource`, which tells neither the status of a refused stream nor the
 // comments that the service sends every 15 seconds. Without those, a connection that is lost without being closed, as
-// after a change of networks, would look alive.
+// after a change of networks, would look alive. `EventSource` also sends no headers, and a key is part of nothing else: an
+// address would be kept in histories and logs.
 
 import { parse } from "./json.ts";
 import { changed } from "./lines.ts";
@@ -45,6 +46,7 @@ export type State = "loading" | "live" | "polling" | "reconnecting" | "error";
 interface Problem {
   status: number;
   detail: string;
+  code?: string;
 }
 
 /** The first lines of a ranking that is followed. */
@@ -55,8 +57,9 @@ export class View {
   readonly path: string;
   state: State = "loading";
   page: Page | undefined;
-  /** What is wrong, in the state `error`. */
+  /** What is wrong, in the state `error`: for developers, and the code of the API if the service has refused the view. */
   message = "";
+  code = "";
   readonly listeners = new Set<() => void>();
   /** The number of times that the service has refused it since it was last read; 0 if it can be read. */
   refusals = 0;
@@ -68,9 +71,9 @@ export class View {
     this.path = `/v1/boards/${encodeURIComponent(board)}/rankings?limit=${limit}${encoded && `&window=${encoded}`}`;
   }
 
-  update(state: State, page = this.page, message = ""): void {
-    if (state === this.state && page === this.page && message === this.message) return;
-    Object.assign(this, { state, page, message });
+  update(state: State, page = this.page, message = "", code = ""): void {
+    if (state === this.state && page === this.page && message === this.message && code === this.code) return;
+    Object.assign(this, { state, page, message, code });
     for (const listener of [...this.listeners]) {
       try {
         listener();
@@ -87,17 +90,31 @@ export class View {
   }
 }
 
-/** The views of a service. */
+/** The views of a service that are read with the same key, or without one. */
 class Hub {
   readonly base: string;
+  /** The headers of all requests. */
+  readonly headers: Record<string, string>;
   readonly views = new Map<string, View>();
   /** The time before which no stream is tried, because polls work and streams did not. */
   streamsFrom = 0;
-  private readonly feeds: Feed[] = [];
+  readonly feeds: Feed[] = [];
+  private readonly id: string;
   private arranging = false;
 
-  constructor(base: string) {
+  private constructor(id: string, base: string, key: string) {
+    this.id = id;
     this.base = base;
+    this.headers = key ? { authorization: `Bearer ${key}` } : {};
+  }
+
+  /** Returns the hub for a service and a key, which may be empty. */
+  static of(base: string, key: string): Hub {
+    // An address has no spaces.
+    const id = `${base} ${key}`;
+    const hub = hubs.get(id) ?? new Hub(id, base, key);
+    hubs.set(id, hub);
+    return hub;
   }
 
   /** Arranges the views soon. */
@@ -117,7 +134,7 @@ class Hub {
       clearTimeout(view.probe);
       this.views.delete(key);
     }
-    if (this.views.size === 0 && hubs.get(this.base) === this) hubs.delete(this.base);
+    if (this.views.size === 0 && hubs.get(this.id) === this) hubs.delete(this.id);
     const waiting = new Set([...this.views.values()].filter((view) => view.refusals === 0));
     const plans = this.feeds.map((feed) => feed.views.filter((view) => waiting.delete(view)));
     for (const view of waiting) {
@@ -145,7 +162,7 @@ class Hub {
     const timer = setTimeout(own.abort, POLL_TIMEOUT);
     try {
       // The browser keeps the page and sends its ETag. An If-None-Match of ours would need a preflight request.
-      const response = await fetch(url, { cache: "no-cache", signal: own.signal });
+      const response = await fetch(url, { cache: "no-cache", headers: this.headers, signal: own.signal });
       const text = await response.text();
       const { status } = response;
       if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
@@ -167,12 +184,12 @@ class Hub {
   }
 
   /** Notes that a view cannot be read, and reads it again from time to time. */
-  refuse(view: View, { detail }: Problem): void {
+  refuse(view: View, { detail, code }: Problem): void {
     // It was abandoned while it was read.
     if (this.views.get(view.key) !== view) return;
     view.page = undefined;
     view.refusals += 1;
-    view.update("error", undefined, `${detail} (at ${this.base})`);
+    view.update("error", undefined, `${detail} (at ${this.base})`, code);
     for (const feed of this.feeds) feed.views = feed.views.filter((other) => other !== view);
     this.readAgain(view, jitter(Math.min(MAX_REFUSED_AGAIN, REFUSED_AGAIN * 2 ** (view.refusals - 1))));
   }
@@ -206,11 +223,20 @@ class Feed {
   views: View[] = [];
   private readonly hub: Hub;
   private readonly streams: boolean;
+  /** Whether one of the streams of the page is this feed's. */
+  private hasStream = false;
   private running: AbortController | undefined;
 
   constructor(hub: Hub, streams: boolean) {
     this.hub = hub;
     this.streams = streams;
+  }
+
+  /** Takes one of the streams that a page may have to a service, whatever the keys. Returns whether there was one left. */
+  private takeStream(): boolean {
+    const feeds = [...hubs.values()].filter((hub) => hub.base === this.hub.base).flatMap((hub) => hub.feeds);
+    this.hasStream ||= this.streams && feeds.filter((feed) => feed.hasStream).length < MAX_STREAMS;
+    return this.hasStream;
   }
 
   /** Follows these views from now on. */
@@ -222,18 +248,19 @@ class Feed {
     if (views.length === 0 || !isVisible()) return;
     const running = (this.running = new AbortController());
     void this.run(running.signal).finally(() => {
-      if (this.running === running) this.running = undefined;
+      if (this.running === running) this.stop();
     });
   }
 
   stop(): void {
     this.running?.abort();
     this.running = undefined;
+    this.hasStream = false;
   }
 
   private async run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; this.views.length > 0; ) {
-      const isPolled = !this.streams || performance.now() < this.hub.streamsFrom;
+      const isPolled = !this.takeStream() || performance.now() < this.hub.streamsFrom;
       const began = performance.now();
       const outcome = isPolled ? "refused" : await this.listen(signal);
       if (signal.aborted) return;
@@ -260,7 +287,8 @@ class Feed {
 
   private unreachable(): string {
     const isForeign = new URL(this.hub.base).origin !== location.origin;
-    const origin = isForeign ? `, and is ${location.origin} one of its cors_origins` : "";
+    const origins = this.hub.headers["authorization"] ? "of the origins of the key" : "of its cors_origins, or is a key missing";
+    const origin = isForeign ? `, and is ${location.origin} one ${origins}` : "";
     return `no answer from ${this.hub.base}: does the service run there${origin}?`;
   }
 
@@ -277,7 +305,7 @@ class Feed {
       const query = this.views.map((view) => `view=${encodeURIComponent(view.key)}`);
       const response = await fetch(`${this.hub.base}/v1/stream?${query.join("&")}`, {
         cache: "no-store",
-        headers: { accept: "text/event-stream" },
+        headers: { ...this.hub.headers, accept: "text/event-stream" },
         signal: own.signal,
       });
       if (response.status === 503) return "busy";
@@ -324,16 +352,19 @@ class Feed {
 
 const hubs = new Map<string, Hub>();
 
-/** Follows a ranking of the service at `base`, until `stop` is called. The listener is called when the view changes. */
+/**
+ * Follows a ranking of the service at `base`, until `stop` is called. The listener is called when the view changes. All
+ * requests have the key, which must be a text of visible ASCII characters; none if it is empty.
+ */
 export function follow(
   base: string,
   board: string,
   limit: number,
   window: string,
   listener: () => void,
+  key = "",
 ): { view: View; stop: () => void } {
-  const hub = hubs.get(base) ?? new Hub(base);
-  hubs.set(base, hub);
+  const hub = Hub.of(base, key);
   const wanted = new View(board, limit, window);
   const view = hub.views.get(wanted.key) ?? wanted;
   hub.views.set(view.key, view);
@@ -397,8 +428,8 @@ function wait(time: number, signal: AbortSignal): Promise<void> {
 /** Returns the problem that the text of a response has, if it has one. */
 function problemOf(text: string): Partial<Problem> {
   try {
-    const { detail } = parse(text) as Partial<Problem>;
-    return detail ? { detail } : {};
+    const { detail, code } = parse(text) as Partial<Problem>;
+    return { ...(detail ? { detail } : {}), ...(code ? { code } : {}) };
   } catch {
     return {};
   }

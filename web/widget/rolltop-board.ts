@@ -17,7 +17,7 @@ type NameOf = (subject: string) => string;
 
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "limit", "window", "label", "href"];
+  static readonly observedAttributes = ["src", "board", "key", "limit", "window", "label", "href"];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -27,8 +27,9 @@ export class RolltopBoard extends HTMLElement {
   readonly #message = element("div", "message", this.#messageText);
   #isQueued = false;
   #followed: { view: View; stop: () => void } | undefined;
-  /** What is followed: the service, the board and the window. */
+  /** What is followed: the service, the board and the window, and the key with which it is read. */
   #ranking = "";
+  #key = "";
   /** The number of lines to show, and the number to ask for. */
   #limit = 0;
   #asked = 0;
@@ -50,6 +51,16 @@ export class RolltopBoard extends HTMLElement {
     return (this.dataset["state"] ?? "loading") as State;
   }
 
+  /** The key with which the ranking is read. The attribute `key` says the same. */
+  get key(): string {
+    return this.getAttribute("key") ?? "";
+  }
+
+  set key(key: string | null) {
+    if (key) this.setAttribute("key", key);
+    else this.removeAttribute("key");
+  }
+
   /** The page that is shown, with as many lines as are shown; null if there is none. */
   get page(): Page | null {
     const page = this.#followed?.view.page;
@@ -68,10 +79,11 @@ export class RolltopBoard extends HTMLElement {
 
   connectedCallback(): void {
     // A value from before the script was loaded hides the accessor.
-    const own = Object.getOwnPropertyDescriptor(this, "nameOf");
-    if (own) {
-      Reflect.deleteProperty(this, "nameOf");
-      this.nameOf = own.value as NameOf;
+    for (const name of ["nameOf", "key"] as const) {
+      const own = Object.getOwnPropertyDescriptor(this, name);
+      if (!own) continue;
+      Reflect.deleteProperty(this, name);
+      Object.assign(this, { [name]: own.value as unknown });
     }
     this.#queue();
   }
@@ -105,27 +117,30 @@ export class RolltopBoard extends HTMLElement {
     const limit = Math.min(Math.max(Number.parseInt(text("limit"), 10) || 10, 1), 100);
     const asked = LIMITS.find((allowed) => allowed >= limit) ?? 100;
     const base = serviceAt(this.getAttribute("src"));
-    const ranking = this.isConnected && board && base ? JSON.stringify([base, board, text("window")]) : "";
+    const key = text("key");
+    const isKey = /^[\x21-\x7e]*$/.test(key);
+    const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, text("window")]) : "";
     if (limit !== this.#limit) this.#told = undefined;
     this.#limit = limit;
-    if (ranking !== this.#ranking || asked !== this.#asked) {
-      // Until the first page comes, lines of another limit are shown, but not those of another ranking.
+    if (ranking !== this.#ranking || asked !== this.#asked || key !== this.#key) {
+      // Until the first page comes, lines of another limit or key are shown, but not those of another ranking.
       if (ranking !== this.#ranking) this.#lines = [];
-      [this.#ranking, this.#asked, this.#told] = [ranking, asked, undefined];
+      [this.#ranking, this.#asked, this.#key, this.#told] = [ranking, asked, key, undefined];
       this.#followed?.stop();
-      this.#followed = base && ranking ? follow(base, board, asked, text("window"), () => this.#show()) : undefined;
+      this.#followed = base && ranking ? follow(base, board, asked, text("window"), () => this.#show(), key) : undefined;
     }
     if (!this.isConnected) return;
     if (this.#followed) this.#show();
-    else this.#render("error", board ? "the attribute 'src' is not an address" : "the attribute 'board' is missing");
+    else if (!board) this.#render("error", "the attribute 'board' is missing");
+    else this.#render("error", `the attribute '${base ? "key" : "src"}' is not ${base ? "a key" : "an address"}`);
   }
 
   /** Shows the present lines of the view. */
   #show(): void {
-    const { state, page, message } = this.#followed!.view;
+    const { state, page, message, code } = this.#followed!.view;
     if (page) this.#lines = page.items;
     else if (state === "error") this.#lines = [];
-    this.#render(state, message);
+    this.#render(state, code === "key_required" && !this.#key ? `the attribute 'key' is missing: ${message}` : message);
     if (!page || page === this.#told) return;
     this.#told = page;
     this.dispatchEvent(new CustomEvent("rolltop-change", { bubbles: true, composed: true, detail: this.page }));

@@ -5,8 +5,9 @@ import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath } from "../api.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
-import { FirstMinute, isDemo } from "../demo.tsx";
+import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
+import { may } from "../key.ts";
 import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
@@ -70,7 +71,7 @@ export function Board({ name }: { name: string }) {
       <>
         <div class="title"><Heading title={name}>{name}</Heading></div>
         <Empty title={`There is no board ${name}`}>
-          <p><a href={href([])}>See all boards</a>{canChange && <> or <a href={href(["define"], { name })}>define it</a></>}.</p>
+          <p><a href={href([])}>See all boards</a>{canChange && may("manage", name) && <> or <a href={href(["define"], { name })}>define it</a></>}.</p>
         </Empty>
       </>
     );
@@ -93,7 +94,7 @@ export function Board({ name }: { name: string }) {
         <Heading title={name}>{name}</Heading>
         <p class="soft"><code>{board.metric}</code></p>
       </div>
-      {canChange && isDemo(board) && <FirstMinute demo={board} />}
+      {canDemo() && isDemo(board) && <FirstMinute demo={board} />}
       {tabs.length > 1 && (
         <nav class="tabs" aria-label="Windows">
           {tabs.map((tab, index) => (

@@ -5,7 +5,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
 import { mannerOf, now, time } from "../clock.ts";
-import { DEMO, FirstMinute, isDemo } from "../demo.tsx";
+import { canDemo, DEMO, FirstMinute, isDemo } from "../demo.tsx";
+import { epoch, may } from "../key.ts";
 import { counted, Empty, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href, replaceQuery, route } from "../route.ts";
@@ -26,6 +27,7 @@ const AT_ONCE = 4;
 
 /** The state of each board as of the last round. It is kept when the page is left, so that it returns at once. */
 const statuses = signal(new Map<string, BoardStatus>());
+epoch.subscribe(() => (statuses.value = new Map()));
 
 /** Reads the state of these boards again and again, a few at a time. Returns how many rounds are complete. */
 function useStatuses(names: string[]): number {
@@ -131,7 +133,7 @@ export function Boards() {
         <p class="soft">Each board is a live ranking over the last minutes, hours or days. Old events stop counting automatically.</p>
       </div>
       <Notice problem={problem.value} />
-      {canChange && data.value && (isEmpty || hasDemo) && <FirstMinute demo={hasDemo ? (known.get(DEMO) ?? null) : undefined} />}
+      {canDemo() && data.value && (isEmpty || hasDemo) && <FirstMinute demo={hasDemo ? (known.get(DEMO) ?? null) : undefined} />}
       {boards.length > 0 && (
         <div class="bar">
           <label class="search">
@@ -143,7 +145,7 @@ export function Boards() {
       )}
       {data.value && boards.length === 0 && (
         <Empty title="No boards yet">
-          <p>{canChange ? <>Define one: <a href={href(["define"])}>Define a board</a>.</> : "Declare one in the configuration, or with PUT /v1/boards/{board}."}</p>
+          <p>{canChange && may("manage") ? <>Define one: <a href={href(["define"])}>Define a board</a>.</> : "Declare one in the configuration, or with PUT /v1/boards/{board}."}</p>
         </Empty>
       )}
       {boards.length > 0 && found.length === 0 && <Empty title={`No board has “${search}” in its name or metric`} />}

@@ -5,7 +5,8 @@ import type { TargetedMouseEvent } from "preact";
 import { useEffect } from "preact/hooks";
 import { boardPath, call, Problem } from "../api.ts";
 import { lostSince } from "../clock.ts";
-import { Caret, counted, Field, Heading, Notice } from "../parts.tsx";
+import { lacks, may, possibleName } from "../key.ts";
+import { Caret, counted, Empty, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
 import { inWords, theLast } from "../span.ts";
@@ -58,6 +59,16 @@ function composed(operation: string, parts: { window: string; type: string; valu
 }
 
 export function Define() {
+  if (may("manage")) return <Form />;
+  return (
+    <>
+      <div class="title"><Heading title="Define a board">Define a board</Heading></div>
+      <Empty title="Boards cannot be defined here"><p>{lacks("manage")} <a href={href(["key"])}>Change the key</a>.</p></Empty>
+    </>
+  );
+}
+
+function Form() {
   const name = useSignal(route.value.query.get("name") ?? "");
   const operation = useSignal("COUNT");
   const parts = useSignal({ window: "24h", type: "like", value: "amount", subject: "post_id" });
@@ -85,7 +96,7 @@ export function Define() {
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
-  const tried = name.value.trim() === "" ? "new-board" : name.value.trim();
+  const tried = name.value.trim() === "" ? possibleName() : name.value.trim();
   const isLost = lostSince.value !== null;
   // Again when the service is lost or reached: nothing else on this page asks it.
   useEffect(() => {
@@ -126,7 +137,8 @@ export function Define() {
   };
   const set = (part: Partial<typeof parts.value>) => (parts.value = { ...parts.value, ...part });
   const chosen = OPERATIONS[operation.value];
-  const isNameWrong = problem.value?.code === "invalid_board_name";
+  // The key may be for other boards.
+  const isNameWrong = ["invalid_board_name", "forbidden"].includes(problem.value?.code ?? "");
   const wrong = isNameWrong ? "name" : (problem.value?.field ?? "");
   const isPlaced = isNameWrong || wrong in LABELS;
   /** Returns what is wrong with a box. The service names the box first, which its place says here. */

@@ -5,10 +5,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
 import { duration, noteTime, now, time } from "../clock.ts";
+import { lacks, may } from "../key.ts";
 import { counted, Empty, Figure, Focused, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
-import { canChange, hasExplorer, hasSimulatedClock } from "../settings.ts";
+import { anonymous, canChange, hasExplorer, hasSimulatedClock } from "../settings.ts";
 import type { Audit, Definition, Health, List, Rollover } from "../types.ts";
 
 /** Milliseconds between two reads of the health and the metrics. */
@@ -57,7 +58,7 @@ export function Operate() {
     <>
       <div class="title">
         <Heading title="Operate">Operate</Heading>
-        <p class="soft">Windows roll automatically. This page shows the state of the service{canChange && ". Its buttons do at once what otherwise happens automatically"}.</p>
+        <p class="soft">Windows roll automatically. This page shows the state of the service{canChange && may("manage") && ". Its buttons do at once what otherwise happens automatically"}.</p>
       </div>
       <State />
       {hasSimulatedClock && <Clock />}
@@ -65,8 +66,9 @@ export function Operate() {
         <h2 id="each" ref={heading} tabIndex={-1}>Boards</h2>
         <div role="status">{removed.value !== null && <p>The board {removed.value} was removed.</p>}</div>
         <Notice problem={boards.problem.value} />
-        {!canChange && <p class="soft">This console only reads. It changes boards if the setting <code>console</code> is <code>full</code>, which is allowed only if the service listens on a loopback address.</p>}
-        {boards.data.value?.items.length === 0 && <Empty title="No boards yet">{canChange && <p><a href={href(["define"])}>Define a board</a>.</p>}</Empty>}
+        {!canChange && <p class="soft">This console only reads. It changes boards if the setting <code>console</code> is <code>full</code>.</p>}
+        {canChange && !may("manage") && <p class="soft">Boards can only be read here. {lacks("manage")}</p>}
+        {boards.data.value?.items.length === 0 && <Empty title="No boards yet">{canChange && may("manage") && <p><a href={href(["define"])}>Define a board</a>.</p>}</Empty>}
         <ul class="operate" role="list">
           {boards.data.value?.items.map((board) => <Row key={board.board} board={board} onRemoved={onRemoved} />)}
         </ul>
@@ -79,7 +81,7 @@ export function Operate() {
 function State() {
   const ready = usePolled<Health>("readyz", PACE);
   const live = usePolled<Health>("healthz", PACE * 10);
-  const metrics = usePolled<string>("metrics", PACE);
+  const metrics = usePolled<string>(may("metrics") ? "metrics" : null, PACE);
   const health = ready.data.value ?? live.data.value;
   const text = typeof metrics.data.value === "string" ? metrics.data.value : "";
   const lag = mostOf(text, "rolltop_rollover_lag_seconds");
@@ -88,6 +90,8 @@ function State() {
   const unconfirmed = mostOf(text, "rolltop_log_unconfirmed_seconds");
   const free = mostOf(text, "rolltop_disk_available_bytes");
   const problem = ready.problem.value;
+  // A link sends no key.
+  const isLinked = ["metrics", "admin"].some((scope) => anonymous.scopes.includes(scope));
   return (
     <section class="panel" aria-label="State of the service">
       <dl class="figures">
@@ -104,8 +108,9 @@ function State() {
       </dl>
       <Notice problem={problem} />
       {(ready.data.value?.warnings ?? []).map((warning) => <p class="notice" key={warning}>{warning}</p>)}
+      {!may("metrics") && <p class="soft">Figures of the service are not shown. {lacks("metrics")}</p>}
       <p class="soft">
-        <a href="metrics">All metrics</a> · {hasExplorer && <><a href="swagger-ui/">Explore the API</a> · </>}<a href="openapi.json">OpenAPI document</a>
+        {isLinked && <><a href="metrics">All metrics</a> · </>}{hasExplorer && <><a href="swagger-ui/">Explore the API</a> · </>}<a href="openapi.json">OpenAPI document</a>
       </p>
     </section>
   );
@@ -134,7 +139,8 @@ function Clock() {
     <section aria-labelledby="clock">
       <h2 id="clock">Clock</h2>
       <p>The clock stands at <b>{new Date(now.value).toISOString().replace(".000", "")}</b>. It moves forward only, and boards roll over when it does.</p>
-      {canChange && (
+      {canChange && !may("admin") && <p class="soft">It cannot be moved here. {lacks("admin")}</p>}
+      {canChange && may("admin") && (
         <form
           class="line"
           onSubmit={(event) => {
@@ -205,7 +211,7 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
         <a class="boards-name" href={href(["boards", name])}>{name}</a>
         <code class="soft">{board.metric}</code>
         <span class="spring" />
-        {canChange && (
+        {canChange && may("manage", name) && (
           <span class="actions">
             <button type="button" onClick={(event) => { opener.current = event.currentTarget; void rollOver(true); }} aria-label={`Roll over ${name}`}>Roll over …</button>
             <button type="button" onClick={(event) => { opener.current = event.currentTarget; void audit(false); }} aria-label={`Audit ${name}`}>Audit</button>

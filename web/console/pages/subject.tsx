@@ -4,6 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
 import { boardPath, call, isAddressable, Problem, subjectPath } from "../api.ts";
 import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
+import { may } from "../key.ts";
 import { counted, Empty, Figure, Focused, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
@@ -50,7 +51,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
           <Ranking lines={around.data.value.items} board={board.data.value} window={window} marked={subject} label={`Ranking around ${subject}`} />
         </section>
       )}
-      {canChange && found && isCounted(found) && (
+      {canChange && may("manage", name) && found && isCounted(found) && (
         <Removal
           board={name}
           subject={subject}
