@@ -11,12 +11,13 @@ use std::path::Path;
 /// own layer and from the ones on earlier lines.
 const LAYERS: &[&[&str]] = &[
     &["board"],
+    &["access"],
     &["store"],
     &["store::redis", "store::embedded"],
     &["service"],
     &["http"],
     &["config"],
-    &["descriptors", "telemetry"],
+    &["descriptors", "telemetry", "tls"],
     &["app"],
     &["cli"],
 ];

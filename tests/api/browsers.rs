@@ -64,7 +64,7 @@ async fn the_explorer_is_there_only_if_it_is_wanted() {
         }
         assert_eq!(site.client.get("/openapi.json").await.status, 200);
         let console = site.client.get("/").await.text;
-        assert!(console.contains(if explorer { " explorer=on\"" } else { " explorer=off\"" }), "{console}");
+        assert!(console.contains(if explorer { " explorer=on " } else { " explorer=off " }), "{console}");
     }
 }
 

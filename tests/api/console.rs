@@ -38,7 +38,8 @@ async fn the_console_may_load_files_of_this_service_only() {
     }
     let page = site.client.get("/").await;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
-    assert!(page.text.contains("content=\"console=full clock=simulated explorer=on\""), "{}", page.text);
+    let settings = "console=full clock=simulated explorer=on anonymous=view,read,write,manage,admin,metrics boards=*";
+    assert!(page.text.contains(&format!("content=\"{settings}\"")), "{}", page.text);
     // Relative, so that it also works below a path of a proxy; and nothing inline, which the policy forbids.
     for reference in ["src=\"console.js\"", "href=\"console.css\"", "href=\"icon.svg\""] {
         assert!(page.text.contains(reference), "{reference} in {}", page.text);

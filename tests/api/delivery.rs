@@ -247,9 +247,15 @@ async fn pages_of_allowed_origins_may_use_all_headers() {
     let site = Site::with(|options| options.cors_origins = vec!["https://app.example".to_owned()]).await;
     site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
     let origin = ("origin", "https://app.example");
-    for header in
-        ["content-type", "content-encoding", "if-none-match", "idempotency-key", "x-request-id", "last-event-id"]
-    {
+    for header in [
+        "content-type",
+        "content-encoding",
+        "if-none-match",
+        "idempotency-key",
+        "x-request-id",
+        "last-event-id",
+        "traceparent",
+    ] {
         let headers = [origin, ("access-control-request-method", "POST"), ("access-control-request-headers", header)];
         let (answer, _) = send(&site.client, Method::OPTIONS, "/v1/boards/b/rankings", &headers, vec![]).await;
         assert_eq!(answer.status, 200, "{header}: {answer:?}");

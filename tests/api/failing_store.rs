@@ -167,6 +167,17 @@ macro_rules! reads {
                 self.inner.add(board, batch).await
             }
 
+            async fn change_row(
+                &self,
+                table: TableName,
+                id: &str,
+                from: Option<&str>,
+                to: Option<&str>,
+            ) -> Result<bool> {
+                self.switch.check(true)?;
+                self.inner.change_row(table, id, from, to).await
+            }
+
             async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
                 let mut answers = Vec::with_capacity(batches.len());
                 for (board, batch) in batches {
@@ -223,6 +234,7 @@ reads! {
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     status(track: &BoardTrack) -> Status;
     audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
+    rows(table: TableName, known: Option<u64>) -> Option<Rows>;
     check() -> ();
     backup() -> BackedUp;
     close() -> ();

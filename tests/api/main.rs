@@ -10,6 +10,7 @@ mod site;
 #[path = "../support/waiting.rs"]
 mod waiting;
 
+mod access;
 mod all_time;
 mod backup;
 mod boards;

@@ -17,7 +17,8 @@ async fn metrics_count_requests_and_increments() {
     for series in [
         r#"rolltop_http_requests_total{route="/v1/boards/{board}/increments",method="POST",status="2xx"}"#,
         r#"rolltop_http_requests_total{route="/v1/boards/{board}/rankings",method="GET",status="4xx"}"#,
-        r#"rolltop_http_request_duration_seconds_count{route="/v1/boards/{board}/increments",method="POST"}"#,
+        r#"rolltop_http_request_duration_seconds_count{route="/v1/boards/{board}/increments",method="POST",status="2xx"}"#,
+        r#"rolltop_http_request_duration_seconds_bucket{route="/v1/boards/{board}/rankings",method="GET",status="4xx",le="5"}"#,
         "rolltop_http_requests_in_flight",
         r#"rolltop_increments_total{outcome="accepted"}"#,
         r#"rolltop_increments_total{outcome="invalid_subject"}"#,
@@ -27,6 +28,9 @@ async fn metrics_count_requests_and_increments() {
         let value: f64 = line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default();
         assert!(value >= 1.0, "{series}: {line:?} in\n{}", metrics.text);
     }
+    // A class that a route has never answered with has no histogram.
+    let never = r#"duration_seconds_count{route="/v1/boards/{board}/rankings",method="GET",status="1xx"}"#;
+    assert!(!metrics.text.contains(never), "{}", metrics.text);
     assert!(!metrics.text.contains("nope"), "a label with a client's value:\n{}", metrics.text);
     let without = Site::with(|options| options.metrics = None).await;
     assert_eq!(without.client.get("/metrics").await.refusal(), (404, "not_found"));

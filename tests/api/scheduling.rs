@@ -1,5 +1,6 @@
 //! The scheduler beside the other work of its runtime.
 
+use rolltop::access::Caller;
 use rolltop::board::{BoardName, Definition};
 use rolltop::service::Scheduler;
 
@@ -13,7 +14,10 @@ async fn many_boards_that_are_due_at_once_let_other_tasks_run_between_their_step
     let service = site.service();
     let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
     for number in 0..BOARDS {
-        service.define(&BoardName::parse(&format!("b{number}")).unwrap(), &definition).await.unwrap();
+        service
+            .define(&Caller::trusted(), &BoardName::parse(&format!("b{number}")).unwrap(), &definition)
+            .await
+            .unwrap();
     }
     // A task like any other of the runtime, which has one thread. It is woken as often as it can be.
     let switch = site.switch.clone();

@@ -1,17 +1,17 @@
 //! A service of one's own for each test.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use rolltop::board::{Rule, Timestamp};
+use rolltop::board::{BoardName, Rule, Timestamp};
 use rolltop::http::{self, HttpOptions, HttpState, LiveViews};
-use rolltop::service::{NamedRules, RuleName, Service};
+use rolltop::service::{Keys, NamedRules, PinnedRule, RuleName, Service};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{ClockMode, Store};
+use rolltop::telemetry;
 
 use crate::client::Client;
 use crate::failing_store::{Failing, Switch};
@@ -80,6 +80,19 @@ impl Site {
         Site { client: serve(Service::new(store.clone()), options()), switch, store, _folder: folder }
     }
 
+    /// Another instance over the same store, with keys.
+    pub fn instance_with_keys(&self, keys: Keys, change: impl FnOnce(&mut HttpOptions)) -> (Client, Arc<Service>) {
+        let mut options = options();
+        change(&mut options);
+        let rules = [
+            ("shop-rule", PinnedRule { boards: [name("shop-a")].into(), ..rule("COUNT(24h, like, post_id) > 1") }),
+            ("other-rule", PinnedRule { boards: [name("other")].into(), ..rule("COUNT(24h, like, post_id) > 1") }),
+        ];
+        let named = rules.map(|(name, rule)| (RuleName::parse(name).expect("a name"), rule));
+        let service = Service::with_keys(self.store.clone(), NamedRules::new(named), keys);
+        (serve(service.clone(), options), service)
+    }
+
     /// Another instance over the same store, which knows of its boards only what the store tells.
     pub fn second_instance(&self) -> Client {
         serve(Service::new(self.store.clone()), options())
@@ -99,6 +112,14 @@ impl Site {
     }
 }
 
+fn name(text: &str) -> BoardName {
+    BoardName::parse(text).expect("a name")
+}
+
+fn rule(text: &str) -> PinnedRule {
+    text.parse::<Rule>().expect("a rule").into()
+}
+
 /// The length of a second in the intervals of live views.
 const LIVE_SECOND: Duration = Duration::from_millis(5);
 
@@ -109,7 +130,12 @@ fn opening(path: &Path) -> EmbeddedOptions {
 }
 
 fn options() -> HttpOptions {
-    HttpOptions { simulated_clock: true, explorer: true, metrics: Some(recorder().clone()), ..HttpOptions::default() }
+    HttpOptions {
+        simulated_clock: true,
+        explorer: true,
+        metrics: telemetry::collect_metrics(),
+        ..HttpOptions::default()
+    }
 }
 
 fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
@@ -124,10 +150,4 @@ fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let port = server.addrs()[0].port();
     actix_web::rt::spawn(server.run());
     Client::new(port)
-}
-
-/// One recorder for the whole test process, as there is one for the service's.
-fn recorder() -> &'static PrometheusHandle {
-    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
-    RECORDER.get_or_init(|| PrometheusBuilder::new().install_recorder().expect("the only recorder"))
 }

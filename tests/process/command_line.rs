@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::redis_server::{Engine, RedisServer};
-use crate::running::{Running, program};
+use crate::running::{Running, program, serve};
+use crate::waiting::Wait;
 
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = program(folder).args(args).output().expect("the program runs");
@@ -134,5 +135,31 @@ async fn both_stores_report_write_batching_metrics() {
             assert!(value >= 1.0, "{store}: {series}: {line:?} in\n{metrics}");
         }
         assert!(metrics.lines().any(|line| line.starts_with(depth)), "{store}: {depth} in\n{metrics}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_lines_of_a_request_name_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = serve(folder.path(), &["--log-format", "json"]);
+    command.env("RUST_LOG", "rolltop=debug");
+    let service = Running::launch(command);
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    for (request_id, traceparent) in [("valid", format!("00-{trace}-{parent}-01")), ("invalid", "00-1-2-3".to_owned())]
+    {
+        let request = service.client.get(format!("{}/v1/boards/none", service.base));
+        let request = request.header("x-request-id", request_id).header("traceparent", traceparent);
+        assert_eq!(request.send().await.unwrap().status(), 404);
+        let wait = Wait::begin("the log line");
+        let is_of_request = |line: &Value| line["fields"]["request_id"] == request_id;
+        let line = loop {
+            let lines = service.log().into_iter().filter_map(|line| serde_json::from_str(&line).ok());
+            match lines.into_iter().find(is_of_request) {
+                Some(line) => break line,
+                None => wait.rest(service.log()).await,
+            }
+        };
+        let named = (line["fields"]["trace_id"].as_str(), line["fields"]["parent_id"].as_str());
+        assert_eq!(named, if request_id == "valid" { (Some(trace), Some(parent)) } else { (None, None) }, "{line}");
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::running::{Running, serve, serve_after};
 use crate::waiting::PATIENCE;
@@ -127,4 +127,104 @@ fn a_failed_start_without_output_exits_with_1() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut command = serve(folder.path(), &["--store", "redis://127.0.0.1:1"]);
     assert_eq!(command.stdout(full()).stderr(full()).status().unwrap().code(), Some(1));
+}
+
+/// Sends increments of these subjects. Returns the status and the receipt.
+async fn increments(service: &Running, board: &str, subjects: impl Iterator<Item = usize>) -> (u16, Value) {
+    let items: Vec<_> = subjects.map(|nth| json!({"subject": format!("page-{nth:020}")})).collect();
+    service.call("POST", &format!("/v1/boards/{board}/increments"), Some(json!({"increments": items}))).await
+}
+
+/// Returns the value of a metric without labels.
+async fn metric(service: &Running, name: &str) -> f64 {
+    let text = service.client.get(format!("{}/metrics", service.base)).send().await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+    line.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_subjects_ends_at_the_memory_limit_and_others_are_served() {
+    const LIMIT: f64 = 8e6;
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--memory-limit", "8000000"];
+    let mut service = Running::start(folder.path(), &args);
+    define(&service).await;
+    let definition = json!({"metric": "COUNT_DISTINCT(24h, visit, device, user)", "slot": "1h"});
+    service.ok("PUT", "/v1/boards/values", Some(definition)).await;
+    assert_eq!(increments(&service, "few", 0..1_000).await.1["accepted"], 1_000);
+    let (mut written, mut refusal) = (1_000, None);
+    while refusal.is_none() && written < 200_000 {
+        let (status, receipt) = increments(&service, "few", written..written + 1_000).await;
+        written += receipt["accepted"].as_u64().unwrap_or_default() as usize;
+        if status != 200 {
+            refusal = Some((status, receipt));
+        } else if receipt["accepted"] != 1_000 {
+            let rejected = receipt["rejected_counts"]["memory_full"].as_u64().unwrap() as usize;
+            assert_eq!((rejected + receipt["accepted"].as_u64().unwrap() as usize, status), (1_000, 200));
+        }
+    }
+    let (status, problem) = refusal.expect("the limit is reached");
+    assert_eq!((status, &problem["code"], &problem["retry_after"]), (503, &json!("memory_full"), &json!(10)));
+    assert!(problem["detail"].as_str().unwrap().contains("--memory-limit"), "{problem}");
+    // Existing subjects count, also beside new ones, which are listed.
+    let (status, receipt) = increments(&service, "few", [7, written + 5_000].into_iter()).await;
+    assert_eq!((status, &receipt["accepted"], &receipt["rejected"][0]["index"]), (200, &json!(1), &json!(1)));
+    // Other new things are refused too: events, values, boards.
+    let visit = |device: &str| json!({"type": "visit", "fields": {"device": device, "user": "u-1"}});
+    let (status, problem) = service.call("POST", "/v1/events", Some(visit("d-1"))).await;
+    assert_eq!((status, &problem["code"]), (503, &json!("memory_full")), "{problem}");
+    let definition = json!({"metric": "COUNT(1h, hit, user)", "slot": "1h"});
+    let (status, problem) = service.call("PUT", "/v1/boards/new", Some(definition.clone())).await;
+    assert_eq!((status, &problem["code"]), (503, &json!("memory_full")), "{problem}");
+    // Reads work, and the service is ready, with a warning.
+    let page = service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await;
+    assert_eq!((&page["items"][0]["score"], &page["total"]), (&json!(2), &json!(written)));
+    let ready = service.ok("GET", "/readyz", None).await;
+    assert!(ready["warnings"][0].as_str().unwrap().contains("memory_limit"), "{ready}");
+    let data = metric(&service, "rolltop_memory_data_bytes").await;
+    // The metric is up to 50 ms old.
+    assert!((0.88 * LIMIT..LIMIT).contains(&data), "{data}");
+    assert_eq!(metric(&service, "rolltop_memory_limit_bytes").await, LIMIT);
+    // A start finds everything, within the limit.
+    service.kill();
+    let service = Running::start(folder.path(), &args);
+    let page = service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await;
+    assert_eq!((&page["items"][0]["score"], &page["total"]), (&json!(2), &json!(written)));
+    assert!(metric(&service, "rolltop_memory_data_bytes").await < LIMIT);
+    assert_eq!(increments(&service, "few", 0..10).await.1["accepted"], 10);
+    // A value that is set replaces one that exists.
+    let subject = format!("{BOARD}/subjects/page-{:020}", 3);
+    assert_eq!(service.ok("PUT", &subject, Some(json!({"amount": 40}))).await["score"], 40);
+    // Removing what is not needed makes room.
+    service.ok("DELETE", BOARD, None).await;
+    for _ in 0..500 {
+        if service.call("PUT", "/v1/boards/new", Some(definition.clone())).await.0 == 201 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(service.call("POST", "/v1/events", Some(visit("d-1"))).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_numbers_of_boards_and_of_their_subjects_can_be_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--max-boards", "7", "--max-subjects", "3"];
+    let service = Running::start(folder.path(), &args);
+    let boards = service.ok("GET", "/v1/boards", None).await["items"].as_array().unwrap().len();
+    define(&service).await;
+    let (status, receipt) = increments(&service, "few", [1, 2, 3, 4, 1].into_iter()).await;
+    assert_eq!((status, &receipt["accepted"]), (200, &json!(4)));
+    assert_eq!(receipt["rejected"][0]["index"], 3, "{receipt}");
+    assert_eq!(receipt["rejected_counts"], json!({"too_many_subjects": 1}));
+    let definition = json!({"metric": "COUNT(24h, hit, page)", "slot": "1h"});
+    for nth in boards + 1..7 {
+        service.ok("PUT", &format!("/v1/boards/further-{nth}"), Some(definition.clone())).await;
+    }
+    let (status, problem) = service.call("PUT", "/v1/boards/new", Some(definition.clone())).await;
+    assert_eq!((status, &problem["code"], &problem["limit"]), (409, &json!("too_many_boards"), &json!(7)), "{problem}");
+    // A board that exists can be confirmed, and one that is removed leaves room.
+    service.ok("PUT", BOARD, Some(definition.clone())).await;
+    service.ok("DELETE", BOARD, None).await;
+    service.ok("PUT", "/v1/boards/new", Some(definition)).await;
 }

@@ -20,12 +20,14 @@ mod redis_cluster;
 #[path = "../support/event_stream.rs"]
 mod event_stream;
 
+mod access;
 mod clocks;
 mod cluster;
 mod command_line;
 mod compatibility;
 mod crash;
 mod data;
+mod deploy;
 mod disks;
 mod expiring;
 mod exporting;
@@ -39,3 +41,4 @@ mod metrics;
 mod replaying;
 mod retiring;
 mod running;
+mod tls;

@@ -105,8 +105,9 @@ impl Running {
         let (found, base) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                if let Some((_, rest)) = line.split_once("http://") {
-                    let _ = found.send(format!("http://{}", rest.split('/').next().unwrap_or_default()));
+                if let (Some(at), Some((_, rest))) = (line.find("http"), line.split_once("://")) {
+                    let end = line.len() - rest.len() + rest.find('/').unwrap_or(rest.len());
+                    let _ = found.send(line[at..end].to_owned());
                 }
             }
         });
@@ -130,7 +131,12 @@ impl Running {
 
     /// Returns its address, `127.0.0.1:port`.
     pub fn address(&self) -> &str {
-        self.base.trim_start_matches("http://")
+        self.base.split_once("://").map_or("", |(_, address)| address)
+    }
+
+    /// Returns the last lines of its log.
+    pub fn log(&self) -> Vec<String> {
+        self.log.last_lines()
     }
 
     /// Returns its exit status if it has ended.

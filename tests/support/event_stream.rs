@@ -29,8 +29,12 @@ impl Follower {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200, "{url}");
+        Self::reading(request.send().await.unwrap())
+    }
+
+    /// Reads the stream of a response.
+    pub fn reading(response: reqwest::Response) -> Self {
+        assert_eq!(response.status(), 200, "{}", response.url());
         let headers = response.headers().clone();
         Self { headers, pieces: response.bytes_stream().boxed(), text: String::new() }
     }
