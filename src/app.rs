@@ -116,7 +116,8 @@ impl Application {
         let metrics = telemetry::collect_metrics();
 
         let rules = NamedRules::new(config.rules.iter().cloned());
-        let keys = Keys::new(config.anonymous.clone(), config.keys.clone());
+        let keys =
+            Keys::new(config.anonymous.clone(), config.keys.clone()).with_token_rules(config.token_rules.clone());
         let service = Service::with_keys(open_store(config).await?, rules, keys);
         service.read_keys().await.map_err(|error| match error {
             ServiceError::Store(error) => StartError::Store(error),

@@ -47,9 +47,9 @@
 //!     let increment = Increment { subject, change, retract: false, at: None, id: None };
 //!     Ok(Batch { increments: vec![increment], return_scores: false })
 //! };
-//! service.add(&board, likes("post-1", 3)?).await?; // in the slot 10:00 to 11:00
+//! service.add(&caller, &board, likes("post-1", 3)?).await?; // in the slot 10:00 to 11:00
 //! service.set_clock(&caller, Timestamp::parse("2026-01-01T12:00:00Z")?).await?;
-//! service.add(&board, likes("post-2", 2)?).await?; // in the slot 12:00 to 13:00
+//! service.add(&caller, &board, likes("post-2", 2)?).await?; // in the slot 12:00 to 13:00
 //! let top = service.page(&board.main(), 0, 10).await?.answer;
 //! assert_eq!((top.total, top.items[0].subject.as_str()), (2, "post-1"));
 //!

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use super::{BoardPatterns, Grant, Key, KeyId, KeySecret, Scope, SecretHash};
-use crate::board::{BoardName, Timestamp};
+use super::{BoardPatterns, BoundedToken, Grant, Item, Key, KeyId, KeySecret, Pin, Scope, Scopes, SecretHash};
+use crate::board::{BoardName, EventId, Timestamp};
 
 /// Who a call comes from. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -15,9 +15,10 @@ pub struct Caller(Identity);
 enum Identity {
     Anonymous(Arc<Grant>),
     Key(Arc<Credential>),
+    Token(Arc<BoundedToken>),
 }
 
-/// One secret of a key, in use. What it allows never changes: a key that is changed gets other credentials.
+/// One secret of a key, in use, or what verifies its tokens. What it allows never changes: a key that is changed gets other credentials.
 #[derive(Debug)]
 pub struct Credential {
     /// The key as it was when the credential was made. Its `secrets` may be outdated.
@@ -48,6 +49,9 @@ pub enum Denial {
     /// The caller may not use a board with this name, whether it exists or not.
     #[error("board '{0}' is not one of the boards that the caller may use")]
     Board(BoardName),
+    /// The caller has a token for an item of another kind.
+    #[error("the token is for one {}", if *.0 == Item::Event { "event, POST /v1/events" } else { "increment, POST /v1/boards/{board}/increments" })]
+    Item(Item),
     /// The key was revoked, or has expired.
     #[error("the key was revoked or has expired")]
     Ended,
@@ -119,27 +123,73 @@ impl Caller {
         Self(Identity::Key(credential))
     }
 
+    /// Returns a caller with a token of a key.
+    pub fn with_token(token: Arc<BoundedToken>) -> Self {
+        Self(Identity::Token(token))
+    }
+
     /// Returns the error of a caller that is not valid any more.
     pub fn ended(&self) -> Denied {
         self.denied(Denial::Ended)
     }
 
     fn denied(&self, denial: Denial) -> Denied {
-        Denied { denial, has_key: matches!(self.0, Identity::Key(_)) }
+        Denied { denial, has_key: !matches!(self.0, Identity::Anonymous(_)) }
     }
 
     fn grant(&self) -> &Grant {
         match &self.0 {
             Identity::Anonymous(grant) => grant,
             Identity::Key(credential) => &credential.key.grant,
+            Identity::Token(token) => &token.grant,
         }
     }
 
-    /// Returns the key, if the caller has one.
+    /// Returns the key, if the caller has one: that of a token is the one that signed it.
     pub fn key(&self) -> Option<&Key> {
+        self.credential().map(|credential| &credential.key)
+    }
+
+    fn credential(&self) -> Option<&Credential> {
         match &self.0 {
             Identity::Anonymous(_) => None,
-            Identity::Key(credential) => Some(&credential.key),
+            Identity::Key(credential) => Some(credential),
+            Identity::Token(token) => Some(&token.signer),
+        }
+    }
+
+    fn token(&self) -> Option<&BoundedToken> {
+        match &self.0 {
+            Identity::Token(token) => Some(token),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the caller has a token.
+    pub fn has_token(&self) -> bool {
+        self.token().is_some()
+    }
+
+    /// Returns the one item that the caller may send, if its token bounds it.
+    pub fn pin(&self) -> Option<&Pin> {
+        self.token()?.pin.as_ref()
+    }
+
+    /// Returns the id of the one item that the caller may send, if it counts once.
+    pub fn once(&self) -> Option<&EventId> {
+        self.token()?.id.as_ref()
+    }
+
+    /// Returns the time from which on the token of the caller is not valid, whatever becomes of its signing key.
+    pub fn token_until(&self) -> Option<Timestamp> {
+        self.token().map(|token| token.until)
+    }
+
+    /// Returns an error if the caller has a token and may not send items of this kind.
+    pub fn require_item(&self, item: Item) -> Result<(), Denied> {
+        match self.pin() {
+            Some(pin) if pin.item() != item => Err(self.denied(Denial::Item(pin.item()))),
+            _ => Ok(()),
         }
     }
 
@@ -150,13 +200,9 @@ impl Caller {
 
     /// Returns the time from which on the caller is not valid, if there is one.
     pub fn until(&self) -> Option<Timestamp> {
-        match &self.0 {
-            Identity::Anonymous(_) => None,
-            Identity::Key(credential) => {
-                let until = Timestamp::from_millis(credential.until.load(Ordering::Acquire));
-                (until < Timestamp::MAX).then_some(until)
-            }
-        }
+        let of_key = Timestamp::from_millis(self.credential()?.until.load(Ordering::Acquire));
+        let until = self.token().map_or(of_key, |token| token.until.min(of_key));
+        (until < Timestamp::MAX).then_some(until)
     }
 
     /// Returns whether the caller has this scope.
@@ -184,6 +230,11 @@ impl Caller {
         self.grant().boards.is_all()
     }
 
+    /// Returns the scopes that the caller has.
+    pub fn scopes(&self) -> Scopes {
+        self.grant().scopes
+    }
+
     /// Returns the boards that the caller may use.
     pub fn boards(&self) -> &BoardPatterns {
         &self.grant().boards
@@ -196,8 +247,8 @@ impl Caller {
 
     /// Returns an error if the caller is not valid any more. What takes long asks again and again.
     pub fn require_current(&self) -> Result<(), Denied> {
-        match &self.0 {
-            Identity::Key(credential) if credential.has_ended.load(Ordering::Acquire) => Err(self.ended()),
+        match self.credential() {
+            Some(credential) if credential.has_ended.load(Ordering::Acquire) => Err(self.ended()),
             _ => Ok(()),
         }
     }
@@ -207,6 +258,7 @@ impl Caller {
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.key_id() {
+            Some(id) if self.has_token() => write!(f, "token of key {id}"),
             Some(id) => write!(f, "key {id}"),
             None => f.write_str("anonymous"),
         }
@@ -231,6 +283,7 @@ mod tests {
             created_at: None,
             expires_at: None,
             secrets: vec![KeySecret { hash: secret.hash(), until: None }],
+            public_key: None,
             rates: KeyRates::default(),
         };
         let credential = Arc::new(Credential::new(&key, key.secrets[0]));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grant, KeyId, KeyRates, Scope, SecretError, SecretHash};
+use super::{Grant, KeyId, KeyRates, PublicKey, Scope, SecretError, SecretHash};
 use crate::board::Timestamp;
 
 /// Where a key may be.
@@ -14,13 +14,27 @@ pub enum KeyKind {
     /// In web pages, where everybody can read it. It only has the scope `view` or `write`, and names the origins of the
     /// pages.
     Publishable,
+    /// Verifies the signatures of [tokens](super::BoundedToken). Its grant is the most that they can allow: `view` or
+    /// `write`. It has a public key, or one of the configuration, and no secret of its own.
+    Signing,
 }
 
 impl KeyKind {
+    /// Returns the name of the kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            KeyKind::Secret => "secret",
+            KeyKind::Publishable => "publishable",
+            KeyKind::Signing => "signing",
+        }
+    }
+
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             KeyKind::Secret => "rt",
             KeyKind::Publishable => "rtp",
+            // Nobody sends one.
+            KeyKind::Signing => "rts",
         }
     }
 }
@@ -43,8 +57,12 @@ pub struct Key {
     /// The key is not valid from this time on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The newest first. After a rotation the one before is valid for a while.
+    /// The newest first. After a rotation the one before is valid for a while. A signing key has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<KeySecret>,
+    /// What verifies the tokens of a signing key, unless that is in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<PublicKey>,
     /// How fast the key may be used, through each instance.
     #[serde(default, skip_serializing_if = "KeyRates::is_empty")]
     pub rates: KeyRates,
@@ -69,13 +87,19 @@ pub enum KeyError {
     NoScope,
     #[error("'scopes' of a publishable key may be view and write only, because everybody can read the key")]
     PublishableScope,
+    #[error("'scopes' of a signing key may be view and write only, because its tokens are for end users")]
+    SigningScope,
+    #[error("'public_key' must be the JWK of a signing key's public key, and is for signing keys only")]
+    PublicKey,
+    #[error("a signing key has no secret to rotate; make another signing key, sign with it, and revoke this one")]
+    NoSecret,
     #[error("'boards' must name at least one board or pattern, such as \"hot-posts\", \"shop-*\" or \"*\"")]
     NoBoard,
     #[error("'boards' of a key with the scope admin must be [\"*\"], because the scope is about all boards")]
     AdminBoards,
     #[error("'origins' must name at least one origin for a publishable key, such as \"https://shop.example\" or \"*\"")]
     NoOrigin,
-    #[error("'origins' are for publishable keys only: a secret key must not be in a page")]
+    #[error("'origins' are for publishable and signing keys only: a secret key must not be in a page")]
     OriginOfSecretKey,
     #[error("'origins': '{0}' is not an origin, such as https://shop.example, or *")]
     Origin(String),
@@ -94,7 +118,9 @@ impl KeyError {
     pub fn field(&self) -> &'static str {
         match self {
             KeyError::Name => "name",
-            KeyError::NoScope | KeyError::PublishableScope | KeyError::Wider => "scopes",
+            KeyError::NoScope | KeyError::PublishableScope | KeyError::SigningScope | KeyError::Wider => "scopes",
+            KeyError::PublicKey => "public_key",
+            KeyError::NoSecret => "key",
             KeyError::NoBoard | KeyError::AdminBoards => "boards",
             KeyError::NoOrigin | KeyError::OriginOfSecretKey | KeyError::Origin(_) => "origins",
             KeyError::Expired => "expires_at",
@@ -114,12 +140,17 @@ impl Key {
             return Err(KeyError::Name);
         }
         let Grant { scopes, boards } = &self.grant;
-        let is_publishable = self.kind == KeyKind::Publishable;
         if scopes.is_empty() {
             return Err(KeyError::NoScope);
         }
-        if is_publishable && scopes.iter().any(|scope| !matches!(scope, Scope::View | Scope::Write)) {
-            return Err(KeyError::PublishableScope);
+        match self.kind {
+            KeyKind::Secret => {}
+            _ if scopes.iter().all(Scope::is_for_everybody) => {}
+            KeyKind::Publishable => return Err(KeyError::PublishableScope),
+            KeyKind::Signing => return Err(KeyError::SigningScope),
+        }
+        if self.public_key.is_some() && self.kind != KeyKind::Signing {
+            return Err(KeyError::PublicKey);
         }
         if boards == &super::BoardPatterns::from_iter([]) {
             return Err(KeyError::NoBoard);
@@ -127,9 +158,9 @@ impl Key {
         if scopes.allows(Scope::Admin) && !boards.is_all() {
             return Err(KeyError::AdminBoards);
         }
-        match (is_publishable, self.origins.is_empty()) {
-            (true, true) => return Err(KeyError::NoOrigin),
-            (false, false) => return Err(KeyError::OriginOfSecretKey),
+        match (self.kind, self.origins.is_empty()) {
+            (KeyKind::Publishable, true) => return Err(KeyError::NoOrigin),
+            (KeyKind::Secret, false) => return Err(KeyError::OriginOfSecretKey),
             _ => {}
         }
         let is_wrong = |(at, origin): &(usize, &String)| *at >= Self::MOST_ORIGINS || !is_origin(origin);
@@ -142,6 +173,14 @@ impl Key {
     /// Returns the time from which on a secret of the key is not valid.
     pub fn end_of(&self, secret: KeySecret) -> Timestamp {
         secret.until.unwrap_or(Timestamp::MAX).min(self.expires_at.unwrap_or(Timestamp::MAX))
+    }
+
+    /// Checks a key that is to be stored: a signing key has its public key with it.
+    pub fn check_stored(&self) -> Result<(), KeyError> {
+        if (self.kind == KeyKind::Signing) != self.public_key.is_some() {
+            return Err(KeyError::PublicKey);
+        }
+        self.check()
     }
 
     /// Adds a secret. The newest one before stays valid until `until`, and older ones end.
@@ -200,8 +239,28 @@ mod tests {
             created_at: None,
             expires_at: None,
             secrets: vec![KeySecret { hash: secret.hash(), until: None }],
+            public_key: None,
             rates: KeyRates::default(),
         }
+    }
+
+    #[test]
+    fn a_signing_key_has_a_public_key_and_is_for_everybody() {
+        let jwk = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+        let mut signing = key(KeyKind::Signing, &[Scope::View, Scope::Write], &["hot-*"], &[]);
+        signing.secrets.clear();
+        assert_eq!((signing.check(), signing.check_stored()), (Ok(()), Err(KeyError::PublicKey)));
+        signing.public_key = Some(serde_json::from_str(jwk).unwrap());
+        assert_eq!(signing.check_stored(), Ok(()));
+        let text = serde_json::to_string(&signing).unwrap();
+        assert!(text.contains(jwk) && !text.contains("secrets"), "{text}");
+        assert_eq!(serde_json::from_str::<Key>(&text).unwrap(), signing);
+        for scope in [Scope::Read, Scope::Manage, Scope::Admin, Scope::Metrics] {
+            let wider = key(KeyKind::Signing, &[scope], &["*"], &[]);
+            assert_eq!(wider.check(), Err(KeyError::SigningScope));
+        }
+        signing.kind = KeyKind::Secret;
+        assert_eq!((signing.check(), signing.check_stored()), (Err(KeyError::PublicKey), Err(KeyError::PublicKey)));
     }
 
     #[test]

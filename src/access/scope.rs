@@ -38,6 +38,11 @@ impl Scope {
         }
     }
 
+    /// Returns whether keys and tokens that everybody can read may have the scope.
+    pub fn is_for_everybody(scope: Scope) -> bool {
+        matches!(scope, Scope::View | Scope::Write)
+    }
+
     const fn bit(self) -> u8 {
         1 << self as u8
     }

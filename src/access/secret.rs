@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use ring::digest::{SHA256, digest};
+use ring::digest::{Digest, SHA256, digest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::ConstantTimeEq;
 
@@ -45,6 +45,13 @@ pub enum SecretError {
 }
 
 impl KeyId {
+    /// Draws the id of a new key.
+    pub fn draw() -> Result<Self, SecretError> {
+        let mut id = [0; 8];
+        random(&mut id)?;
+        Ok(Self(u64::from_be_bytes(id)))
+    }
+
     /// Parses an id.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         bytes_of::<8>(text).map(|bytes| Self(u64::from_be_bytes(bytes))).ok_or(SecretError::Id)
@@ -68,9 +75,7 @@ impl fmt::Display for KeyId {
 impl Secret {
     /// Draws the secret of a new key.
     pub fn draw(kind: KeyKind) -> Result<Self, SecretError> {
-        let mut id = [0; 8];
-        random(&mut id)?;
-        Self::draw_for(kind, KeyId(u64::from_be_bytes(id)))
+        Self::draw_for(kind, KeyId::draw()?)
     }
 
     /// Draws another secret of a key.
@@ -101,9 +106,7 @@ impl Secret {
 
     /// Returns what is stored of the secret.
     pub fn hash(&self) -> SecretHash {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(digest(&SHA256, &self.bits).as_ref());
-        SecretHash(hash)
+        SecretHash::of_digest(&digest(&SHA256, &self.bits))
     }
 
     /// Returns the text to give to the owner of the key.
@@ -119,6 +122,13 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretHash {
+    /// Returns a SHA-256 that was computed.
+    pub(super) fn of_digest(digest: &Digest) -> Self {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest.as_ref());
+        Self(hash)
+    }
+
     /// Parses a hash.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         bytes_of(text).map(Self).ok_or(SecretError::Hash)
@@ -142,15 +152,17 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// Returns a text in which each secret of a key is replaced by `…`, wherever somebody has put it.
+/// Returns a text in which each secret of a key and each token is replaced by `…`, wherever somebody has put it.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
-    let prefixes = [KeyKind::Secret, KeyKind::Publishable].map(|kind| format!("{}_", kind.prefix()));
+    // A token begins with the base64url of `{"`.
+    let prefixes = [KeyKind::Secret.prefix(), KeyKind::Publishable.prefix()].map(|prefix| format!("{prefix}_"));
     let mut shown = Cow::Borrowed(text);
-    for prefix in &prefixes {
+    for prefix in prefixes.iter().map(String::as_str).chain(["eyJ"]) {
         let mut from = 0;
-        while let Some(at) = shown[from..].find(prefix.as_str()) {
+        while let Some(at) = shown[from..].find(prefix) {
             let start = from + at + prefix.len();
-            let len = shown[start..].bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+            let is_of_secret = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+            let len = shown[start..].bytes().take_while(is_of_secret).count();
             // An id alone is no secret.
             if len > 16 {
                 shown.to_mut().replace_range(start..start + len, "…");
@@ -255,6 +267,7 @@ mod tests {
         let text = format!("/v1/keys/{key}?key={key}&rt_{}&rt_5f1c2a9d04b7e386", "A".repeat(80));
         assert_eq!(without_secrets(&text), "/v1/keys/rtp_…?key=rtp_…&rt_…&rt_5f1c2a9d04b7e386");
         assert_eq!(without_secrets("start_of_a_long_word_that_is_no_key"), "start_…");
+        assert_eq!(without_secrets("/v1/events?t=eyJhbGciOiJIUzI1NiJ9.eyJh-_.x&a"), "/v1/events?t=eyJ…&a");
     }
 
     #[test]

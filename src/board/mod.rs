@@ -66,6 +66,7 @@ pub use key::Key;
 pub use language::{MetricError, SyntaxError};
 pub use metric::{Function, Metric};
 pub use name::{BoardName, Counted, EventId, NameError, Subject};
+pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
 pub use sketch::{Mark, REGISTERS, Sketch};

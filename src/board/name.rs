@@ -92,10 +92,18 @@ impl EventId {
     /// The longest id, in bytes.
     pub const MAX_BYTES: usize = 128;
 
+    /// How the ids of items of [tokens](crate::access::BoundedToken) begin. Clients may not give such ids.
+    pub const OF_TOKENS: &str = "token:";
+
     /// Parses an id.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         check("id", text, Self::MAX_BYTES)?;
         Ok(Self(text.into()))
+    }
+
+    /// Returns the id of the item of a token with this hash.
+    pub(crate) fn of_token(hash: impl fmt::Display) -> Self {
+        Self(format!("{}{hash}", Self::OF_TOKENS).into())
     }
 
     /// Returns the id as text.

@@ -83,7 +83,7 @@ pub(super) fn is_number(text: &str) -> bool {
 }
 
 /// Compares two decimal texts. Returns `None` if one of them is not a number. O(length), no allocation.
-pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
+pub(crate) fn compare(a: &str, b: &str) -> Option<Ordering> {
     let (a, b) = (Decimal::parse(a)?, Decimal::parse(b)?);
     let magnitudes = || a.point.cmp(&b.point).then_with(|| a.digits().cmp(b.digits()));
     Some(match a.sign().cmp(&b.sign()) {
@@ -96,7 +96,7 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
 
 /// Returns the canonical text of a number, however it was written: `1.50` and `15e-1` are both `1.5`. Returns `None` if
 /// the text is not a number, or if the number is too large or too small for a float.
-pub(super) fn canonical(text: &str) -> Option<Box<str>> {
+pub(crate) fn canonical(text: &str) -> Option<Box<str>> {
     let number = Decimal::parse(text)?;
     if number.is_zero() {
         return Some("0".into());

@@ -8,6 +8,7 @@ mod keys;
 pub mod replay;
 mod serve;
 mod server;
+mod tokens;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -45,6 +46,9 @@ enum Command {
     /// Make keys, which say who may do what
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Sign tokens, with which end users may do one thing, and look into them
+    #[command(subcommand)]
+    Token(tokens::TokenCommand),
     /// Print the OpenAPI document
     Openapi,
 }
@@ -84,6 +88,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Backup(args) => Ok(backup::run(args).await?),
             Command::CheckData(args) => check_data::run(&args),
             Command::Keys(command) => Ok(keys::run(command).await?),
+            Command::Token(command) => Ok(tokens::run(command)?),
             Command::Openapi => print_openapi(),
         }
     });

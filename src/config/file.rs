@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::Settings;
-use crate::access::{BoardPatterns, Grant, Key, KeyId, KeyKind, KeyRates, KeySecret, Scopes, SecretHash};
-use crate::board::{BoardName, Definition, Rule, Span, Timestamp};
-use crate::service::{PinnedRule, RuleName};
+use super::key_table::{CheckedKey, KeyTable};
+use crate::access::{Key, KeyId};
+use crate::board::{BoardName, Definition, Rule, Span};
+use crate::service::{ConfiguredVerifier, PinnedRule, RuleName};
 
 /// The reason why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum ConfigError {
         "body_memory: '{body_memory}' is too small for bodies of {max_body} bytes (max_body), which need at least {least}"
     )]
     BodyMemory { body_memory: usize, least: usize, max_body: usize },
+    /// A key set cannot be read, or has no usable keys.
+    #[error("jwks: the key set {path}: {why}")]
+    KeySet { path: String, why: String },
     /// The file has errors.
     #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },
@@ -59,6 +63,10 @@ pub(super) struct Parsed {
     pub(super) rules: Vec<(RuleName, PinnedRule)>,
     pub(super) max_ages: Vec<(BoardName, Span)>,
     pub(super) keys: Vec<Key>,
+    /// What verifies the tokens of signing keys with a secret.
+    pub(super) verifiers: Vec<ConfiguredVerifier>,
+    /// The files with the key sets of signing keys.
+    pub(super) key_sets: Vec<(KeyId, PathBuf)>,
 }
 
 #[derive(Deserialize)]
@@ -71,37 +79,6 @@ struct Tables {
     max_ages: BTreeMap<Spanned<String>, Span>,
     #[serde(default)]
     keys: Vec<Spanned<KeyTable>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table [[keys]] with 'id', 'hash', 'name' and 'scopes'")]
-struct KeyTable {
-    id: KeyId,
-    hash: SecretHash,
-    name: String,
-    #[serde(default = "secret")]
-    kind: KeyKind,
-    scopes: Scopes,
-    #[serde(default = "BoardPatterns::all")]
-    boards: BoardPatterns,
-    #[serde(default)]
-    origins: Vec<String>,
-    #[serde(default)]
-    expires_at: Option<Timestamp>,
-    #[serde(default)]
-    rates: KeyRates,
-}
-
-fn secret() -> KeyKind {
-    KeyKind::Secret
-}
-
-impl From<KeyTable> for Key {
-    fn from(table: KeyTable) -> Self {
-        let KeyTable { id, hash, name, kind, scopes, boards, origins, expires_at, rates } = table;
-        let secrets = vec![KeySecret { hash, until: None }];
-        Key { id, name, kind, grant: Grant { scopes, boards }, origins, created_at: None, expires_at, secrets, rates }
-    }
 }
 
 #[derive(Deserialize)]
@@ -179,26 +156,28 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
         }
     }
     let mut sound_keys: Vec<Key> = Vec::new();
+    let (mut verifiers, mut key_sets) = (Vec::new(), Vec::new());
     for key in keys {
         let start = key.span().start;
-        let key = Key::from(key.into_inner());
-        let error = match key.check() {
-            Err(error) => Some(error.to_string()),
-            Ok(()) if sound_keys.iter().any(|known| known.id == key.id) => {
-                Some(format!("the id {} is given twice", key.id))
+        let error = match key.into_inner().check() {
+            Err(error) => error,
+            Ok(CheckedKey { key, .. }) if sound_keys.iter().any(|known| known.id == key.id) => {
+                format!("the id {} is given twice", key.id)
             }
-            Ok(()) => None,
+            Ok(CheckedKey { key, verifier, key_set }) => {
+                key_sets.extend(key_set.map(|path| (key.id, path)));
+                verifiers.extend(verifier);
+                sound_keys.push(key);
+                continue;
+            }
         };
-        match error {
-            Some(error) => problems.push(Problem { line: line_at(text, start), message: format!("keys: {error}") }),
-            None => sound_keys.push(key),
-        }
+        problems.push(Problem { line: line_at(text, start), message: format!("keys: {error}") });
     }
     problems.sort_by_key(|problem| problem.line);
     if !problems.is_empty() {
         return Err(wrong(problems));
     }
-    Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages, keys: sound_keys })
+    Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages, keys: sound_keys, verifiers, key_sets })
 }
 
 /// Parses a name within a table. Adds a problem for an invalid one.

@@ -1,8 +1,9 @@
-//! The keys of the configuration file, read again when the file changes while the service runs.
+//! The keys of the configuration file, read again when the file, or a key set that it names, changes while the service runs.
 
 use std::path::PathBuf;
 
-use super::{Config, Settings};
+use super::key_sets::KeySets;
+use super::{Config, ConfigError, Settings};
 use crate::service::ConfiguredKeys;
 
 /// The configuration file, of which the keys are read again.
@@ -15,22 +16,47 @@ pub struct KeyFile {
     known: String,
     /// The content of the last look, if it differs. It may be written just now.
     changing: Option<String>,
+    /// The keys of the content that is in effect, without those of the key sets.
+    keys: ConfiguredKeys,
+    sets: KeySets,
 }
 
 impl KeyFile {
-    pub(super) fn new(path: PathBuf, given: Settings, known: String) -> Self {
-        Self { path, given, known, changing: None }
+    /// Reads the key sets that the content names. Returns the file, and all its keys.
+    pub(super) fn new(
+        path: PathBuf,
+        given: Settings,
+        known: String,
+        config: &Config,
+    ) -> Result<(Self, ConfiguredKeys), ConfigError> {
+        let (keys, sets) = (config.keys.clone(), KeySets::read(&config.key_sets)?);
+        let file = Self { path, given, known, changing: None, keys, sets };
+        let all = file.all();
+        Ok((file, all))
+    }
+
+    /// Returns the keys that are in effect.
+    fn all(&self) -> ConfiguredKeys {
+        let mut all = self.keys.clone();
+        all.verifiers.extend(self.sets.verifiers());
+        all
     }
 
     /// Reads the file, and returns its keys if it has changed since they were returned. Call it about once a second: a
     /// change is taken over when two looks find the same, because a file that is being written may be valid and have no
     /// keys. A file that cannot be read or is not valid changes nothing.
     pub async fn look(&mut self) -> Option<ConfiguredKeys> {
-        let text = tokio::fs::read_to_string(&self.path).await.ok()?;
-        self.take(text)
+        let mut has_changed = false;
+        if let Ok(text) = tokio::fs::read_to_string(&self.path).await
+            && let Some((keys, sets)) = self.take(text)
+        {
+            (self.keys, self.sets, has_changed) = (keys, sets, true);
+        }
+        has_changed |= self.sets.look().await;
+        has_changed.then(|| self.all())
     }
 
-    fn take(&mut self, text: String) -> Option<ConfiguredKeys> {
+    fn take(&mut self, text: String) -> Option<(ConfiguredKeys, KeySets)> {
         if text == self.known {
             self.changing = None;
             return None;
@@ -50,8 +76,9 @@ impl KeyFile {
         self.changing = None;
         self.known = text;
         let source = self.path.display().to_string();
-        match Config::from_text(&source, &self.known, self.given.clone()) {
-            Ok(config) => Some(config.keys),
+        let config = Config::from_text(&source, &self.known, self.given.clone());
+        match config.and_then(|config| Ok((config.keys, KeySets::read(&config.key_sets)?))) {
+            Ok(keys) => Some(keys),
             Err(error) => {
                 tracing::error!(%error, "the configuration file has changed and is not valid; its keys stay as they were");
                 None
@@ -70,8 +97,10 @@ mod tests {
             format!("[[keys]]\nid = \"{id}\"\nhash = \"{}\"\nname = \"k\"\nscopes = [\"view\"]\n", "0".repeat(64))
         };
         let (one, two) = (key("0000000000000001"), format!("{}{}", key("0000000000000001"), key("0000000000000002")));
-        let mut file = KeyFile::new("f".into(), Settings::default(), one.clone());
-        let mut take = |text: &str| file.take(text.to_owned()).map(|keys| (keys.keys.len(), keys.revoked.len()));
+        let config = Config::from_text("f", &one, Settings::default()).unwrap();
+        let (mut file, all) = KeyFile::new("f".into(), Settings::default(), one.clone(), &config).unwrap();
+        assert_eq!(all.keys.len(), 1);
+        let mut take = |text: &str| file.take(text.to_owned()).map(|(keys, _)| (keys.keys.len(), keys.revoked.len()));
         assert_eq!(take(&one), None);
         assert_eq!(take(&two), None, "it may be half written");
         assert_eq!(take(&two), Some((2, 0)));

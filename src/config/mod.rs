@@ -5,6 +5,8 @@
 
 mod file;
 mod key_file;
+mod key_sets;
+mod key_table;
 mod settings;
 
 use std::net::SocketAddr;
@@ -16,7 +18,7 @@ pub use key_file::KeyFile;
 use settings::AnonymousScopes;
 pub use settings::{LogFormat, Settings, StoreChoice};
 
-use crate::access::{BoardPatterns, Grant, Rate, Scope};
+use crate::access::{BoardPatterns, Grant, KeyId, Rate, Scope, TokenRules};
 use crate::board::{BoardName, Definition, Span};
 use crate::http::{ConsoleMode, Network, ProxyHeader};
 use crate::service::{ConfiguredKeys, PinnedRule, RuleName};
@@ -99,6 +101,10 @@ pub struct Config {
     pub is_for_this_machine_only: bool,
     /// The keys of the file, and those that are revoked.
     pub keys: ConfiguredKeys,
+    /// The files with the key sets (JWKS) of signing keys.
+    pub key_sets: Vec<(KeyId, PathBuf)>,
+    /// What the claims of tokens are checked against.
+    pub token_rules: TokenRules,
     /// What the web page at `/` offers.
     pub console: ConsoleMode,
     /// Whether there is an API explorer at `/swagger-ui/`.
@@ -132,12 +138,13 @@ impl Config {
         };
         let text = file::read(path)?;
         let config = Self::from_text(&path.display().to_string(), &text, given.clone())?;
-        Ok(Self { key_file: Some(KeyFile::new(path.to_owned(), given, text)), ..config })
+        let (key_file, keys) = KeyFile::new(path.to_owned(), given, text, &config)?;
+        Ok(Self { keys, key_file: Some(key_file), ..config })
     }
 
     /// Does the same for the text of a file. `source` names the file in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
-        let file::Parsed { settings, boards, rules, max_ages, keys } = file::parse(source, text)?;
+        let file::Parsed { settings, boards, rules, max_ages, keys, verifiers, key_sets } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
         let s = given.or(settings);
         let listen = s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
@@ -205,7 +212,12 @@ impl Config {
             anonymous,
             is_anonymous_explicit: s.anonymous.is_some(),
             is_for_this_machine_only,
-            keys: ConfiguredKeys { keys, revoked: s.revoked_keys.into_iter().flatten().collect() },
+            keys: ConfiguredKeys { keys, revoked: s.revoked_keys.into_iter().flatten().collect(), verifiers },
+            key_sets,
+            token_rules: TokenRules {
+                audience: s.token_audience.unwrap_or_else(|| "rolltop".to_owned()),
+                max_life: s.token_max_life.map_or(86_400_000, Span::approximate_millis),
+            },
             console,
             explorer: s.explorer.unwrap_or(console == ConsoleMode::Full),
             max_age: s.max_age.map_or(Duration::ZERO, duration),

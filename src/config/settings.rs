@@ -127,6 +127,12 @@ settings! {
     /// The ids of keys that are not valid, also if an old backup brings them back [default: none]
     #[arg(long, env = "ROLLTOP_REVOKED_KEYS", value_name = "ID", value_delimiter = ',')]
     revoked_keys: (Vec<KeyId>),
+    /// The audience that tokens have to name as `aud` [default: rolltop]
+    #[arg(long, env = "ROLLTOP_TOKEN_AUDIENCE", value_name = "TEXT")]
+    token_audience: (String),
+    /// The longest time until a token expires [default: 24h]
+    #[arg(long, env = "ROLLTOP_TOKEN_MAX_LIFE", value_name = "DURATION")]
+    token_max_life: (Span),
     /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name
     /// those under which a proxy on the same machine forwards requests [default: none]
     #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]

@@ -1,14 +1,18 @@
 //! Admission: who a request comes from, and whether it may do what it asks for. Before the body is read.
 //!
-//! The checks come in this order: the rate of the client's address, so that guesses of keys are limited; the host, the preflight of a browser, the key, the rate of the
-//! key, the origin of the page, the scope, and the board in the path. Other boards are checked where the service looks them up.
+//! The checks come in this order: the rate of the client's address, so that guesses of keys and signatures of tokens are
+//! limited; the host, the preflight of a browser, the key, the rate of the key, the origin of the page, the scope, and the
+//! board in the path. Other boards are checked where the service looks them up.
 
 use actix_web::dev::{Payload, RequestHead, ServiceRequest};
 use actix_web::http::Method;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse};
-use std::future::{Ready, ready};
+use std::future::{Ready, pending, ready};
+use std::time::Duration;
+
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::access::Effect;
 use super::codes::Code;
@@ -16,7 +20,8 @@ use super::needs::{Needs, needs_of};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{cors, path};
-use crate::access::{Caller, Denial, Denied, KeyKind, Scope};
+use crate::access::{Caller, Denial, Denied, KeyKind, Scope, TokenError};
+use crate::board::Timestamp;
 use crate::service::{KeyRejection, Keys};
 
 /// Lets a request pass with its [`Caller`], or returns the response to it.
@@ -79,17 +84,21 @@ fn caller_of(state: &HttpState, request: &ServiceRequest, needs: Needs) -> Resul
                 return Err(key_required("the operation needs a key"));
             }
         }
-        Needs::Scope(scope) => {
-            caller.require(scope)?;
-            if let Some(board) = path::board_of(request) {
-                caller.require_board(&board)?;
-            }
+        Needs::Scope(scope) => caller.require(scope)?,
+        Needs::Items(item) => {
+            caller.require(Scope::Write)?;
+            caller.require_item(item)?;
         }
+    }
+    if matches!(needs, Needs::Scope(_) | Needs::Items(_))
+        && let Some(board) = path::board_of(request)
+    {
+        caller.require_board(&board)?;
     }
     Ok(caller)
 }
 
-/// Returns the caller whose key the header `Authorization` has, or one without a key if there is no such header.
+/// Returns the caller whose key or token the header `Authorization` has, or one without a key if there is no such header.
 fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Problem> {
     let mut given = headers.get_all(AUTHORIZATION);
     let Some(header) = given.next() else { return Ok(keys.anonymous()) };
@@ -99,11 +108,21 @@ fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Problem> {
     let bearer = header.to_str().ok().and_then(|text| text.split_once(' '));
     let Some(text) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, text)| text.trim())
     else {
-        return Err(invalid_key("'Authorization' must be 'Bearer', a space and a key"));
+        return Err(invalid_key("'Authorization' must be 'Bearer', a space and a key or a token"));
     };
-    keys.authenticate(text).map_err(|rejection| match rejection {
-        KeyRejection::Unknown => invalid_key(&rejection.to_string()),
-        KeyRejection::Expired => Problem::new(Code::KeyExpired, rejection.to_string()),
+    keys.authenticate(text).map_err(|rejection| {
+        let detail = rejection.to_string();
+        match rejection {
+            KeyRejection::Unknown => invalid_key(&detail),
+            KeyRejection::Expired => Problem::new(Code::KeyExpired, detail),
+            KeyRejection::Token(TokenError::Expired | TokenError::KeyExpired) => {
+                Problem::new(Code::TokenExpired, detail)
+            }
+            KeyRejection::Token(TokenError::Claim { claim, .. }) => {
+                Problem::new(Code::InvalidToken, detail).with("claim", claim)
+            }
+            KeyRejection::Token(_) => Problem::new(Code::InvalidToken, detail),
+        }
     })
 }
 
@@ -120,6 +139,11 @@ fn check_origin(state: &HttpState, head: &RequestHead, caller: &Caller, effect: 
                     format!("a secret key must not be used by pages, and not by one of origin '{origin}'")
                 }
                 KeyKind::Publishable => format!("the key is not for pages of origin '{origin}'"),
+                KeyKind::Signing => {
+                    format!(
+                        "the signing key of the token has no origin '{origin}', so its tokens are not for its pages"
+                    )
+                }
             };
             Err(Problem::new(Code::ForeignOrigin, detail))
         }),
@@ -143,15 +167,20 @@ pub(super) struct Validity {
     caller: Caller,
     /// Notified when any credential has ended.
     ended: watch::Receiver<()>,
+    /// The time at which the token of the caller ends, if it has one.
+    token_end: Option<Instant>,
 }
 
 impl Validity {
     pub(super) fn of(caller: &Caller, state: &HttpState) -> Self {
-        Self::new(caller.clone(), state.service.keys().ended())
+        let keys = state.service.keys();
+        let left = |until: Timestamp| until.millis().saturating_sub(keys.now().millis()).max(0).unsigned_abs();
+        let token_end = caller.token_until().map(|until| Instant::now() + Duration::from_millis(left(until)));
+        Self { token_end, ..Self::new(caller.clone(), keys.ended()) }
     }
 
     pub(super) fn new(caller: Caller, ended: watch::Receiver<()>) -> Self {
-        Self { caller, ended }
+        Self { caller, ended, token_end: None }
     }
 
     /// Waits until the caller is not valid any more, and returns the problem to tell it. Cancel safe.
@@ -160,9 +189,18 @@ impl Validity {
             if let Err(denied) = self.caller.require_current() {
                 return denied.into();
             }
-            if self.ended.changed().await.is_err() {
-                // The keys are gone with the service, and no credential will end.
-                std::future::pending::<()>().await;
+            let token_end = async {
+                match self.token_end {
+                    Some(end) => tokio::time::sleep_until(end).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = token_end => return Problem::new(Code::TokenExpired, TokenError::Expired.to_string()),
+                changed = self.ended.changed() => if changed.is_err() {
+                    // The keys are gone with the service, and no credential will end.
+                    pending::<()>().await;
+                }
             }
         }
     }
@@ -188,7 +226,7 @@ impl From<Denied> for Problem {
         match denied.denial {
             Denial::Scope(scope) => problem.with("scope", scope.as_str()),
             Denial::Board(board) => problem.with("board", board.as_str()),
-            Denial::Ended => problem,
+            Denial::Item(_) | Denial::Ended => problem,
         }
     }
 }

@@ -72,6 +72,13 @@ pub(super) struct Body {
     _hold: Hold,
 }
 
+impl Body {
+    /// Replaces the text by another one of about the same size.
+    pub(super) fn with_text(self, text: String) -> Self {
+        Self { text: text.into(), ..self }
+    }
+}
+
 impl Deref for Body {
     type Target = [u8];
 

@@ -110,6 +110,17 @@ request_codes! {
     /// The key has expired.
     KeyExpired = "key_expired", UNAUTHORIZED, "The key has expired",
         "Ask the operator for another key.";
+    /// The header `Authorization` has a token that is not valid: its form, its claims or its signature are wrong, or the key
+    /// that signed it is not known or allows less; `claim` says which claim.
+    InvalidToken = "invalid_token", UNAUTHORIZED, "The token is not valid",
+        "Sign a token as docs/tokens.md says; `rolltop token inspect` shows what is wrong.";
+    /// The token, or the key that signed it, has expired.
+    TokenExpired = "token_expired", UNAUTHORIZED, "The token has expired",
+        "Get another token from the site.";
+    /// The token is for an item that counts once, and a board that it would reach remembers ids for less than the time
+    /// until it expires; `board` says which. Nothing was counted.
+    TokenOutlivesIds = "token_outlives_ids", UNPROCESSABLE_ENTITY, "The token is valid for longer than ids are remembered",
+        "Sign tokens that expire earlier, or define the board with a longer dedupe.";
     /// The key does not have the scope that the operation needs, or not for this board, whether the board exists or not;
     /// `scope` or `board` says which.
     Forbidden = "forbidden", FORBIDDEN, "The key does not allow this",

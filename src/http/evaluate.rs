@@ -12,7 +12,7 @@ use super::admission::require_more;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::frame::WindowBounds;
-use super::items::{IdempotencyKey, TextField};
+use super::items::{ItemIds, TextField};
 use super::metrics::EventMetrics;
 use super::parameters::Parameters;
 use super::problem::Problem;
@@ -240,7 +240,7 @@ pub(super) async fn evaluate(
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let key = IdempotencyKey::from_request(&request)?;
+    let ids = ItemIds::from_request(&request, &caller)?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
     if body.record {
@@ -250,10 +250,10 @@ pub(super) async fn evaluate(
     let rules = parse_rules(&mut body, &state.service, &caller)?;
     let fields = events::parse_fields(body.fields)?;
     let mut event = parse_event(body, &fields)?;
-    if let (Some(event), Some(key)) = (&mut event, key)
+    if let (Some(event), Some(ids)) = (&mut event, ids)
         && event.id.is_none()
     {
-        event.id = key.id_of(0);
+        event.id = ids.id_of(0);
     }
     if let Some(limits) = limits {
         limits.take(1)?;

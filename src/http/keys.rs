@@ -13,7 +13,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
-use crate::access::{Caller, Grant, Key, KeyKind, KeyRates, Scope, Secret};
+use crate::access::{Caller, Grant, Key, KeyKind, KeyRates, PublicKey, Scope, Scopes, Secret};
 use crate::board::{Span, Timestamp};
 use crate::service::{KnownKey, NewKey, ServiceError};
 
@@ -30,18 +30,23 @@ pub(super) struct KeyShown {
     /// What the key is for.
     #[schema(example = "the shop")]
     name: String,
-    /// `secret`, or `publishable` for a key in web pages.
+    /// `secret`; `publishable` for a key in web pages; `signing` for one that verifies tokens; `token` for the token of
+    /// this request.
     #[schema(value_type = String, example = "secret")]
-    kind: KeyKind,
+    kind: &'static str,
     /// What the key allows: `view`, `read`, `write`, `manage`, `admin`, `metrics`.
     #[schema(example = json!(["read", "write"]))]
     scopes: Vec<&'static str>,
     /// The boards that the key is for: names, and beginnings of names with `*` after them.
     #[schema(value_type = Vec<String>, example = json!(["shop-*"]))]
     boards: Value,
-    /// The origins of the pages that may use a publishable key.
+    /// The origins of the pages that may use a publishable key, or tokens of a signing key.
     #[schema(example = json!([]))]
     origins: Vec<String>,
+    /// The public key (JWK) of a signing key that does not have it in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false, nullable = false)]
+    public_key: Option<PublicKey>,
     /// How fast the key may be used, through each instance.
     #[schema(value_type = RatesShown)]
     rates: KeyRates,
@@ -63,14 +68,15 @@ pub(super) struct KeyShown {
     revoked: bool,
 }
 
-/// A key with its secret, which is not shown again.
+/// A key with its secret, which is not shown again. A signing key has none.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct KeyMade {
     #[serde(flatten)]
     key: KeyShown,
     /// The key to send in the header `Authorization: Bearer`. It is stored nowhere and cannot be shown again.
-    #[schema(example = "rt_5f1c2a9d04b7e386_…")]
-    secret: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "rt_5f1c2a9d04b7e386_…", required = false, nullable = false)]
+    secret: Option<String>,
 }
 
 /// The keys.
@@ -91,9 +97,9 @@ pub(super) struct NewKeyBody {
     /// What the key is for.
     #[schema(min_length = 1, max_length = 128)]
     name: String,
-    /// `secret` (the default), or `publishable` for a key in web pages.
+    /// `secret` (the default), `publishable` for a key in web pages, or `signing` for one that verifies tokens.
     #[serde(default = "secret")]
-    #[schema(value_type = String, required = false, pattern = "^(secret|publishable)$")]
+    #[schema(value_type = String, required = false, pattern = "^(secret|publishable|signing)$")]
     kind: KeyKind,
     /// What the key allows.
     #[schema(value_type = Vec<String>, min_items = 1)]
@@ -102,10 +108,14 @@ pub(super) struct NewKeyBody {
     #[serde(default = "crate::access::BoardPatterns::all")]
     #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 64)]
     boards: crate::access::BoardPatterns,
-    /// The origins of the pages that may use a publishable key.
+    /// The origins of the pages that may use a publishable key, or tokens of a signing key.
     #[serde(default)]
     #[schema(max_items = 32)]
     origins: Vec<String>,
+    /// The public key of a signing key as a JWK: Ed25519 (tokens with EdDSA), P-256 (ES256), or RSA (RS256).
+    #[serde(default)]
+    #[schema(value_type = Object, required = false)]
+    public_key: Option<PublicKey>,
     /// Time from which on the key is not valid. Default: never.
     #[serde(default)]
     #[schema(schema_with = schemas::time, required = false)]
@@ -165,15 +175,15 @@ fn example_with_secret() -> Value {
 impl KeyShown {
     fn of(known: KnownKey) -> Self {
         let KnownKey { key, is_configured, is_revoked, used_at } = known;
-        let Key { id, name, kind, grant: Grant { scopes, boards }, origins, created_at, expires_at, secrets, rates } =
-            key;
+        let Key { id, name, kind, grant, origins, created_at, expires_at, secrets, public_key, rates } = key;
         Self {
             id: id.to_string(),
             name,
-            kind,
-            scopes: scopes.iter().map(Scope::as_str).collect(),
-            boards: json!(boards),
+            kind: kind.as_str(),
+            scopes: names(grant.scopes),
+            boards: json!(grant.boards),
             origins,
+            public_key,
             rates,
             created_at,
             expires_at,
@@ -184,13 +194,29 @@ impl KeyShown {
         }
     }
 
+    /// Shows what the token of a caller allows in place of what its signing key does.
+    fn of_token(self, caller: &Caller) -> Self {
+        Self {
+            kind: "token",
+            scopes: names(caller.scopes()),
+            boards: json!(caller.boards()),
+            public_key: None,
+            expires_at: caller.until(),
+            ..self
+        }
+    }
+
     fn of_new(key: Key) -> Self {
         Self::of(KnownKey { key, is_configured: false, is_revoked: false, used_at: None })
     }
 }
 
-fn made(status: StatusCode, key: Key, secret: &Secret) -> HttpResponse {
-    response::json_with(status, &KeyMade { key: KeyShown::of_new(key), secret: secret.reveal() })
+fn names(scopes: Scopes) -> Vec<&'static str> {
+    scopes.iter().map(Scope::as_str).collect()
+}
+
+fn made(status: StatusCode, key: Key, secret: Option<&Secret>) -> HttpResponse {
+    response::json_with(status, &KeyMade { key: KeyShown::of_new(key), secret: secret.map(Secret::reveal) })
 }
 
 /// List keys
@@ -221,6 +247,9 @@ pub(super) async fn list(
         ("a backend" = (value = json!({"name": "the shop", "scopes": ["read", "write"], "boards": ["shop-*"]}))),
         ("a web page" = (value = json!({"name": "the front page", "kind": "publishable", "scopes": ["view"],
             "boards": ["hot-posts"], "origins": ["https://shop.example"], "rates": {"requests": "100/s burst 500"}}))),
+        ("tokens" = (value = json!({"name": "likes of the shop", "kind": "signing", "scopes": ["write"],
+            "boards": ["hot-*"], "origins": ["https://shop.example"], "public_key": {"kty": "OKP", "crv": "Ed25519",
+            "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}}))),
         ("monitoring" = (value = json!({"name": "Prometheus", "scopes": ["metrics"]}))),
     )),
     responses((status = 201, description = "The key was made.", body = KeyMade, example = json!(example_with_secret()))),
@@ -233,10 +262,10 @@ pub(super) async fn create(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
-    let NewKeyBody { name, kind, scopes, boards, origins, expires_at, rates } = object::parse(&body)?;
-    let new = NewKey { name, kind, grant: Grant { scopes, boards }, origins, expires_at, rates };
+    let NewKeyBody { name, kind, scopes, boards, origins, expires_at, rates, public_key } = object::parse(&body)?;
+    let new = NewKey { name, kind, grant: Grant { scopes, boards }, origins, expires_at, rates, public_key };
     let (key, secret) = state.service.create_key(&caller, new).await?;
-    Ok(made(StatusCode::CREATED, key, &secret))
+    Ok(made(StatusCode::CREATED, key, secret.as_ref()))
 }
 
 /// Get a key
@@ -252,7 +281,8 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
 
 /// Get the key of this request
 ///
-/// Returns the key that the request has, with what it allows.
+/// Returns the key that the request has, with what it allows; for a token, the key that signed it, with what the token
+/// allows.
 #[utoipa::path(
     get, path = "/v1/keys/self", operation_id = "getOwnKey", tag = "keys",
     responses((status = 200, description = "The key.", body = KeyShown, example = json!(example()))),
@@ -262,7 +292,8 @@ pub(super) async fn own(request: HttpRequest, caller: Caller, state: Data<HttpSt
     let known = caller.key_id().and_then(|id| state.service.keys().find(id));
     // It was valid a moment ago.
     let known = known.ok_or_else(|| Problem::from(ServiceError::from(caller.ended())))?;
-    Ok(response::json(&KeyShown::of(known)))
+    let shown = KeyShown::of(known);
+    Ok(response::json(&if caller.has_token() { shown.of_token(&caller) } else { shown }))
 }
 
 /// Rotate a key
@@ -292,7 +323,7 @@ pub(super) async fn rotate(
         return Err(Problem::field("overlap", "'overlap' must be at most 90d"));
     }
     let (key, secret) = state.service.rotate_key(&caller, id, overlap).await?;
-    Ok(made(StatusCode::OK, key, &secret))
+    Ok(made(StatusCode::OK, key, Some(&secret)))
 }
 
 /// Revoke a key

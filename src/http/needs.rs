@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 
 use super::access::Effect;
-use crate::access::Scope;
+use crate::access::{Item, Scope};
 
 /// What an operation needs from its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(super) enum Needs {
     Key,
     /// A scope, and the right to use the board in the path.
     Scope(Scope),
+    /// The scope write, for items of this kind. A token may be for one item only.
+    Items(Item),
 }
 
 impl Needs {
@@ -21,7 +23,7 @@ impl Needs {
     pub(super) const fn effect(self) -> Effect {
         match self {
             Needs::Nothing | Needs::Key | Needs::Scope(Scope::View | Scope::Read | Scope::Metrics) => Effect::Reads,
-            Needs::Scope(Scope::Write | Scope::Manage | Scope::Admin) => Effect::Changes,
+            Needs::Items(_) | Needs::Scope(Scope::Write | Scope::Manage | Scope::Admin) => Effect::Changes,
         }
     }
 }

@@ -11,7 +11,8 @@ use super::{
     backup, boards, clock, evaluate, events, increments, keys, live, operations, problem_pages, query, rankings,
     rollover, rules, samples, set_subject, subjects, values, windows,
 };
-use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View, Write};
+use crate::access::Item;
+use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
 
 /// An operation of the API.
 pub(super) struct Operation {
@@ -46,6 +47,8 @@ const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
 /// Further errors of a single query.
 const QUERIED_BOARD: &[Code] = &[UnknownBoard];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
+/// Further errors of items that a token allows.
+const TOKEN: &[Code] = &[TokenOutlivesIds];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
 const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
 
@@ -60,6 +63,17 @@ const fn operation(
     Operation { method, path, needs: Needs::Scope(scope), handler, problems, simulated_only: false }
 }
 
+/// Returns an operation that takes items of this kind.
+const fn items(
+    method: Method,
+    path: &'static str,
+    item: Item,
+    handler: fn() -> Route,
+    problems: &'static [&'static [Code]],
+) -> Operation {
+    Operation { method, path, needs: Needs::Items(item), handler, problems, simulated_only: false }
+}
+
 /// Returns an operation for everybody.
 const fn open(path: &'static str, handler: fn() -> Route, problems: &'static [&'static [Code]]) -> Operation {
     Operation { method: Method::GET, path, needs: Needs::Nothing, handler, problems, simulated_only: false }
@@ -67,24 +81,24 @@ const fn open(path: &'static str, handler: fn() -> Route, problems: &'static [&'
 
 /// All operations, in the order in which paths are matched: the most frequent ones come first.
 pub(super) const OPERATIONS: &[Operation] = &[
-    operation(
+    items(
         Method::POST,
         "/v1/boards/{board}/increments",
-        Write,
+        Item::Increment,
         || web::to(increments::add),
-        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], WRITE],
+        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], TOKEN, WRITE],
     ),
-    operation(
+    items(
         Method::POST,
         "/v1/events",
-        Write,
+        Item::Event,
         || web::to(events::add),
-        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], WRITE],
+        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, WRITE],
     ),
-    operation(
+    items(
         Method::PUT,
         "/v1/boards/{board}/samples",
-        Write,
+        Item::Sample,
         || web::to(samples::put),
         &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], WRITE],
     ),

@@ -45,6 +45,11 @@ impl From<ServiceError> for Problem {
             ServiceError::NotKept { floor, .. } => {
                 Problem::new(Code::BeyondWindow, detail).with("field", "as_of").with("floor", floor.to_string())
             }
+            ServiceError::TokenOutlivesIds { board, .. } => {
+                let detail =
+                    format!("{detail}; sign tokens that expire earlier, or define the board with a longer 'dedupe'");
+                Problem::new(Code::TokenOutlivesIds, detail).with("board", board.as_str())
+            }
             ServiceError::InvalidQuery { field, .. } => Problem::field(field, detail),
             ServiceError::NoBoard { metric, suggestion } => {
                 let detail = format!("{detail}; {}", suggested(suggestion.as_ref()));

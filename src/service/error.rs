@@ -105,6 +105,12 @@ pub enum ServiceError {
         field: &'static str,
         detail: String,
     },
+    /// The item of a token counts once, and a board that it would reach forgets ids before the token expires.
+    #[error(
+        "the token is for an item that counts once, and board '{board}' remembers ids for {horizon}, which is less than \
+         the time until the token expires"
+    )]
+    TokenOutlivesIds { board: BoardName, horizon: Span },
     /// No board serves a metric.
     #[error("no board serves {metric}")]
     NoBoard {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Keys, KnownKey, Result, Service, ServiceError};
-use crate::access::{Caller, Grant, Key, KeyError, KeyId, KeyKind, KeyRates, KeySecret, Scope, Secret, SecretError};
+use crate::access::{
+    Caller, Grant, Key, KeyError, KeyId, KeyKind, KeyRates, KeySecret, PublicKey, Scope, Secret, SecretError,
+};
 use crate::board::Timestamp;
 use crate::store::{StoreError, TableName};
 
@@ -20,6 +22,8 @@ pub struct NewKey {
     pub origins: Vec<String>,
     pub expires_at: Option<Timestamp>,
     pub rates: KeyRates,
+    /// Of a signing key.
+    pub public_key: Option<PublicKey>,
 }
 
 impl Service {
@@ -48,18 +52,22 @@ impl Service {
         all.into_iter().find(|known| known.key.id == id).ok_or(ServiceError::UnknownKey(id))
     }
 
-    /// Makes a key. Returns it with its secret, which is stored nowhere.
+    /// Makes a key. Returns it with its secret, which is stored nowhere; a signing key has none.
     ///
     /// Returns [`KeyError`] if the parts of the key do not fit together, or if it would allow more than the caller may.
-    pub async fn create_key(&self, caller: &Caller, new: NewKey) -> Result<(Key, Secret)> {
+    pub async fn create_key(&self, caller: &Caller, new: NewKey) -> Result<(Key, Option<Secret>)> {
         caller.require(Scope::Admin)?;
         let now = self.keys.now();
-        let secret = Secret::draw(new.kind).map_err(KeyError::from)?;
-        let NewKey { name, kind, grant, origins, expires_at, rates } = new;
-        let secrets = vec![KeySecret { hash: secret.hash(), until: None }];
-        let key =
-            Key { id: secret.id(), name, kind, grant, origins, created_at: Some(now), expires_at, secrets, rates };
-        key.check()?;
+        let NewKey { name, kind, grant, origins, expires_at, rates, public_key } = new;
+        let id = KeyId::draw()?;
+        let secret = match kind {
+            KeyKind::Signing => None,
+            KeyKind::Secret | KeyKind::Publishable => Some(Secret::draw_for(kind, id)?),
+        };
+        let secrets = secret.iter().map(|secret| KeySecret { hash: secret.hash(), until: None }).collect();
+        let created_at = Some(now);
+        let key = Key { id, name, kind, grant, origins, created_at, expires_at, secrets, public_key, rates };
+        key.check_stored()?;
         if key.expires_at.is_some_and(|at| at <= now) {
             return Err(KeyError::Expired.into());
         }
@@ -72,6 +80,9 @@ impl Service {
     pub async fn rotate_key(&self, caller: &Caller, id: KeyId, overlap: Duration) -> Result<(Key, Secret)> {
         caller.require(Scope::Admin)?;
         let (mut key, row) = self.stored_key(id).await?;
+        if key.kind == KeyKind::Signing {
+            return Err(KeyError::NoSecret.into());
+        }
         check_width(caller, &key)?;
         let secret = Secret::draw_for(key.kind, id).map_err(KeyError::from)?;
         let overlap = i64::try_from(overlap.as_millis()).unwrap_or(i64::MAX);

@@ -2,15 +2,20 @@
 //!
 //! Each request looks its key up in memory. If the store cannot be reached, the keys that were read last stay. The
 //! expiry of keys is about real time, so it is checked with the clock of this machine, whatever the store's clock is.
+//! Tokens are in no list: the key that signed one is looked up, and what was verified is remembered for a while.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::Utc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use crate::access::{Caller, Credential, Grant, Key, KeyId, Secret};
+use super::verified::VerifiedTokens;
+use crate::access::{
+    BoundedToken, Caller, Credential, Grant, Key, KeyId, KeyKind, KeySecret, MAX_TOKEN_BYTES, Secret, TokenError,
+    TokenRules, UnverifiedToken, Verifier,
+};
 use crate::board::Timestamp;
 use crate::store::{Rows, StoreError};
 
@@ -24,6 +29,18 @@ pub struct ConfiguredKeys {
     /// The ids of keys that are not valid, wherever they are stored. They stay revoked when an old backup of the store
     /// brings them back.
     pub revoked: BTreeSet<KeyId>,
+    /// What verifies the tokens of signing keys whose public key is not in the key itself.
+    pub verifiers: Vec<ConfiguredVerifier>,
+}
+
+/// What verifies tokens of a signing key of the configuration.
+#[derive(Clone, Debug)]
+pub struct ConfiguredVerifier {
+    /// The id of the signing key.
+    pub key: KeyId,
+    /// What the tokens name as `kid`.
+    pub kid: String,
+    pub verifier: Verifier,
 }
 
 /// The keys that this instance knows.
@@ -35,6 +52,9 @@ pub struct Keys {
     table: RwLock<Arc<Table>>,
     /// Notified when a credential has ended.
     ended: watch::Sender<()>,
+    token_rules: TokenRules,
+    /// Tokens that were verified lately.
+    tokens: VerifiedTokens,
 }
 
 #[derive(Default)]
@@ -54,8 +74,22 @@ struct Sources {
 struct Table {
     /// The credentials of each key: one, and after a rotation two.
     by_id: HashMap<KeyId, Vec<Arc<Credential>>>,
-    /// The origins of all publishable keys.
+    /// What verifies tokens, by what they name as `kid`.
+    signers: HashMap<Box<str>, Signer>,
+    /// The origins of all publishable and signing keys.
     origins: BTreeSet<String>,
+}
+
+/// What verifies the tokens of a signing key.
+struct Signer {
+    credential: Arc<Credential>,
+    verifier: Verifier,
+}
+
+impl Table {
+    fn credentials(&self) -> impl Iterator<Item = &Arc<Credential>> {
+        self.by_id.values().flatten().chain(self.signers.values().map(|signer| &signer.credential))
+    }
 }
 
 /// A key and what is known about it here.
@@ -70,8 +104,8 @@ pub struct KnownKey {
     pub used_at: Option<Timestamp>,
 }
 
-/// The reason why a text is not a valid key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The reason why a text is not a valid key or token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRejection {
     /// The text is not a key, or not one that is known. It may have been revoked.
     #[error("the key is not known; it may have been revoked")]
@@ -79,6 +113,8 @@ pub enum KeyRejection {
     /// The key, or this secret of it, has expired.
     #[error("the key has expired")]
     Expired,
+    #[error(transparent)]
+    Token(#[from] TokenError),
 }
 
 impl Default for Keys {
@@ -104,7 +140,14 @@ impl Keys {
             sources: Mutex::new(sources),
             table,
             ended: watch::Sender::new(()),
+            token_rules: TokenRules::default(),
+            tokens: VerifiedTokens::new(),
         }
+    }
+
+    /// Returns these keys, with what the claims of tokens are checked against.
+    pub fn with_token_rules(self, token_rules: TokenRules) -> Self {
+        Self { token_rules, ..self }
     }
 
     /// Returns the time by which keys expire.
@@ -117,8 +160,12 @@ impl Keys {
         Caller::anonymous(self.anonymous.clone())
     }
 
-    /// Returns the caller with this key. O(1).
+    /// Returns the caller with this key or token. O(1), and for a token that was not seen lately the verification of its
+    /// signature.
     pub fn authenticate(&self, text: &str) -> Result<Caller, KeyRejection> {
+        if text.contains('.') {
+            return Ok(Caller::with_token(self.verify(text)?));
+        }
         let secret = Secret::parse(text).map_err(|_| KeyRejection::Unknown)?;
         let table = self.table.read().clone();
         let hash = secret.hash();
@@ -131,6 +178,32 @@ impl Keys {
         }
         credential.note_use(now);
         Ok(Caller::with_key(credential.clone()))
+    }
+
+    /// Returns the token, if it is valid. What a token is checked for is ordered by what it costs: nothing is computed for
+    /// one that names no key.
+    fn verify(&self, text: &str) -> Result<Arc<BoundedToken>, TokenError> {
+        if text.len() > MAX_TOKEN_BYTES {
+            return Err(TokenError::TooLong);
+        }
+        let now = self.now();
+        let place = VerifiedTokens::place_of(text);
+        if let Some(token) = self.tokens.get(&place, now) {
+            token.signer().note_use(now);
+            return Ok(token);
+        }
+        let token = UnverifiedToken::parse(text)?;
+        let table = self.table.read().clone();
+        let Signer { credential, verifier } = table.signers.get(token.kid()).ok_or(TokenError::UnknownKey)?;
+        if !credential.is_valid(now) {
+            return Err(TokenError::KeyExpired);
+        }
+        let claims = token.verify(verifier)?;
+        let until = claims.check(&self.token_rules, now)?;
+        let token = Arc::new(BoundedToken::new(credential.clone(), token.kid(), claims, until)?);
+        credential.note_use(now);
+        self.tokens.insert(place, token.clone());
+        Ok(token)
     }
 
     /// Returns whether pages of this origin may use at least one key.
@@ -217,7 +290,7 @@ impl Keys {
         let (mut stored, mut unreadable) = (HashMap::with_capacity(rows.rows.len()), Vec::new());
         for (id, text) in rows.rows {
             match serde_json::from_str::<Key>(&text) {
-                Ok(key) if key.id.to_string() == id && key.check().is_ok() => {
+                Ok(key) if key.id.to_string() == id && key.check_stored().is_ok() => {
                     stored.insert(key.id, (key, text));
                 }
                 // The text has hashes only, but nothing of it helps here.
@@ -236,7 +309,7 @@ impl Keys {
     pub(super) fn end_expired(&self) {
         let (now, table) = (self.now(), self.table.read().clone());
         let mut has_ended = false;
-        for credential in table.by_id.values().flatten() {
+        for credential in table.credentials() {
             if credential.end_if_expired(now) {
                 has_ended = true;
             }
@@ -252,16 +325,15 @@ impl Keys {
         let table = Arc::new(sources.table(&current));
         let before = std::mem::replace(&mut *current, table.clone());
         drop(current);
-        let stays = |credential: &Arc<Credential>| {
-            let now = table.by_id.get(&credential.key.id);
-            now.is_some_and(|credentials| credentials.iter().any(|one| Arc::ptr_eq(one, credential)))
-        };
+        let staying: HashSet<*const Credential> = table.credentials().map(Arc::as_ptr).collect();
         let mut has_ended = false;
-        for credential in before.by_id.values().flatten().filter(|credential| !stays(credential)) {
+        for credential in before.credentials().filter(|credential| !staying.contains(&Arc::as_ptr(credential))) {
             credential.end();
             has_ended = true;
         }
         if has_ended {
+            // Those of ended keys are not valid any more, wherever they are; this frees their memory.
+            self.tokens.clear();
             self.ended.send_replace(());
         }
     }
@@ -285,7 +357,13 @@ impl Sources {
             key: key.clone(),
             is_configured: self.configured.has(key.id),
             is_revoked: self.configured.revoked.contains(&key.id),
-            used_at: table.by_id.get(&key.id).into_iter().flatten().filter_map(|one| one.used_at()).max(),
+            used_at: match key.kind {
+                KeyKind::Signing => {
+                    let own = table.signers.values().map(|signer| &signer.credential);
+                    own.filter(|one| one.key.id == key.id).filter_map(|one| one.used_at()).max()
+                }
+                _ => table.by_id.get(&key.id).into_iter().flatten().filter_map(|one| one.used_at()).max(),
+            },
         }
     }
 
@@ -300,8 +378,27 @@ impl Sources {
             };
             table.by_id.insert(key.id, key.secrets.iter().copied().map(credential).collect());
             table.origins.extend(key.origins.iter().cloned());
+            for (kid, verifier) in self.verifiers(key) {
+                let secret = KeySecret { hash: verifier.hash(), until: None };
+                let same = before.signers.get(&kid).map(|signer| &signer.credential);
+                let same = same.filter(|one| one.key.id == key.id && one.renew(key, secret)).cloned();
+                let credential = same.unwrap_or_else(|| Arc::new(Credential::new(key, secret)));
+                table.signers.entry(kid).or_insert(Signer { credential, verifier });
+            }
         }
         table
+    }
+
+    /// Returns what verifies the tokens of a signing key, by `kid`. The `kid` of a key set does not take the place of a
+    /// key's id.
+    fn verifiers(&self, key: &Key) -> Vec<(Box<str>, Verifier)> {
+        if key.kind != KeyKind::Signing {
+            return Vec::new();
+        }
+        let own = key.public_key.clone().map(|public| (key.id.to_string().into(), Verifier::from(public)));
+        let configured = self.configured.verifiers.iter().filter(|configured| configured.key == key.id);
+        let configured = configured.filter(|one| one.kid == key.id.to_string() || KeyId::parse(&one.kid).is_err());
+        own.into_iter().chain(configured.map(|one| (one.kid.as_str().into(), one.verifier.clone()))).collect()
     }
 }
 
@@ -329,6 +426,7 @@ mod tests {
                 created_at,
                 expires_at,
                 secrets,
+                public_key: None,
                 rates: KeyRates::default(),
             },
             secret,
@@ -358,7 +456,7 @@ mod tests {
         ended.mark_unchanged();
         assert_eq!(keys.authenticate(&secret.reveal()).err(), Some(KeyRejection::Unknown));
         let caller = keys.authenticate(&other_secret.reveal()).unwrap();
-        keys.configure(ConfiguredKeys { keys: Vec::new(), revoked: [other.id].into() });
+        keys.configure(ConfiguredKeys { keys: Vec::new(), revoked: [other.id].into(), ..ConfiguredKeys::default() });
         assert!(ended.has_changed().unwrap() && caller.require_current().is_err());
         assert_eq!(keys.authenticate(&other_secret.reveal()).err(), Some(KeyRejection::Unknown));
     }

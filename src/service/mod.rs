@@ -56,6 +56,7 @@ mod rollover;
 mod rules;
 mod scheduler;
 mod set_subject;
+mod verified;
 mod windows;
 
 use std::collections::HashSet;
@@ -73,7 +74,7 @@ pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
 pub use key_changes::NewKey;
-pub use keys::{ConfiguredKeys, KeyRejection, Keys, KnownKey, WallClock};
+pub use keys::{ConfiguredKeys, ConfiguredVerifier, KeyRejection, Keys, KnownKey, WallClock};
 pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;

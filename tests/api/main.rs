@@ -6,6 +6,8 @@ mod drawn;
 #[path = "../support/event_stream.rs"]
 mod event_stream;
 mod failing_store;
+#[path = "../support/signing.rs"]
+mod signing;
 mod site;
 #[path = "../support/waiting.rs"]
 mod waiting;

@@ -179,6 +179,13 @@ impl Running {
         (status, answer.json().await.unwrap_or(Value::Null))
     }
 
+    /// Returns the value of a metric without labels.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let text = self.client.get(format!("{}/metrics", self.base)).send().await.unwrap().text().await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
+    }
+
     /// Makes a call that must succeed.
     pub async fn ok(&self, method: &str, path: &str, body: Option<Value>) -> Value {
         let (status, value) = self.call(method, path, body).await;

@@ -1,8 +1,9 @@
 //! Keys of a running server: making, listing, rotating and revoking them through its API.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::cli::server::{ServerArgs, no_response};
 /// The time to wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Make a key, and print it to standard output; it is not shown again
+/// Make a key, and print it to standard output; it is not shown again. Of a signing key, the id is printed
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct CreateArgs {
     #[command(flatten)]
@@ -27,9 +28,13 @@ pub(in crate::cli) struct CreateArgs {
     /// The boards that the key is for, such as hot-posts or shop-* [default: all]
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     boards: Option<Vec<String>>,
-    /// Make a publishable key, for pages of these origins, such as https://shop.example
+    /// Make a publishable key, for pages of these origins, such as https://shop.example; of a signing key, the origins of
+    /// the pages that may use its tokens
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     origins: Option<Vec<String>>,
+    /// Make a signing key, for tokens: a file with the public key (JWK), which `rolltop token key` prints
+    #[arg(long, value_name = "PATH")]
+    public_key: Option<PathBuf>,
     /// The time from which on the key is not valid [default: never]
     #[arg(long, value_name = "TIME", value_parser = time)]
     expires_at: Option<Timestamp>,
@@ -68,20 +73,32 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 pub(super) async fn create(args: CreateArgs) -> anyhow::Result<()> {
-    let CreateArgs { server, name, scopes, boards, origins, expires_at } = args;
+    let CreateArgs { server, name, scopes, boards, origins, public_key, expires_at } = args;
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     let mut body = json!({"name": name, "scopes": scopes});
-    let kind = origins.as_ref().map(|_| json!("publishable"));
+    let public_key = public_key.map(|path| read_jwk(&path)).transpose()?;
+    let kind = match (&public_key, &origins) {
+        (Some(_), _) => Some(json!("signing")),
+        (None, Some(_)) => Some(json!("publishable")),
+        (None, None) => None,
+    };
     let more = [
         ("boards", boards.map(Value::from)),
         ("origins", origins.map(Value::from)),
         ("kind", kind),
+        ("public_key", public_key),
         ("expires_at", expires_at.map(|at| json!(at))),
     ];
     for (member, value) in more.into_iter().filter_map(|(member, value)| Some((member, value?))) {
         body[member] = value;
     }
     show_secret(&send(&server, Method::POST, "/v1/keys", Some(&body)).await?)
+}
+
+fn read_jwk(path: &Path) -> anyhow::Result<Value> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("--public-key: cannot read {shown}"))?;
+    serde_json::from_str(&text).with_context(|| format!("--public-key: {shown} is not a JWK"))
 }
 
 pub(super) async fn rotate(RotateArgs { server, id, overlap }: RotateArgs) -> anyhow::Result<()> {
@@ -103,9 +120,12 @@ pub(super) async fn list(ListArgs { server }: ListArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the key alone to standard output, and what else is known to standard error.
+/// Prints the key alone to standard output (of a signing key, its id), and what else is known to standard error.
 fn show_secret(made: &Value) -> anyhow::Result<()> {
-    let Some(secret) = made["secret"].as_str() else { bail!("the response has no key; it is not one of rolltop") };
+    let Some(secret) = made["secret"].as_str().or_else(|| made["public_key"].as_object().and(made["id"].as_str()))
+    else {
+        bail!("the response has no key; it is not one of rolltop")
+    };
     eprintln!("{}", line(made));
     println!("{secret}");
     Ok(())

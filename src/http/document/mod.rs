@@ -174,8 +174,9 @@ fn add_problems(described: &mut Described, operation: &Operation) {
         [&Code::ConnectionEnded, &Code::UriTooLong, &Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
     let of_key: &[Code] = match operation.needs {
         Needs::Nothing => &[Code::Forwarded],
-        Needs::Key | Needs::Scope(_) => {
-            &[Code::Forwarded, Code::KeyRequired, Code::InvalidKey, Code::KeyExpired, Code::Forbidden]
+        Needs::Key | Needs::Scope(_) | Needs::Items(_) => {
+            use Code::{Forbidden, Forwarded, InvalidKey, InvalidToken, KeyExpired, KeyRequired, TokenExpired};
+            &[Forwarded, KeyRequired, InvalidKey, KeyExpired, InvalidToken, TokenExpired, Forbidden]
         }
     };
     let of_rate = admission::is_limited(operation.path).then_some(&Code::RateLimited);
@@ -196,6 +197,7 @@ fn add_security(described: &mut Described, operation: &Operation) {
         Needs::Nothing => return,
         Needs::Key => "Needs a key of any scope.".to_owned(),
         Needs::Scope(scope) => format!("Needs the scope `{scope}`."),
+        Needs::Items(_) => format!("Needs the scope `{}`.", crate::access::Scope::Write),
     };
     let text = described.description.take().filter(|text| !text.is_empty());
     described.description = Some(text.map_or_else(|| scope.clone(), |text| format!("{text}\n\n{scope}")));

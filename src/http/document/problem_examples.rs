@@ -41,6 +41,16 @@ pub(super) fn example(code: Code) -> Problem {
             .with("scope", "write"),
         Code::InvalidKey => problem("the key is not known; it may have been revoked"),
         Code::KeyExpired => problem("the key has expired"),
+        Code::InvalidToken => {
+            let detail = "the claim 'exp' of the token is too far away (setting token_max_life)";
+            problem(detail).with("claim", "exp")
+        }
+        Code::TokenExpired => problem("the token has expired"),
+        Code::TokenOutlivesIds => problem(
+            "the token is for an item that counts once, and board 'hot-posts' remembers ids for 1h, which is less than the \
+             time until the token expires; sign tokens that expire earlier, or define the board with a longer 'dedupe'",
+        )
+        .with("board", "hot-posts"),
         Code::Forbidden => problem("board 'hot-posts' is not one of the boards that the caller may use")
             .with("board", "hot-posts"),
         Code::Forwarded => problem(

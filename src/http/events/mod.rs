@@ -17,7 +17,7 @@ use super::admission::Validity;
 use super::body::{self, Format};
 use super::codes::Code;
 use super::counts::EventCounts;
-use super::items::{self, IdempotencyKey, NdjsonLine, OneOrMany, Position, stream};
+use super::items::{self, ItemIds, NdjsonLine, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
 use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
@@ -103,26 +103,26 @@ pub(super) async fn add(
     state: Data<HttpState>,
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    let format = body::format(&request)?;
+    let format = items::pinned::format(&request, &caller)?;
     let ItemParameters { return_scores, strict } =
         ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
-    let key = IdempotencyKey::from_request(&request)?;
+    let ids = ItemIds::from_request(&request, &caller)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
     let validity = Validity::of(&caller, &state);
     let limits = state.items(request.head(), &caller);
     let text = match format {
         Format::Ndjson => {
             let handler =
-                EventLines { state: &state, caller: &caller, metrics: &metrics, key, in_order: AtomicBool::new(true) };
+                EventLines { state: &state, caller: &caller, metrics: &metrics, ids, in_order: AtomicBool::new(true) };
             response::to_json(&stream::process(&handler, incoming, &state.options, limits, validity).await?)?
         }
         Format::Json => {
-            let body = body::read(incoming, &caller, &state.options).await?;
+            let body = items::pinned::complete(&caller, body::read(incoming, &caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
                 let (mut parsed, is_single) = parse_body(&body)?;
                 limits.take(parsed.len())?;
-                parsed.add_ids(key.as_ref());
+                parsed.add_ids(ids.as_ref());
                 if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
                     let detail =
                         format!("a request with return=score may have at most {MAX_EVENTS_WITH_SCORES} events");
@@ -237,7 +237,7 @@ struct EventLines<'a> {
     state: &'a HttpState,
     caller: &'a Caller,
     metrics: &'a EventMetrics,
-    key: Option<IdempotencyKey>,
+    ids: Option<ItemIds>,
     /// Whether a board depends on the order of events, as of the last portion. Assumed before the first.
     in_order: AtomicBool,
 }
@@ -261,7 +261,7 @@ impl stream::LineHandler for EventLines<'_> {
 
     async fn send(&self, portion: &mut ParsedEvents) -> service::Result<Vec<EventOutcome>> {
         self.in_order.store(self.state.service.order_of_events_matters(self.caller).await, Ordering::Relaxed);
-        portion.add_ids(self.key.as_ref());
+        portion.add_ids(self.ids.as_ref());
         let mut outcomes = Vec::with_capacity(portion.events.len());
         self.state
             .service

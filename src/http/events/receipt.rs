@@ -10,8 +10,7 @@ use crate::board::{BoardName, Event, FieldFault, Shown, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
-    IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection,
-    rejection_problem,
+    ItemError, ItemIds, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
 };
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
@@ -148,12 +147,12 @@ impl ParsedEvents {
         !self.errors.is_empty()
     }
 
-    /// Gives the events without an id one of the key, if the request has a key.
-    pub(super) fn add_ids(&mut self, key: Option<&IdempotencyKey>) {
-        let Some(key) = key else { return };
+    /// Gives the events without an id one of `ids`, if there are any.
+    pub(super) fn add_ids(&mut self, ids: Option<&ItemIds>) {
+        let Some(ids) = ids else { return };
         for (event, (number, _)) in self.events.iter_mut().zip(&self.details) {
             if event.id.is_none() {
-                event.id = key.id_of(*number);
+                event.id = ids.id_of(*number);
             }
         }
     }

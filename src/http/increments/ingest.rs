@@ -13,7 +13,7 @@ use crate::board::Board;
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::counts::Counts;
-use crate::http::items::{self, IdempotencyKey, ItemError, NdjsonLine, OneOrMany, Position, stream};
+use crate::http::items::{self, ItemError, ItemIds, NdjsonLine, OneOrMany, Position, stream};
 use crate::http::limits::ItemLimits;
 use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::ItemParameters;
@@ -49,28 +49,29 @@ pub(in crate::http) async fn add(
     state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    let format = body::format(&request)?;
+    let format = items::pinned::format(&request, &caller)?;
     let parameters = ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
     let name = path::board_name(&request)?;
-    let key = IdempotencyKey::from_request(&request)?;
+    let ids = ItemIds::from_request(&request, &caller)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
     let board = state.service.board(&caller, &name).await?;
     let limits = state.items(request.head(), &caller);
+    let ingest = Ingest { kind, state, caller, ids };
+    let Ingest { state, caller, .. } = &ingest;
     let text = match format {
         Format::Ndjson => {
             // Lines that were already added cannot be parsed again, so a stream must start with the current board.
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
-            let handler = BoardLines { kind, state: &state, board, metrics: &metrics, key };
-            response::to_json(
-                &stream::process(&handler, incoming, &state.options, limits, Validity::of(&caller, &state)).await?,
-            )?
+            let handler = BoardLines { ingest: &ingest, board, metrics: &metrics };
+            let validity = Validity::of(caller, state);
+            response::to_json(&stream::process(&handler, incoming, &state.options, limits, validity).await?)?
         }
         Format::Json => {
-            let body = body::read(incoming, &caller, &state.options).await?;
+            let body = items::pinned::complete(caller, body::read(incoming, caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let receipt = add_body(kind, &state, &board, &body, &limits, key.as_ref(), parameters).await?;
+                let receipt = ingest.add_body(&board, &body, &limits, parameters).await?;
                 metrics.record(Counts::default(), receipt.counts());
                 response::to_json(&receipt)
             };
@@ -123,13 +124,7 @@ struct ParsedBody {
 }
 
 impl ParsedBody {
-    fn of(
-        kind: &ItemKind,
-        body: &[u8],
-        board: &Board,
-        key: Option<&IdempotencyKey>,
-        parameters: ItemParameters,
-    ) -> Self {
+    fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: ItemParameters) -> Self {
         let ItemParameters { return_scores, strict } = parameters;
         let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
         match checked.and_then(|()| (kind.parse_body)(body, board)) {
@@ -138,7 +133,7 @@ impl ParsedBody {
                 Self { increments: Vec::new(), number, depends_on_board, items: Err(Receipt::refusing(items)) }
             }
             Ok(mut items) => {
-                items.add_ids(key);
+                items.add_ids(ids);
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
                 let increments = items.take_increments(return_scores);
                 Self { increments, number, depends_on_board, items: Ok(items) }
@@ -152,44 +147,53 @@ impl ParsedBody {
     }
 }
 
-/// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once more
-/// for the new one.
-async fn add_body(
-    kind: &ItemKind,
-    state: &HttpState,
-    board: &Arc<Board>,
-    body: &[u8],
-    limits: &ItemLimits,
-    key: Option<&IdempotencyKey>,
-    parameters: ItemParameters,
-) -> Result<Receipt, Problem> {
-    let return_scores = parameters.return_scores;
-    let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
-    loop {
-        let ParsedBody { increments, number, depends_on_board, items } =
-            ParsedBody::of(kind, body, &board, key, parameters);
-        if number > 0 && !is_taken {
-            // A body that is parsed again for another definition is counted once.
-            limits.take(number)?;
-            is_taken = true;
-        }
-        let outcomes = if !increments.is_empty() {
-            state.service.add(&board, Batch { increments, return_scores }).await.map(|added| added.outcomes)
-        } else if depends_on_board && !state.service.refreshed(&board).await?.is_same_as(&board) {
-            // With nothing to add the store cannot tell.
-            Err(StoreError::BoardChanged.into())
-        } else {
-            Ok(Vec::new())
-        };
-        match outcomes {
-            Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
-                (board, is_repeated) = (state.service.refreshed(&board).await?, true);
+/// The items of one request: what they are, whose, and the ids of those that have none.
+struct Ingest {
+    kind: &'static ItemKind,
+    state: Data<HttpState>,
+    caller: Caller,
+    ids: Option<ItemIds>,
+}
+
+impl Ingest {
+    /// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once
+    /// more for the new one.
+    async fn add_body(
+        &self,
+        board: &Arc<Board>,
+        body: &[u8],
+        limits: &ItemLimits,
+        parameters: ItemParameters,
+    ) -> Result<Receipt, Problem> {
+        let (service, return_scores) = (&self.state.service, parameters.return_scores);
+        let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
+        loop {
+            let ParsedBody { increments, number, depends_on_board, items } =
+                ParsedBody::of(self.kind, body, &board, self.ids.as_ref(), parameters);
+            if number > 0 && !is_taken {
+                // A body that is parsed again for another definition is counted once.
+                limits.take(number)?;
+                is_taken = true;
             }
-            outcomes => {
-                let outcomes = outcomes?;
-                let mut receipt = Receipt::new(return_scores);
-                receipt.record(items?, outcomes, &board);
-                return Ok(receipt);
+            let outcomes = if !increments.is_empty() {
+                let batch = Batch { increments, return_scores };
+                service.add(&self.caller, &board, batch).await.map(|added| added.outcomes)
+            } else if depends_on_board && !service.refreshed(&board).await?.is_same_as(&board) {
+                // With nothing to add the store cannot tell.
+                Err(StoreError::BoardChanged.into())
+            } else {
+                Ok(Vec::new())
+            };
+            match outcomes {
+                Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
+                    (board, is_repeated) = (service.refreshed(&board).await?, true);
+                }
+                outcomes => {
+                    let outcomes = outcomes?;
+                    let mut receipt = Receipt::new(return_scores);
+                    receipt.record(items?, outcomes, &board);
+                    return Ok(receipt);
+                }
             }
         }
     }
@@ -197,11 +201,9 @@ async fn add_body(
 
 /// Handler of the lines of a stream for one board.
 struct BoardLines<'a> {
-    kind: &'a ItemKind,
-    state: &'a HttpState,
+    ingest: &'a Ingest,
     board: Arc<Board>,
     metrics: &'a IncrementMetrics,
-    key: Option<IdempotencyKey>,
 }
 
 impl stream::LineHandler for BoardLines<'_> {
@@ -210,7 +212,7 @@ impl stream::LineHandler for BoardLines<'_> {
     type Receipt = Receipt;
 
     fn max_in_flight(&self) -> usize {
-        if self.kind.in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
+        if self.ingest.kind.in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
     fn new_portion(&self, lines: usize) -> ParsedItems {
@@ -220,16 +222,18 @@ impl stream::LineHandler for BoardLines<'_> {
     }
 
     fn parse_line(&self, portion: &mut ParsedItems, number: u64, line: NdjsonLine<'_>) {
-        portion.push(number, (self.kind.parse_line)(line, &self.board));
+        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board));
     }
 
     async fn send(&self, portion: &mut ParsedItems) -> service::Result<Vec<Outcome>> {
-        portion.add_ids(self.key.as_ref());
+        portion.add_ids(self.ingest.ids.as_ref());
         let increments = portion.take_increments(false);
         if increments.is_empty() {
             return Ok(Vec::new());
         }
-        let added = self.state.service.add(&self.board, Batch { increments, return_scores: false }).await?;
+        let Ingest { state, caller, .. } = self.ingest;
+        let batch = Batch { increments, return_scores: false };
+        let added = state.service.add(caller, &self.board, batch).await?;
         Ok(added.outcomes)
     }
 

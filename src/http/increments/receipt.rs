@@ -9,7 +9,7 @@ use crate::board::{Board, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
 use crate::http::items::{
-    IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection, rejection_problem,
+    ItemError, ItemIds, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection, rejection_problem,
 };
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
@@ -105,12 +105,12 @@ impl ParsedItems {
         }
     }
 
-    /// Gives the increments without an id one of the key, if the request has a key.
-    pub(super) fn add_ids(&mut self, key: Option<&IdempotencyKey>) {
-        let Some(key) = key else { return };
+    /// Gives the increments without an id one of `ids`, if there are any.
+    pub(super) fn add_ids(&mut self, ids: Option<&ItemIds>) {
+        let Some(ids) = ids else { return };
         for (increment, number) in self.increments.iter_mut().zip(&self.numbers) {
             if increment.id.is_none() {
-                increment.id = key.id_of(*number);
+                increment.id = ids.id_of(*number);
             }
         }
     }

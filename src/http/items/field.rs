@@ -83,6 +83,10 @@ impl<'a> TextField<'a> {
     pub(in crate::http) fn id(self) -> Result<Option<EventId>, ItemError> {
         match self {
             TextField::Absent => Ok(None),
+            TextField::Text(text) if text.starts_with(EventId::OF_TOKENS) => {
+                let detail = format!("'id' must not begin with '{}', like the ids of tokens", EventId::OF_TOKENS);
+                Err(ItemError::value(ItemCode::InvalidId, "id", detail))
+            }
             TextField::Text(text) => match EventId::parse(&text) {
                 Ok(id) => Ok(Some(id)),
                 Err(error) => Err(ItemError::value(ItemCode::InvalidId, "id", error)),

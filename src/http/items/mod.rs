@@ -10,11 +10,12 @@ mod item;
 mod item_error;
 mod json;
 mod lines;
+pub(super) mod pinned;
 mod rejection;
 pub(super) mod stream;
 
 pub(super) use self::field::{TextField, check_retraction_time, parse_flag, visit_other_types};
-pub(super) use self::idempotency::IdempotencyKey;
+pub(super) use self::idempotency::ItemIds;
 pub(super) use self::item::{FieldName, Item, skip_unknown};
 pub(super) use self::item_error::{ItemError, UnexpectedField};
 pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};

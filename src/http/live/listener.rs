@@ -160,6 +160,7 @@ mod tests {
             created_at: None,
             expires_at: None,
             secrets,
+            public_key: None,
             rates: KeyRates::default(),
         };
         let (ended, receiver) = watch::channel(());

@@ -5,8 +5,8 @@ mod callers;
 mod keys;
 mod operations;
 mod rates;
+mod tokens;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reqwest::Method;
@@ -46,6 +46,7 @@ pub fn key_of(kind: KeyKind, scopes: &[Scope], boards: &[&str], origins: &[&str]
         created_at,
         expires_at,
         secrets,
+        public_key: None,
         rates: KeyRates::default(),
     };
     key.check().unwrap();
@@ -71,7 +72,7 @@ impl TestKey {
 /// Returns keys of a configuration, and what callers without one may do.
 pub fn keys(anonymous: Grant, keys: &[&TestKey]) -> Keys {
     let keys = keys.iter().map(|key| key.key.clone()).collect();
-    Keys::new(anonymous, ConfiguredKeys { keys, revoked: BTreeSet::new() })
+    Keys::new(anonymous, ConfiguredKeys { keys, ..ConfiguredKeys::default() })
 }
 
 /// A site whose boards `shop-a` and `other` were defined without keys, and an instance of it with keys.

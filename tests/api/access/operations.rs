@@ -104,6 +104,8 @@ struct Caller {
     authorization: Option<String>,
     refused_with: Option<(u16, &'static str)>,
     scope: Option<Scope>,
+    /// The only path at which it may write: that of the item of a token.
+    only: Option<&'static str>,
 }
 
 #[actix_web::test]
@@ -120,12 +122,17 @@ async fn every_operation_with_every_caller() {
         Scope::ALL.map(|scope| (scope, key(&[scope], if scope == Scope::Admin { &["*"] } else { &["shop-*"] }))).into();
     let (unknown, expired) = (key(&[Scope::Admin], &["*"]), key(&[Scope::Admin], &["*"]).expired());
     let configured: Vec<&TestKey> = of_scope.iter().map(|(_, key)| key).chain([&expired]).collect();
-    let guarded = Guarded::new(keys(Grant::none(), &configured)).await;
+    let keys = keys(Grant::none(), &configured);
+    let mut all = super::tokens::with_secret(super::tokens::signing_key("shop-*", &[], &Value::Null));
+    all.keys.extend(configured.iter().map(|key| key.key.clone()));
+    keys.configure(all);
+    let guarded = Guarded::new(keys).await;
     let caller = |name: &str, authorization: Option<String>, refused_with, scope| Caller {
         name: name.to_owned(),
         authorization,
         refused_with,
         scope,
+        only: None,
     };
     let invalid = Some((401, "invalid_key"));
     let mut callers = vec![
@@ -139,6 +146,26 @@ async fn every_operation_with_every_caller() {
         let changed = text.replace(&text[text.len() - 4..], "0000");
         callers.push(caller("a changed key", Some(changed), invalid, None));
     }
+    let of_token = |name: &str, allowed: Value, scope, only| Caller {
+        only,
+        ..caller(name, Some(super::tokens::token(&allowed)), None, Some(scope))
+    };
+    let (increment, event) = (json!({"subject": "p"}), json!({"type": "like", "fields": {"post_id": "p"}}));
+    callers.extend([
+        of_token("a token to view", json!({"scopes": ["view"]}), Scope::View, None),
+        of_token(
+            "a token for an increment",
+            json!({"scopes": ["write"], "increment": increment, "once": true}),
+            Scope::Write,
+            Some("/v1/boards/{board}/increments"),
+        ),
+        of_token(
+            "a token for an event",
+            json!({"scopes": ["write"], "event": event}),
+            Scope::Write,
+            Some("/v1/events"),
+        ),
+    ]);
     for row in table() {
         for caller in &callers {
             for board in ["shop-a", "other", "no-board"] {
@@ -158,6 +185,9 @@ async fn every_operation_with_every_caller() {
                     (Needs::Nothing, ..) => None,
                     (_, Some(refused), _) => Some(refused),
                     (Needs::One(needed), _, Some(own)) if !includes(own, needed) => Some((403, "forbidden")),
+                    (Needs::One(Scope::Write), ..) if caller.only.is_some_and(|only| only != row.path) => {
+                        Some((403, "forbidden"))
+                    }
                     (_, _, Some(own)) if is_named && board != "shop-a" && own != Scope::Admin => {
                         Some((403, "forbidden"))
                     }

@@ -145,7 +145,7 @@ async fn an_epoch_that_is_no_number_makes_the_board_unreadable_and_no_other() {
             behind::<u64>(&server, &["HSET", "rolltop:1:{bad}:meta", "epoch", text]);
             let page = service.page(&bad.main(), 0, 10).await.err();
             let standing = service.standing(&bad.main(), &subject("a")).await.err();
-            let added = service.add(&bad, batch([item("a", 1)])).await.err();
+            let added = service.add(&Caller::trusted(), &bad, batch([item("a", 1)])).await.err();
             for error in [page, standing, added] {
                 let is_unreadable = matches!(&error, Some(ServiceError::Store(StoreError::Unreadable { .. })));
                 assert!(is_unreadable, "{text:?}: {error:?}");

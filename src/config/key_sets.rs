@@ -1,0 +1,111 @@
+//! The key sets (JWKS) of signing keys: files that are read again while the service runs.
+
+use std::path::PathBuf;
+
+use super::ConfigError;
+use crate::access::{KeyId, Verifier, parse_key_set};
+use crate::service::ConfiguredVerifier;
+
+/// The largest key set, in bytes.
+const LARGEST: usize = 1 << 20;
+
+/// The key sets of the configuration, each with the content that is in effect.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeySets(Vec<KeySet>);
+
+#[derive(Clone, Debug)]
+struct KeySet {
+    key: KeyId,
+    path: PathBuf,
+    /// The content that was judged last.
+    judged: String,
+    /// The keys of the last valid content.
+    valid: Vec<ConfiguredVerifier>,
+}
+
+impl KeySets {
+    /// Reads the key sets of these signing keys. A set that cannot be read, or has no usable keys, is an error.
+    pub(super) fn read(sets: &[(KeyId, PathBuf)]) -> Result<Self, ConfigError> {
+        let read = |(key, path): &(KeyId, PathBuf)| {
+            let wrong = |why: String| ConfigError::KeySet { path: path.display().to_string(), why };
+            let judged = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+            let valid = parse(*key, &judged).map_err(wrong)?;
+            Ok(KeySet { key: *key, path: path.clone(), judged, valid })
+        };
+        sets.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns what verifies tokens with the keys of all sets.
+    pub(super) fn verifiers(&self) -> impl Iterator<Item = ConfiguredVerifier> {
+        self.0.iter().flat_map(|set| &set.valid).cloned()
+    }
+
+    /// Reads the sets again. Returns whether any has changed and is valid. The last valid content of another stays.
+    pub(super) async fn look(&mut self) -> bool {
+        let mut has_changed = false;
+        for set in &mut self.0 {
+            let Ok(text) = tokio::fs::read_to_string(&set.path).await else { continue };
+            if text == set.judged {
+                continue;
+            }
+            match parse(set.key, &text) {
+                Ok(valid) => (set.valid, has_changed) = (valid, true),
+                Err(why) => {
+                    let path = set.path.display();
+                    tracing::error!(%path, why, "a key set has changed and cannot be used; its keys stay as they were");
+                }
+            }
+            set.judged = text;
+        }
+        has_changed
+    }
+}
+
+fn parse(key: KeyId, text: &str) -> Result<Vec<ConfiguredVerifier>, String> {
+    if text.len() > LARGEST {
+        return Err(format!("it has {} bytes; at most {LARGEST} are allowed", text.len()));
+    }
+    let keys = parse_key_set(text).map_err(|error| error.to_string())?;
+    let verifier = |(kid, public)| ConfiguredVerifier { key, kid, verifier: Verifier::from(public) };
+    Ok(keys.into_iter().map(verifier).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(kids: &[&str]) -> String {
+        let key = |kid: &&str| {
+            format!(
+                r#"{{"kid":"{kid}","kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}}"#
+            )
+        };
+        format!(r#"{{"keys":[{}]}}"#, kids.iter().map(key).collect::<Vec<_>>().join(","))
+    }
+
+    #[tokio::test]
+    async fn the_last_valid_content_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jwks.json");
+        let write = |text: &str| std::fs::write(&path, text).unwrap();
+        let of = [(KeyId::parse("0000000000000001").unwrap(), path.clone())];
+        let missing = KeySets::read(&of).err().unwrap().to_string();
+        assert!(missing.contains("jwks.json"), "{missing}");
+        write(&set(&[]));
+        assert!(KeySets::read(&of).is_err());
+        write(&set(&["a"]));
+        let mut sets = KeySets::read(&of).unwrap();
+        let kids = |sets: &KeySets| sets.verifiers().map(|one| one.kid).collect::<Vec<_>>();
+        assert!(!sets.look().await && kids(&sets) == ["a"]);
+        write(&set(&["a", "b"]));
+        assert!(sets.look().await && kids(&sets) == ["a", "b"]);
+        for wrong in ["", "{", &set(&[]), &" ".repeat(LARGEST + 1)] {
+            write(wrong);
+            assert!(!sets.look().await && kids(&sets) == ["a", "b"], "{wrong:.9}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(!sets.look().await && kids(&sets) == ["a", "b"]);
+        write(&set(&["b"]));
+        assert!(sets.look().await && kids(&sets) == ["b"]);
+    }
+}

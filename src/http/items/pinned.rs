@@ -1,0 +1,34 @@
+//! The body of a request whose caller has a token for one item: the item that the token allows, or none.
+
+use actix_web::HttpRequest;
+
+use crate::access::{Caller, PinError};
+use crate::http::body::{self, Body, Format};
+use crate::http::codes::Code;
+use crate::http::problem::Problem;
+
+/// Returns the format that the request declares. A token for one item is not for a stream.
+pub(in crate::http) fn format(request: &HttpRequest, caller: &Caller) -> Result<Format, Problem> {
+    match (body::format(request)?, caller.pin()) {
+        (Format::Ndjson, Some(_)) => Err(forbidden("the token is for one item; send it as application/json")),
+        (format, _) => Ok(format),
+    }
+}
+
+/// Returns the item that the token of the caller allows, completed with what is free in the body. Without such a token
+/// the body stays as it is.
+pub(in crate::http) fn complete(caller: &Caller, body: Body) -> Result<Body, Problem> {
+    match caller.pin() {
+        None => Ok(body),
+        Some(pin) => match pin.complete(&body) {
+            Ok(text) => Ok(body.with_text(text)),
+            Err(PinError { field, detail }) if field.is_empty() => Err(forbidden(&detail)),
+            Err(PinError { field, detail }) => Err(forbidden(&detail).with("field", field)),
+        },
+    }
+}
+
+/// Returns the problem of what a token does not allow.
+pub(super) fn forbidden(detail: &str) -> Problem {
+    Problem::new(Code::Forbidden, detail)
+}
