@@ -11,12 +11,12 @@ use crate::running::{Running, program, serve};
 use crate::waiting::Wait;
 
 /// A key that `rolltop keys hash` made, and the table for the configuration.
-struct Made {
-    key: String,
-    table: String,
+pub struct Made {
+    pub key: String,
+    pub table: String,
 }
 
-fn hash(folder: &Path, args: &[&str]) -> Made {
+pub fn hash(folder: &Path, args: &[&str]) -> Made {
     let output = program(folder).args(["keys", "hash"]).args(args).output().unwrap();
     let (table, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{said}");
@@ -26,7 +26,7 @@ fn hash(folder: &Path, args: &[&str]) -> Made {
 }
 
 /// Runs a command against a service with a key. Returns whether it succeeded, and what it printed.
-fn run(service: &Running, folder: &Path, key: &str, args: &[&str]) -> (bool, String, String) {
+pub fn run(service: &Running, folder: &Path, key: &str, args: &[&str]) -> (bool, String, String) {
     let mut command = program(folder);
     command.env("ROLLTOP_KEY", key).env("ROLLTOP_URL", &service.base).args(args);
     let output = command.output().unwrap();

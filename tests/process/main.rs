@@ -20,6 +20,9 @@ mod redis_cluster;
 #[path = "../support/event_stream.rs"]
 mod event_stream;
 
+#[path = "../support/signing.rs"]
+mod signing;
+
 mod access;
 mod clocks;
 mod cluster;
@@ -42,3 +45,4 @@ mod replaying;
 mod retiring;
 mod running;
 mod tls;
+mod tokens;

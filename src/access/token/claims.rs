@@ -81,6 +81,11 @@ impl Claims {
         Ok(Self { audience, expires_at, not_before, jti, scopes, boards, pin, is_once, bytes: text.len() })
     }
 
+    /// Returns the one item that the token allows, if it allows writing.
+    pub fn pin(&self) -> Option<&Pin> {
+        self.pin.as_ref()
+    }
+
     /// Checks the audience and the times. Returns the time from which on the token is not valid.
     pub fn check(&self, rules: &TokenRules, now: Timestamp) -> Result<Timestamp, TokenError> {
         if !self.audience.contains(&rules.audience) {

@@ -5,6 +5,8 @@
 //! and the one item that may be sent. The order of the checks is that of the cost: form, `kid`, signature, claims.
 
 mod claims;
+#[cfg(test)]
+mod fuzz;
 mod jwt;
 mod members;
 mod pin;
