@@ -146,9 +146,8 @@ impl Config {
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
         let file::Parsed { settings, boards, rules, max_ages, keys, verifiers, key_sets } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
-        let s = given.or(settings);
-        let listen = s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
-        let is_loopback = listen.ip().to_canonical().is_loopback();
+        let s = given.or(settings).resolve();
+        let is_loopback = s.listen.ip().to_canonical().is_loopback();
         let console = s.console.unwrap_or(if is_loopback { ConsoleMode::Full } else { ConsoleMode::Read });
         let tls = match [s.tls_cert, s.tls_key].map(|path| path.filter(|path| !path.as_os_str().is_empty())) {
             [Some(cert), Some(key)] => Some(TlsFiles { cert, key }),
@@ -174,7 +173,7 @@ impl Config {
         if anonymous.scopes.allows(Scope::Admin) && !anonymous.boards.is_all() {
             return Err(ConfigError::AnonymousBoards);
         }
-        let max_body = s.max_body.unwrap_or(8 << 20);
+        let max_body = s.max_body;
         let least = max_body.saturating_mul(BODIES_IN_MEMORY);
         let body_memory = s.body_memory.unwrap_or_else(|| least.max(256 << 20));
         if body_memory < least {
@@ -182,56 +181,58 @@ impl Config {
         }
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
-            listen,
+            listen: s.listen,
             tls,
-            store: s.store.unwrap_or(StoreChoice::Embedded),
-            data_dir: s.data_dir.unwrap_or_else(|| PathBuf::from("data")),
-            durability: s.durability.unwrap_or(Durability::EverySecond),
+            store: s.store,
+            data_dir: s.data_dir,
+            durability: s.durability,
             backup_dir: s.backup_dir.filter(|path| !path.as_os_str().is_empty()),
-            trust_clock: s.trust_clock.unwrap_or(false),
-            memory_limit: s.memory_limit.filter(|n| *n > 0),
-            max_subjects: s.max_subjects.filter(|n| *n > 0),
-            max_boards: s.max_boards.filter(|n| *n > 0),
+            trust_clock: s.trust_clock,
+            memory_limit: unless_zero(s.memory_limit),
+            max_subjects: unless_zero(s.max_subjects),
+            max_boards: unless_zero(s.max_boards),
             redis_ca: s.redis_ca.filter(|path| !path.as_os_str().is_empty()),
-            redis_rewrite_aof: s.redis_rewrite_aof.unwrap_or(true),
-            redis_prefix: s.redis_prefix.unwrap_or_else(|| "rolltop".to_owned()),
-            queue: s.queue.unwrap_or(100_000),
-            clock: s.clock.unwrap_or(ClockMode::System),
-            max_skew: s.max_skew.map_or(5_000, |span| span.approximate_millis()),
+            redis_rewrite_aof: s.redis_rewrite_aof,
+            redis_prefix: s.redis_prefix,
+            queue: s.queue,
+            clock: s.clock,
+            max_skew: s.max_skew.approximate_millis(),
             max_body,
             body_memory,
-            max_line: s.max_line.unwrap_or(64 << 10),
+            max_line: s.max_line,
             cors_origins: s.cors_origins.unwrap_or_default(),
             cors_write_origins: s.cors_write_origins.unwrap_or_default(),
             hosts: s.hosts.unwrap_or_default(),
             trusted_proxies: s.trusted_proxies.unwrap_or_default(),
-            proxy_header: s.proxy_header.unwrap_or_default(),
+            proxy_header: s.proxy_header,
             address_requests: s.address_requests,
             address_items: s.address_items,
-            address_streams: s.address_streams.unwrap_or(1_000),
+            address_streams: s.address_streams,
             anonymous,
             is_anonymous_explicit: s.anonymous.is_some(),
             is_for_this_machine_only,
             keys: ConfiguredKeys { keys, revoked: s.revoked_keys.into_iter().flatten().collect(), verifiers },
             key_sets,
-            token_rules: TokenRules {
-                audience: s.token_audience.unwrap_or_else(|| "rolltop".to_owned()),
-                max_life: s.token_max_life.map_or(86_400_000, Span::approximate_millis),
-            },
+            token_rules: TokenRules { audience: s.token_audience, max_life: s.token_max_life.approximate_millis() },
             console,
             explorer: s.explorer.unwrap_or(console == ConsoleMode::Full),
             max_age: s.max_age.map_or(Duration::ZERO, duration),
             max_ages: max_ages.into_iter().map(|(board, age)| (board, duration(age))).collect(),
-            stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
-            workers: s.workers.filter(|n| *n > 0).unwrap_or_else(processors),
-            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), duration),
-            log_format: s.log_format.unwrap_or(LogFormat::Text),
+            stream_idle_timeout: duration(s.stream_idle_timeout),
+            workers: unless_zero(s.workers).unwrap_or_else(processors),
+            shutdown_timeout: duration(s.shutdown_timeout),
+            log_format: s.log_format,
             boards,
             rules,
             key_file: None,
             source: source.to_owned(),
         })
     }
+}
+
+/// Returns a limit; 0 means that there is none.
+fn unless_zero(limit: usize) -> Option<usize> {
+    Some(limit).filter(|limit| *limit > 0)
 }
 
 fn duration(span: Span) -> Duration {

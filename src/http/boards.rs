@@ -255,9 +255,7 @@ fn retiring_slots(track: &Track, retiring: &[(Timestamp, u64)]) -> Vec<RetiringS
 }
 
 /// The answer to a definition.
-#[derive(ToSchema)]
-#[schema(as = DefineAnswer)]
-#[expect(dead_code, reason = "schema only; a dry run returns the second")]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum DefineAnswer {
     Defined(Box<DefinedBoard>),
@@ -315,11 +313,13 @@ pub(super) async fn put(
     let body = body::read_json(&request, &caller, payload, &state).await?;
     let definition = definition::parse(&body)?;
     if dry_run {
-        return Ok(response::json(&DefinitionPreview::of(&state.service.preview(&caller, &name, &definition).await?)));
+        let preview = state.service.preview(&caller, &name, &definition).await?;
+        return Ok(response::json(&DefineAnswer::Preview(Box::new(DefinitionPreview::of(&preview)))));
     }
     let (board, created) = state.service.define(&caller, &name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = response::json_with(status, &DefinedBoard::of(&board, &state));
+    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board, &state)));
+    let mut response = response::json_with(status, &answer);
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
     }

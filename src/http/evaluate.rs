@@ -12,7 +12,7 @@ use super::admission::require_more;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::frame::WindowBounds;
-use super::items::{ItemIds, TextField};
+use super::items::{FieldValue, ItemIds, TextField};
 use super::metrics::EventMetrics;
 use super::parameters::Parameters;
 use super::problem::Problem;

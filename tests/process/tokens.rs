@@ -59,7 +59,7 @@ async fn the_commands_make_keys_and_tokens_that_a_service_accepts() {
         assert_eq!(send(&service, &signed).await.1["duplicates"], 1, "{file}");
         let (done, shown, said) = token(folder, &["inspect", &signed, "--public-key", "public.json"]);
         assert!(done && shown.contains(&kid) && shown.contains("valid until"), "{shown} {said}");
-        assert_eq!(run(&service, folder, &first.key, &["keys", "revoke", &kid]).0, true);
+        assert!(run(&service, folder, &first.key, &["keys", "revoke", &kid]).0);
         assert_eq!(send(&service, &signed).await.0, 401);
     }
     // A key is not overwritten, and is for its owner only.

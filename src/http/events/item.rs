@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::board::{Event, Field, Fields};
 use crate::http::codes::ItemCode;
-use crate::http::items::{self, FieldName, Item, ItemError, TextField, UnexpectedField, visit_other_types};
+use crate::http::items::{self, FieldName, FieldValue, Item, ItemError, TextField, item, visit_other_types};
+use crate::http::schemas;
 
 /// Maximum number of fields of an event.
 const MAX_FIELDS: usize = 256;
@@ -18,16 +19,33 @@ const MAX_FIELDS: usize = 256;
 /// Maximum length of an event type in bytes, which is longer than any type in a metric.
 const MAX_TYPE_BYTES: usize = 128;
 
-/// The members of an event, not yet validated.
-#[derive(Default)]
-pub(super) struct EventItem<'a> {
-    kind: TextField<'a>,
-    fields: RawFields<'a>,
-    at: TextField<'a>,
-    id: TextField<'a>,
-    retract: Option<&'a RawValue>,
-    /// The first unexpected member.
-    unexpected: Option<UnexpectedField>,
+item! {
+    /// An occurrence with a type and fields.
+    #[schema(as = Event)]
+    pub(super) struct EventItem<'a> {
+        /// Type of the event. It is counted by every board whose metric names this type.
+        #[schema(value_type = String, min_length = 1, max_length = 128, example = "login")]
+        kind as "type": TextField<'a>,
+        #[schema(schema_with = schemas::fields, required = false)]
+        fields: RawFields<'a>,
+        /// Time of the event. Default: the store's current time.
+        #[schema(schema_with = schemas::time, required = false)]
+        at: TextField<'a>,
+        #[schema(schema_with = schemas::id, required = false)]
+        id: TextField<'a>,
+        /// Whether the event reverses an earlier one, which happened at `at`. Default: false.
+        #[schema(value_type = bool, required = false)]
+        retract: Option<&'a RawValue>,
+    }
+    /// A single event or a batch.
+    enum EventsBody;
+    /// A batch of events.
+    struct EventBatch {
+        /// The events. One that does not match this schema is rejected on its own: the response is still 200 and lists it
+        /// in `rejected`, and the others count.
+        events
+    }
+    invalid: ItemCode::InvalidEvent
 }
 
 /// The value of `fields`, not yet validated.
@@ -50,45 +68,15 @@ pub(super) struct ParsedEvent {
     pub(super) nested: Vec<Box<str>>,
 }
 
-impl<'a> Item<'a> for EventItem<'a> {
-    const LIST: &'static str = "events";
-    const FIELDS: &'static str = "type, fields, at, id, retract";
-    const INVALID: ItemCode = ItemCode::InvalidEvent;
-
-    fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
-        let (name, is_repeated) = match name {
-            "type" => ("type", self.kind.fill(map)?),
-            "fields" => {
-                let before = std::mem::replace(&mut self.fields, map.next_value()?);
-                ("fields", !matches!(before, RawFields::Absent))
-            }
-            "at" => ("at", self.at.fill(map)?),
-            "id" => ("id", self.id.fill(map)?),
-            "retract" => ("retract", self.retract.replace(map.next_value()?).is_some()),
-            other => return items::skip_unknown(other, map),
-        };
-        Ok(is_repeated.then_some(UnexpectedField::Repeated(name)))
-    }
-
-    fn set_unexpected(&mut self, field: UnexpectedField) {
-        self.unexpected.get_or_insert(field);
-    }
-
-    fn is_empty(&self) -> bool {
-        let texts = [&self.kind, &self.at, &self.id];
-        texts.iter().all(|text| text.is_absent())
-            && matches!(self.fields, RawFields::Absent)
-            && self.retract.is_none()
-            && self.unexpected.is_none()
+impl<'a> FieldValue<'a> for RawFields<'a> {
+    fn is_absent(&self) -> bool {
+        matches!(self, RawFields::Absent)
     }
 }
 
 impl EventItem<'_> {
     /// Validates the members and converts them to an event.
     pub(super) fn into_event(self) -> Result<ParsedEvent, ItemError> {
-        if let Some(field) = self.unexpected {
-            return Err(ItemError::unexpected(field, Self::FIELDS, Self::INVALID));
-        }
         let kind = parse_type(self.kind)?;
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;

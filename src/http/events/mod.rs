@@ -2,7 +2,6 @@
 
 mod item;
 mod receipt;
-mod schema;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,7 +68,7 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
         description = "`score` adds `scores` to the response: the score of each subject on each board after the event was counted (JSON only, at most 10,000 events). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single event, a batch or a stream.", content(
-        (schema::EventsBody = "application/json", examples(
+        (item::EventsBody = "application/json", examples(
             ("one" = (summary = "A single event", value = json!({"type": "login",
                 "fields": {"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true}}))),
             ("several" = (summary = "A batch", value = json!({"events": [

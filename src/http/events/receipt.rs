@@ -126,12 +126,12 @@ impl ParsedEvents {
         Self { position, events, details, errors: VecDeque::new() }
     }
 
-    /// Adds an item. Numbers must be ascending.
     /// Returns the number of items, valid or not.
     pub(super) fn len(&self) -> usize {
         self.events.len() + self.errors.len()
     }
 
+    /// Adds an item. Numbers must be ascending.
     pub(super) fn push(&mut self, number: u64, item: Result<ParsedEvent, ItemError>) {
         match item {
             Ok(ParsedEvent { event, nested }) => {

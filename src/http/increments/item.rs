@@ -2,13 +2,13 @@
 //!
 //! Amounts are parsed from their JSON text, because floating-point numbers are not exact.
 
-use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
 use super::number;
 use crate::board::{Amount, Board, Change, Counted, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::items::{self, Item, ItemError, TextField, UnexpectedField};
+use crate::http::items::{self, Item, ItemError, TextField, item};
+use crate::http::schemas;
 use crate::service::Increment;
 
 /// An item of a request for one board.
@@ -17,53 +17,38 @@ pub(in crate::http) trait BoardItem<'a>: Item<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError>;
 }
 
-/// The fields of an increment, not yet validated.
-#[derive(Default)]
-pub(in crate::http) struct IncrementItem<'a> {
-    subject: TextField<'a>,
-    amount: Option<&'a RawValue>,
-    value: Option<&'a RawValue>,
-    at: TextField<'a>,
-    id: TextField<'a>,
-    retract: Option<&'a RawValue>,
-    /// The first unexpected field.
-    unexpected: Option<UnexpectedField>,
-}
-
-impl<'a> Item<'a> for IncrementItem<'a> {
-    const LIST: &'static str = "increments";
-    const FIELDS: &'static str = "subject, amount, value, at, id, retract";
-    const INVALID: ItemCode = ItemCode::InvalidIncrement;
-
-    fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
-        let (name, is_repeated) = match name {
-            "subject" => ("subject", self.subject.fill(map)?),
-            "amount" => ("amount", self.amount.replace(map.next_value()?).is_some()),
-            "value" => ("value", self.value.replace(map.next_value()?).is_some()),
-            "at" => ("at", self.at.fill(map)?),
-            "id" => ("id", self.id.fill(map)?),
-            "retract" => ("retract", self.retract.replace(map.next_value()?).is_some()),
-            other => return items::skip_unknown(other, map),
-        };
-        Ok(is_repeated.then_some(UnexpectedField::Repeated(name)))
+item! {
+    /// An amount or a value for one subject.
+    #[schema(as = Increment)]
+    pub(in crate::http) struct IncrementItem<'a> {
+        #[schema(schema_with = schemas::subject)]
+        subject: TextField<'a>,
+        #[schema(schema_with = schemas::amount, required = false)]
+        amount: Option<&'a RawValue>,
+        #[schema(schema_with = schemas::value_to_count, required = false)]
+        value: Option<&'a RawValue>,
+        /// Time of the increment. Default: the store's current time.
+        #[schema(schema_with = schemas::time, required = false)]
+        at: TextField<'a>,
+        #[schema(schema_with = schemas::id, required = false)]
+        id: TextField<'a>,
+        /// Whether the increment reverses an earlier one, which happened at `at`. Default: false.
+        #[schema(value_type = bool, required = false)]
+        retract: Option<&'a RawValue>,
     }
-
-    fn set_unexpected(&mut self, field: UnexpectedField) {
-        self.unexpected.get_or_insert(field);
+    /// A single increment or a batch.
+    enum IncrementsBody;
+    /// A batch of increments.
+    struct IncrementBatch {
+        /// The increments. One that does not match this schema is rejected on its own: the response is still 200 and lists
+        /// it in `rejected`, and the others count.
+        increments
     }
-
-    fn is_empty(&self) -> bool {
-        let texts = [&self.subject, &self.at, &self.id];
-        let values = [self.amount, self.value, self.retract];
-        texts.iter().all(|text| text.is_absent()) && values.iter().all(Option::is_none) && self.unexpected.is_none()
-    }
+    invalid: ItemCode::InvalidIncrement
 }
 
 impl<'a> BoardItem<'a> for IncrementItem<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
-        if let Some(field) = self.unexpected {
-            return Err(ItemError::unexpected(field, Self::FIELDS, Self::INVALID));
-        }
         let subject = self.subject.subject()?;
         let at = self.at.at()?;
         let id = self.id.id()?;
@@ -148,6 +133,22 @@ mod tests {
     #[test]
     fn errors_have_a_code_a_field_and_a_detail() {
         for (metric, text, code, field, is_structural, detail) in [
+            (
+                COUNT,
+                r#"{"x":1,"subject":"a","y":2}"#,
+                ItemCode::UnknownField,
+                "x",
+                true,
+                "'x'; expected one of subject, amount, value, at, id, retract",
+            ),
+            (
+                COUNT,
+                r#"{"subject":"a","amount":null,"amount":1}"#,
+                ItemCode::InvalidIncrement,
+                "amount",
+                true,
+                "more than once",
+            ),
             (COUNT, r#"{"subject":"a","value":1}"#, ItemCode::UnknownField, "value", true, "'amount', not 'value'"),
             (AVG, r#"{"subject":"a","amount":1}"#, ItemCode::UnknownField, "amount", true, "'value', not 'amount'"),
             (AVG, r#"{"subject":"a"}"#, ItemCode::InvalidValue, "value", true, "'value' is missing"),

@@ -4,7 +4,6 @@ mod ingest;
 mod item;
 mod number;
 mod receipt;
-mod schema;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -58,7 +57,7 @@ const INCREMENTS: ItemKind = ItemKind {
         description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single increment, a batch or a stream.", content(
-        (schema::IncrementsBody = "application/json", examples(
+        (item::IncrementsBody = "application/json", examples(
             ("amount" = (summary = "A single increment", value = json!({"subject": "post-1", "amount": 2}))),
             ("batch" = (summary = "A batch", value = json!({"increments": [
                 {"subject": "post-1"}, {"subject": "post-2", "amount": -1, "id": "e-82"}]}))),

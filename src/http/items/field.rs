@@ -11,6 +11,23 @@ use super::item_error::ItemError;
 use crate::board::{EventId, Subject, Timestamp};
 use crate::http::codes::ItemCode;
 
+/// The value of a field as it is parsed, not yet validated.
+pub(in crate::http) trait FieldValue<'a>: Default + Deserialize<'a> {
+    /// Returns whether the field has no value.
+    fn is_absent(&self) -> bool;
+
+    /// Reads the next value of the map.
+    fn read<A: MapAccess<'a>>(map: &mut A) -> Result<Self, A::Error> {
+        map.next_value()
+    }
+
+    /// Reads the next value of the map into the field; returns whether it already had a value.
+    fn fill<A: MapAccess<'a>>(&mut self, map: &mut A) -> Result<bool, A::Error> {
+        let before = std::mem::replace(self, Self::read(map)?);
+        Ok(!before.is_absent())
+    }
+}
+
 /// A value that should be a string.
 #[derive(Default)]
 pub(in crate::http) enum TextField<'a> {
@@ -40,18 +57,24 @@ pub(in crate::http) fn check_retraction_time(retract: bool, at: Option<Timestamp
     Ok(())
 }
 
-impl<'a> TextField<'a> {
-    /// Returns whether the field is absent or null.
-    pub(in crate::http) fn is_absent(&self) -> bool {
+impl<'a> FieldValue<'a> for TextField<'a> {
+    fn is_absent(&self) -> bool {
         matches!(self, TextField::Absent)
     }
+}
 
-    /// Reads the next value of the map; returns whether the field already had a value.
-    pub(in crate::http) fn fill<A: MapAccess<'a>>(&mut self, map: &mut A) -> Result<bool, A::Error> {
-        let before = std::mem::replace(self, map.next_value()?);
-        Ok(!before.is_absent())
+/// The JSON text of a value of any type. Null is a value, which the item converts as it needs.
+impl<'a> FieldValue<'a> for Option<&'a RawValue> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
     }
 
+    fn read<A: MapAccess<'a>>(map: &mut A) -> Result<Self, A::Error> {
+        map.next_value().map(Some)
+    }
+}
+
+impl TextField<'_> {
     /// Parses the field as a subject, which is required.
     pub(in crate::http) fn subject(self) -> Result<Subject, ItemError> {
         let error = |detail| Err(ItemError::structural(ItemCode::InvalidSubject, "subject", detail));

@@ -42,12 +42,12 @@ impl ItemError {
         self
     }
 
-    /// Creates the error of an unexpected field. `fields` lists the fields of the item, and `repeated` is the code for
-    /// a repeated field.
-    pub(in crate::http) fn unexpected(field: UnexpectedField, fields: &str, repeated: ItemCode) -> Self {
+    /// Creates the error of an unexpected field. `fields` are the names of the item's fields, and `repeated` is the
+    /// code for a repeated field.
+    pub(in crate::http) fn unexpected(field: UnexpectedField, fields: &[&str], repeated: ItemCode) -> Self {
         match field {
             UnexpectedField::Unknown(name) => {
-                let detail = format!("unknown field '{name}'; expected one of {fields}");
+                let detail = format!("unknown field '{name}'; expected one of {}", fields.join(", "));
                 ItemError::structural(ItemCode::UnknownField, &name, detail)
             }
             UnexpectedField::Repeated(name) => {

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::field::visit_other_types;
-use super::item::{FieldName, Item, Parsed, read_field};
+use super::item::{FieldName, Item, Parsed};
 use super::item_error::ItemError;
 use super::lines::NdjsonLine;
 use crate::http::body::{self, MAX_ITEMS};
@@ -29,7 +29,7 @@ pub(in crate::http) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<One
     })?;
     let list = I::LIST;
     match parsed.list {
-        None => Ok(OneOrMany::One(parsed.single)),
+        None => Ok(OneOrMany::One(parsed.single.into_item()?)),
         Some(List::WrongType) => Err(Problem::field(list, format!("'{list}' must be a list"))),
         Some(List::TooLong) => {
             let detail = format!("a batch may have at most {MAX_ITEMS} {list}; send more as application/x-ndjson");
@@ -44,8 +44,8 @@ pub(in crate::http) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<One
 
 /// Parses an element of a list.
 pub(in crate::http) fn parse_element<'a, I: Item<'a>>(raw: &'a RawValue) -> Result<I, ItemError> {
-    match serde_json::from_str(raw.get()) {
-        Ok(Parsed(item)) => Ok(item),
+    match serde_json::from_str::<Parsed<I>>(raw.get()) {
+        Ok(parsed) => parsed.into_item(),
         Err(error) => Err(ItemError::structural(I::INVALID, "", body::without_position(&error))),
     }
 }
@@ -55,8 +55,8 @@ pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: NdjsonLine<'a>) -> Resu
     let NdjsonLine::Text(text) = line else {
         return Err(ItemError::structural(ItemCode::LineTooLong, "", "the line exceeds the maximum length"));
     };
-    match serde_json::from_slice(text) {
-        Ok(Parsed(item)) => Ok(item),
+    match serde_json::from_slice::<Parsed<I>>(text) {
+        Ok(parsed) => parsed.into_item(),
         Err(error) => Err(ItemError::structural(ItemCode::MalformedLine, "", error.to_string())),
     }
 }
@@ -64,7 +64,7 @@ pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: NdjsonLine<'a>) -> Resu
 /// A whole body: an item, or an object with a list of items.
 struct Body<'a, I> {
     /// The single item, or the fields next to the list.
-    single: I,
+    single: Parsed<I>,
     list: Option<List<'a>>,
 }
 
@@ -83,16 +83,16 @@ impl<'de, I: Item<'de>> Deserialize<'de> for Body<'de, I> {
             type Value = Body<'de, I>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "an object with {}, or {{\"{}\":[…]}}", I::FIELDS, I::LIST)
+                write!(f, "an object with {}, or {{\"{}\":[…]}}", I::FIELDS.join(", "), I::LIST)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body<'de, I>, A::Error> {
-                let mut body = Body { single: I::default(), list: None };
+                let mut body = Body { single: Parsed::default(), list: None };
                 while let Some(FieldName(name)) = map.next_key()? {
                     if name == I::LIST && body.list.is_none() {
                         body.list = Some(map.next_value()?);
                     } else {
-                        read_field(&mut body.single, &name, &mut map)?;
+                        body.single.read_field(&name, &mut map)?;
                     }
                 }
                 Ok(body)

@@ -1,6 +1,6 @@
 //! Parsing of requests with items: a single item, a batch or a stream, and the rejection of single items.
 //!
-//! An [`Item`] is parsed from one JSON object in a single pass that borrows from the body, and validated afterwards,
+//! An [`Item`], declared by [`item!`], is parsed from one JSON object in a single pass that borrows from the body, and validated afterwards,
 //! so that an error in it is an [`ItemError`] of its own and does not fail the request. [`parse_body`] splits a JSON
 //! body into items, [`stream::process`] a stream of lines.
 
@@ -14,9 +14,9 @@ pub(super) mod pinned;
 mod rejection;
 pub(super) mod stream;
 
-pub(super) use self::field::{TextField, check_retraction_time, parse_flag, visit_other_types};
+pub(super) use self::field::{FieldValue, TextField, check_retraction_time, parse_flag, visit_other_types};
 pub(super) use self::idempotency::ItemIds;
-pub(super) use self::item::{FieldName, Item, skip_unknown};
+pub(super) use self::item::{FieldName, Item, item, skip_unknown};
 pub(super) use self::item_error::{ItemError, UnexpectedField};
 pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};
 pub(super) use self::lines::NdjsonLine;

@@ -4,16 +4,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::http::object::Object;
+use crate::http::problem::Problem;
 use crate::http::schemas;
+
+/// Keys of a query of any kind.
+const KEYS: [&str; 10] = ["board", "subject", "window", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
 
 /// Several queries or a single one.
 #[derive(ToSchema)]
 #[schema(as = QueriesBody)]
-#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 #[serde(untagged)]
-pub(in crate::http) enum QueriesBody {
-    Many(QueryBatchBody<'static>),
-    One(QueryBody),
+pub(in crate::http) enum QueriesBody<'a> {
+    Many(QueryBatchBody<'a>),
+    One(QueryBody<'a>),
 }
 
 /// A list of queries.
@@ -30,12 +34,38 @@ pub(in crate::http) struct QueryBatchBody<'a> {
 /// A query: by window, by metric or by two hops.
 #[derive(ToSchema)]
 #[schema(as = Query)]
-#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 #[serde(untagged)]
-pub(in crate::http) enum QueryBody {
+pub(in crate::http) enum QueryBody<'a> {
     Window(WindowQueryBody),
-    Metric(MetricQueryBody<'static>),
+    Metric(MetricQueryBody<'a>),
     Hop(HopQueryBody),
+}
+
+impl<'a> QueriesBody<'a> {
+    /// Parses a body. The queries of a list are parsed one by one, by [`QueryBody::of_list`].
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
+        let mut known = vec!["queries"];
+        known.extend(KEYS);
+        let object = Object::parse(body, &known)?;
+        if object.has("queries") { object.parse_as().map(Self::Many) } else { QueryBody::of(&object).map(Self::One) }
+    }
+}
+
+impl<'a> QueryBody<'a> {
+    /// Parses the query at an index of a list.
+    pub(super) fn of_list(index: usize, raw: &'a RawValue) -> Result<Self, Problem> {
+        Self::of(&Object::nested(&format!("queries[{index}]"), raw, &KEYS)?)
+    }
+
+    /// Parses a query as the kind that its fields tell.
+    fn of(object: &Object<'a>) -> Result<Self, Problem> {
+        match (object.has("board"), object.has("metric"), object.has("hop")) {
+            (true, false, false) => object.parse_as().map(Self::Window),
+            (_, true, false) => object.parse_as().map(Self::Metric),
+            (false, false, true) => object.parse_as().map(Self::Hop),
+            _ => Err(Problem::field("board", "give 'board' and 'subject', or 'metric' and 'fields', or 'hop'")),
+        }
+    }
 }
 
 /// The value of a subject over a window of a board.

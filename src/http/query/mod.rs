@@ -8,11 +8,10 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use self::body::{HopBody, HopQueryBody, MetricQueryBody, QueriesBody, QueryBatchBody, WindowQueryBody};
+use self::body::{HopBody, HopQueryBody, QueriesBody, QueryBatchBody, QueryBody};
 use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
-use super::object::Object;
 use super::parameters::{Parameters, parse_window};
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -236,52 +235,38 @@ async fn run(service: &Service, caller: &Caller, queries: Vec<Result<ParsedQuery
     answers
 }
 
-/// Keys of a query of any kind.
-const KEYS: [&str; 10] = ["board", "subject", "window", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
-
 /// Parses the queries of a body, each with its own error.
 fn parse_queries(body: &[u8]) -> Result<Vec<Result<ParsedQuery, Problem>>, Problem> {
-    let mut known = vec!["queries"];
-    known.extend(KEYS);
-    let object = Object::parse(body, &known)?;
-    if !object.has("queries") {
-        return Ok(vec![Ok(parse_query(&object)?)]);
-    }
-    let QueryBatchBody { queries: given } = object.parse_as()?;
+    let given = match QueriesBody::parse(body)? {
+        QueriesBody::One(query) => return Ok(vec![Ok(parse_query(query)?)]),
+        QueriesBody::Many(QueryBatchBody { queries }) => queries,
+    };
     if given.len() > MAX_QUERIES {
         let detail = format!("'queries' may have at most {MAX_QUERIES} elements, not {}", given.len());
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_QUERIES));
     }
-    let each = |(index, raw)| parse_query(&Object::nested(&format!("queries[{index}]"), raw, &KEYS)?);
+    let each = |(index, raw)| parse_query(QueryBody::of_list(index, raw)?);
     Ok(given.into_iter().enumerate().map(each).collect())
 }
 
-fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
-    match (object.has("board"), object.has("metric"), object.has("hop")) {
-        (true, false, false) => {
-            let body: WindowQueryBody = object.parse_as()?;
-            Ok(ParsedQuery::Single(Query::Window(WindowQuery {
-                board: parse_board(&body.board)?,
-                subject: parse_subject(&body.subject)?,
-                window: body.window.as_deref().map(parse_window).transpose()?,
-                over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
-                as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
-                edge: windows::parse_edge(body.edge.as_deref())?,
-            })))
-        }
-        (_, true, false) => {
-            let body: MetricQueryBody<'_> = object.parse_as()?;
+fn parse_query(body: QueryBody<'_>) -> Result<ParsedQuery, Problem> {
+    match body {
+        QueryBody::Window(body) => Ok(ParsedQuery::Single(Query::Window(WindowQuery {
+            board: parse_board(&body.board)?,
+            subject: parse_subject(&body.subject)?,
+            window: body.window.as_deref().map(parse_window).transpose()?,
+            over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
+            as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
+            edge: windows::parse_edge(body.edge.as_deref())?,
+        }))),
+        QueryBody::Metric(body) => {
             let metric: Metric = body.metric.parse().map_err(|error| invalid_rule("metric", &error))?;
             let fields = events::parse_fields(body.fields)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
             let boards = body.board.as_deref().map(parse_board).transpose()?.into_iter().collect();
             Ok(ParsedQuery::Single(Query::Metric { metric, subject, boards }))
         }
-        (false, false, true) => {
-            let HopQueryBody { hop } = object.parse_as()?;
-            parse_hop(hop).map(ParsedQuery::Hop)
-        }
-        _ => Err(Problem::field("board", "give 'board' and 'subject', or 'metric' and 'fields', or 'hop'")),
+        QueryBody::Hop(HopQueryBody { hop }) => parse_hop(hop).map(ParsedQuery::Hop),
     }
 }
 

@@ -1,61 +1,50 @@
 //! Parsing of a sample and its validation for a board.
 
-use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
 use crate::board::{Amount, Board, Change, Decimals, Kind};
 use crate::http::codes::ItemCode;
 use crate::http::increments::{BoardItem, amount, refuse_others, required, used};
-use crate::http::items::{self, Item, ItemError, TextField, UnexpectedField};
+use crate::http::items::{ItemError, TextField, item};
+use crate::http::schemas;
 use crate::service::Increment;
 
-/// The fields of a sample, not yet validated.
-#[derive(Default)]
-pub(super) struct SampleItem<'a> {
-    subject: TextField<'a>,
-    at: TextField<'a>,
-    amount: Option<&'a RawValue>,
-    sum: Option<&'a RawValue>,
-    count: Option<&'a RawValue>,
-    value: Option<&'a RawValue>,
-    /// The first unexpected field.
-    unexpected: Option<UnexpectedField>,
-}
-
-impl<'a> Item<'a> for SampleItem<'a> {
-    const LIST: &'static str = "samples";
-    const FIELDS: &'static str = "subject, at, amount, sum, count, value";
-    const INVALID: ItemCode = ItemCode::InvalidSample;
-
-    fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
-        let (name, is_repeated) = match name {
-            "subject" => ("subject", self.subject.fill(map)?),
-            "at" => ("at", self.at.fill(map)?),
-            "amount" => ("amount", self.amount.replace(map.next_value()?).is_some()),
-            "sum" => ("sum", self.sum.replace(map.next_value()?).is_some()),
-            "count" => ("count", self.count.replace(map.next_value()?).is_some()),
-            "value" => ("value", self.value.replace(map.next_value()?).is_some()),
-            other => return items::skip_unknown(other, map),
-        };
-        Ok(is_repeated.then_some(UnexpectedField::Repeated(name)))
+item! {
+    /// The content of one slot for a subject, or over all time its total.
+    #[schema(as = Sample)]
+    pub(super) struct SampleItem<'a> {
+        #[schema(schema_with = schemas::subject)]
+        subject: TextField<'a>,
+        /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it or
+        /// contains it. Required unless the board counts over all time and keeps no slots.
+        #[schema(schema_with = schemas::time, required = false)]
+        at: TextField<'a>,
+        /// The amount of the slot, for COUNT and SUM. Parsed exactly.
+        #[schema(value_type = f64, required = false)]
+        amount: Option<&'a RawValue>,
+        /// The sum of the measurements, for AVG, together with `count`. Parsed exactly.
+        #[schema(value_type = f64, required = false)]
+        sum: Option<&'a RawValue>,
+        /// The number of measurements, for AVG, together with `sum`.
+        #[schema(value_type = i64, minimum = 0, required = false)]
+        count: Option<&'a RawValue>,
+        /// The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
+        #[schema(value_type = f64, required = false)]
+        value: Option<&'a RawValue>,
     }
-
-    fn set_unexpected(&mut self, field: UnexpectedField) {
-        self.unexpected.get_or_insert(field);
+    /// A single sample or a batch.
+    enum SamplesBody;
+    /// A batch of samples.
+    struct SampleBatch {
+        /// The samples. One that does not match this schema is rejected on its own: the response is still 200 and lists it
+        /// in `rejected`, and the others count.
+        samples
     }
-
-    fn is_empty(&self) -> bool {
-        let values = [self.amount, self.sum, self.count, self.value];
-        let others_absent = self.subject.is_absent() && self.at.is_absent() && self.unexpected.is_none();
-        others_absent && values.iter().all(Option::is_none)
-    }
+    invalid: ItemCode::InvalidSample
 }
 
 impl<'a> BoardItem<'a> for SampleItem<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
-        if let Some(field) = self.unexpected {
-            return Err(ItemError::unexpected(field, Self::FIELDS, Self::INVALID));
-        }
         let subject = self.subject.subject()?;
         let missing = "the field 'at' is missing; it selects the slot of the sample";
         let at = self.at.at()?;

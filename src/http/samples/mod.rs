@@ -1,7 +1,6 @@
 //! Samples of one board: pre-aggregated values that replace the content of slots.
 
 mod item;
-mod schema;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -75,7 +74,7 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single sample, a batch or a stream.", content(
-        (schema::SamplesBody = "application/json", examples(
+        (item::SamplesBody = "application/json", examples(
             ("amount" = (summary = "COUNT, SUM; set `at` to a time within the window", value = json!({
                 "subject": "post-1", "at": "2026-01-01T10:00:00Z", "amount": 412}))),
             ("batch" = (summary = "AVG, a batch", value = json!({"samples": [
