@@ -55,6 +55,9 @@ pub enum Denial {
     /// The key was revoked, or has expired.
     #[error("the key was revoked or has expired")]
     Ended,
+    /// The token has expired.
+    #[error("the token has expired")]
+    TokenExpired,
 }
 
 impl Credential {
@@ -183,6 +186,14 @@ impl Caller {
     /// Returns the time from which on the token of the caller is not valid, whatever becomes of its signing key.
     pub fn token_until(&self) -> Option<Timestamp> {
         self.token().map(|token| token.until)
+    }
+
+    /// Returns an error if the token of the caller has expired at this time.
+    pub fn require_token(&self, now: Timestamp) -> Result<(), Denied> {
+        match self.token_until() {
+            Some(until) if now >= until => Err(self.denied(Denial::TokenExpired)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns an error if the caller has a token and may not send items of this kind.

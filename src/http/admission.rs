@@ -220,13 +220,14 @@ impl From<Denied> for Problem {
         let detail = denied.to_string();
         let problem = match (denied.has_key, &denied.denial) {
             (_, Denial::Ended) => invalid_key(&detail),
+            (_, Denial::TokenExpired) => Problem::new(Code::TokenExpired, detail),
             (true, _) => Problem::new(Code::Forbidden, detail),
             (false, _) => key_required(&detail),
         };
         match denied.denial {
             Denial::Scope(scope) => problem.with("scope", scope.as_str()),
             Denial::Board(board) => problem.with("board", board.as_str()),
-            Denial::Item(_) | Denial::Ended => problem,
+            Denial::Item(_) | Denial::Ended | Denial::TokenExpired => problem,
         }
     }
 }

@@ -197,12 +197,21 @@ impl KeyShown {
     /// Shows what the token of a caller allows in place of what its signing key does.
     fn of_token(self, caller: &Caller) -> Self {
         Self {
+            id: self.id,
+            name: "a token of this key".to_owned(),
             kind: "token",
             scopes: names(caller.scopes()),
             boards: json!(caller.boards()),
-            public_key: None,
             expires_at: caller.until(),
-            ..self
+            // The rest is for its owner.
+            origins: Vec::new(),
+            public_key: None,
+            rates: KeyRates::default(),
+            created_at: None,
+            rotating_until: None,
+            last_used: None,
+            configured: self.configured,
+            revoked: false,
         }
     }
 

@@ -7,13 +7,16 @@ use crate::access::{Caller, Scope};
 use crate::board::{Board, Span};
 use crate::store::{Added, Batch, Outcome, Rejection, StoreError};
 
+/// The time in milliseconds that an item may be under way to the store after its token was checked.
+const UNDERWAY: i64 = 30_000;
+
 impl Service {
     /// Adds increments. [`StoreError::BoardChanged`] means that nothing was added, and that amounts must be parsed
     /// again with the decimals of the board as [`refreshed`](Self::refreshed) returns it. [`StoreError::MemoryFull`]
     /// means that every item was refused for lack of memory.
     pub async fn add(&self, caller: &Caller, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         caller.require(Scope::Write)?;
-        self.check_once(caller, board)?;
+        self.check_token(caller, board)?;
         let added = self.store.add(board, batch).await;
         if matches!(added, Err(StoreError::BoardChanged)) {
             self.refreshed(board).await?;
@@ -26,13 +29,15 @@ impl Service {
         Ok(added)
     }
 
-    /// Checks that the item of a token that counts once does so on a board: the board remembers the id until the token
-    /// has expired, from its first use on. Otherwise the token could be used again.
-    pub(super) fn check_once(&self, caller: &Caller, board: &Arc<Board>) -> Result<()> {
-        let (Some(_), Some(until)) = (caller.once(), caller.token_until()) else { return Ok(()) };
-        let left = until.millis().saturating_sub(self.keys.now().millis());
-        let horizon = board.dedupe_horizon();
-        if left <= horizon {
+    /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive, and
+    /// that an item that counts once does so on a board: from its first use on, the board remembers the id until the token
+    /// has expired. Otherwise the token could be used again.
+    pub(super) fn check_token(&self, caller: &Caller, board: &Arc<Board>) -> Result<()> {
+        let Some(until) = caller.token_until() else { return Ok(()) };
+        let now = self.keys.now();
+        caller.require_token(now)?;
+        let (horizon, left) = (board.dedupe_horizon(), until.millis().saturating_sub(now.millis()));
+        if caller.once().is_none() || left.saturating_add(UNDERWAY) <= horizon {
             return Ok(());
         }
         Err(ServiceError::TokenOutlivesIds { board: board.name().clone(), horizon: Span::of_millis(horizon) })

@@ -156,7 +156,7 @@ impl Service {
             let listed = self.registry.listed().await.map_err(|error| unless_counted(error.into(), is_counted))?;
             let mut fan = Fan::new(caller, return_scores);
             let end = rest.iter().position(|event| !fan.gather(&listed.event_index, event)).unwrap_or(rest.len());
-            fan.reached().try_for_each(|board| self.check_once(caller, board))?;
+            fan.reached().try_for_each(|board| self.check_token(caller, board))?;
             let sent = self.send(&mut fan, &rest[..end], listed).await;
             is_counted |= fan.is_counted;
             sent.map_err(|error| unless_counted(error, is_counted))?;
@@ -191,7 +191,7 @@ impl Service {
             }
             fan.gather_again(&fresh.event_index, &known, events);
             known.extend(fresh.event_index.generations());
-            fan.reached().try_for_each(|board| self.check_once(fan.caller, board))?;
+            fan.reached().try_for_each(|board| self.check_token(fan.caller, board))?;
             let answers = self.add_all(fan.take_batches()).await;
             changed = fan.settle(answers)?;
             if changed.is_empty() {

@@ -378,27 +378,27 @@ impl Sources {
             };
             table.by_id.insert(key.id, key.secrets.iter().copied().map(credential).collect());
             table.origins.extend(key.origins.iter().cloned());
-            for (kid, verifier) in self.verifiers(key) {
-                let secret = KeySecret { hash: verifier.hash(), until: None };
-                let same = before.signers.get(&kid).map(|signer| &signer.credential);
-                let same = same.filter(|one| one.key.id == key.id && one.renew(key, secret)).cloned();
-                let credential = same.unwrap_or_else(|| Arc::new(Credential::new(key, secret)));
-                table.signers.entry(kid).or_insert(Signer { credential, verifier });
-            }
+        }
+        // The ids of keys come first, so that no key set takes their place.
+        let (own, of_sets): (Vec<_>, Vec<_>) = self.verifiers().partition(|(key, kid, _)| *kid == key.id.to_string());
+        for (key, kid, verifier) in own.into_iter().chain(of_sets) {
+            let secret = KeySecret { hash: verifier.hash(), until: None };
+            let same = before.signers.get(kid.as_str()).map(|signer| &signer.credential);
+            let same = same.filter(|one| one.key.id == key.id && one.renew(key, secret)).cloned();
+            let credential = same.unwrap_or_else(|| Arc::new(Credential::new(key, secret)));
+            table.signers.entry(kid.into()).or_insert(Signer { credential, verifier });
         }
         table
     }
 
-    /// Returns what verifies the tokens of a signing key, by `kid`. The `kid` of a key set does not take the place of a
-    /// key's id.
-    fn verifiers(&self, key: &Key) -> Vec<(Box<str>, Verifier)> {
-        if key.kind != KeyKind::Signing {
-            return Vec::new();
-        }
-        let own = key.public_key.clone().map(|public| (key.id.to_string().into(), Verifier::from(public)));
-        let configured = self.configured.verifiers.iter().filter(|configured| configured.key == key.id);
-        let configured = configured.filter(|one| one.kid == key.id.to_string() || KeyId::parse(&one.kid).is_err());
-        own.into_iter().chain(configured.map(|one| (one.kid.as_str().into(), one.verifier.clone()))).collect()
+    /// Returns the signing keys that are valid, each with what tokens name as `kid` and what verifies them.
+    fn verifiers(&self) -> impl Iterator<Item = (&Key, String, Verifier)> {
+        let valid = |key: &&Key| key.kind == KeyKind::Signing && !self.configured.revoked.contains(&key.id);
+        self.keys().filter(valid).flat_map(|key| {
+            let own = key.public_key.clone().map(|public| (key, key.id.to_string(), Verifier::from(public)));
+            let configured = self.configured.verifiers.iter().filter(|configured| configured.key == key.id);
+            own.into_iter().chain(configured.map(move |one| (key, one.kid.clone(), one.verifier.clone())))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Guarded, key};
 use crate::client::Answer;
 use crate::event_stream::Follower;
 use crate::signing::{SECRET, Signing, claims};
-use crate::waiting::PATIENCE;
+use crate::waiting::{PATIENCE, Wait};
 
 const KID: &str = "00000000000000a1";
 const INCREMENTS: &str = "/v1/boards/shop-a/increments";
@@ -209,7 +209,7 @@ async fn a_board_that_forgets_ids_too_early_refuses_a_token_for_one_use() {
     let definition = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h", "dedupe": "5m"});
     let defined = guarded.site.client.put("/v1/boards/shop-short", definition).await;
     assert_eq!(defined.status, 201, "{defined:?}");
-    // Five minutes and the leeway.
+    // Five minutes and the leeway, and the time that an item may take.
     let refused = guarded.send_with_token(&token(&like(true)), "/v1/events", json!({})).await;
     assert_eq!(refused.refusal(), (422, "token_outlives_ids"));
     assert_eq!(refused.body["board"], "shop-short", "{refused:?}");
@@ -219,7 +219,7 @@ async fn a_board_that_forgets_ids_too_early_refuses_a_token_for_one_use() {
     assert_eq!(refused.refusal(), (422, "token_outlives_ids"));
     let shorter = |allowed: &Value| {
         let mut claims = claims(allowed);
-        claims["exp"] = json!(claims["exp"].as_i64().unwrap() - 60);
+        claims["exp"] = json!(claims["exp"].as_i64().unwrap() - 90);
         format!("Bearer {}", Signing::hs256().sign(KID, &claims))
     };
     assert_eq!(guarded.send_with_token(&shorter(&like(true)), "/v1/events", json!({})).await.body["accepted"], 1);
@@ -294,6 +294,38 @@ async fn claims_are_checked_to_the_second() {
         assert_eq!(read(&with(change.clone())).await, (401, "invalid_token".to_owned(), claim.to_owned()), "{change}");
     }
     assert_eq!(read(&with(json!({"exp": 1_800_086_430, "nbf": 1_800_000_030, "sub": "u7"}))).await, accepted());
+}
+
+#[actix_web::test]
+async fn a_token_that_expires_while_its_item_arrives_counts_nothing() {
+    static NOW: AtomicI64 = AtomicI64::new(0);
+    let clock = || Box::new(|| Timestamp::from_millis(NOW.load(Ordering::Relaxed)));
+    let increment = json!({"scopes": ["write"], "increment": {"subject": "p1"}});
+    for (allowed, path) in [(like(false), "/v1/events"), (increment, INCREMENTS)] {
+        NOW.store(1_800_000_000_000, Ordering::Relaxed);
+        let configured = with_secret(signing_key("*", &[], &Value::Null));
+        let guarded = Guarded::new(Keys::at(Grant::none(), configured, clock())).await;
+        let claims = json!({"aud": "rolltop", "exp": 1_800_000_060, "jti": "1", "rolltop": allowed});
+        let bearer = format!("Bearer {}", Signing::hs256().sign(KID, &claims));
+        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<String, std::io::Error>>(1);
+        let pieces =
+            futures_util::stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        let send = guarded.client.send_with(Method::POST, path, &headers, reqwest::Body::wrap_stream(pieces));
+        let expire = async {
+            sender.send(Ok("{".to_owned())).await.unwrap();
+            let wait = Wait::begin("the token to be accepted");
+            while guarded.service.keys().find(KeyId::parse(KID).unwrap()).unwrap().used_at.is_none() {
+                wait.rest("not used").await;
+            }
+            NOW.store(1_800_000_090_000, Ordering::Relaxed);
+            sender.send(Ok("}".to_owned())).await.unwrap();
+            drop(sender);
+        };
+        let (answer, ()) = tokio::join!(send, expire);
+        assert_eq!(answer.refusal(), (401, "token_expired"), "{path}");
+        assert_eq!(guarded.site.client.score("shop-a", "p1").await, 0);
+    }
 }
 
 #[actix_web::test]
