@@ -1,7 +1,7 @@
 //! Admission: who a request comes from, and whether it may do what it asks for. Before the body is read.
 //!
 //! The checks come in this order: the rate of the client's address, so that guesses of keys and signatures of tokens are
-//! limited; the host, the preflight of a browser, the key, the rate of the key, the origin of the page, the scope, and the
+//! limited; the host, the preflight of a browser, the key, the rate of the key, the scope, the origin of the page, and the
 //! board in the path. Other boards are checked where the service looks them up.
 
 use actix_web::dev::{Payload, RequestHead, ServiceRequest};
@@ -73,24 +73,21 @@ fn caller_of(state: &HttpState, request: &ServiceRequest, needs: Needs) -> Resul
         (Err(_), Needs::Nothing) => keys.anonymous(),
         (Err(problem), _) => return Err(problem),
     };
-    if needs != Needs::Nothing {
-        state.limits.request_of_key(&caller)?;
-        check_origin(state, head, &caller, needs.effect())?;
+    if needs == Needs::Nothing {
+        return Ok(caller);
     }
-    match needs {
-        Needs::Nothing => {}
-        Needs::Key => {
-            if caller.key().is_none() {
-                return Err(key_required("the operation needs a key"));
-            }
-        }
-        Needs::Scope(scope) => caller.require(scope)?,
-        Needs::Items(item) => {
-            caller.require(Scope::Write)?;
-            caller.require_item(item)?;
-        }
+    state.limits.request_of_key(&caller)?;
+    match needs.scope() {
+        Some(scope) => caller.require(scope)?,
+        None if caller.key().is_none() => return Err(key_required("the operation needs a key")),
+        None => {}
     }
-    if matches!(needs, Needs::Scope(_) | Needs::Items(_))
+    if let Needs::Items(item) = needs {
+        caller.require_item(item)?;
+    }
+    // A page that lacks a key is told so, and not which origins may do without.
+    check_origin(state, head, &caller, needs.effect())?;
+    if needs.scope().is_some()
         && let Some(board) = path::board_of(request)
     {
         caller.require_board(&board)?;

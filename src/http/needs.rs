@@ -19,11 +19,20 @@ pub(super) enum Needs {
 }
 
 impl Needs {
+    /// Returns the scope that the caller needs, if any.
+    pub(super) const fn scope(self) -> Option<Scope> {
+        match self {
+            Needs::Nothing | Needs::Key => None,
+            Needs::Scope(scope) => Some(scope),
+            Needs::Items(_) => Some(Scope::Write),
+        }
+    }
+
     /// Returns what the operation does to what is stored.
     pub(super) const fn effect(self) -> Effect {
-        match self {
-            Needs::Nothing | Needs::Key | Needs::Scope(Scope::View | Scope::Read | Scope::Metrics) => Effect::Reads,
-            Needs::Items(_) | Needs::Scope(Scope::Write | Scope::Manage | Scope::Admin) => Effect::Changes,
+        match self.scope() {
+            None | Some(Scope::View | Scope::Read | Scope::Metrics) => Effect::Reads,
+            Some(Scope::Write | Scope::Manage | Scope::Admin) => Effect::Changes,
         }
     }
 }

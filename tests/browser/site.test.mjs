@@ -233,7 +233,7 @@ test("edits, guesses and what a token is not for are refused", { skip }, inBrows
   }
   // No token, in a page and elsewhere.
   const { status, code } = await send(page, events, { body: like("moss") });
-  assert.deepEqual([status, code], [403, "foreign_origin"]);
+  assert.deepEqual([status, code], [401, "key_required"]);
   for (const [method, url, body] of [
     ["POST", events, like("moss")],
     ["POST", events, { events: [like("moss")] }],

@@ -193,11 +193,10 @@ fn add_problems(described: &mut Described, operation: &Operation) {
 
 /// Adds the key that the operation needs, and the scope.
 fn add_security(described: &mut Described, operation: &Operation) {
-    let scope = match operation.needs {
-        Needs::Nothing => return,
-        Needs::Key => "Needs a key of any scope.".to_owned(),
-        Needs::Scope(scope) => format!("Needs the scope `{scope}`."),
-        Needs::Items(_) => format!("Needs the scope `{}`.", crate::access::Scope::Write),
+    let scope = match (operation.needs, operation.needs.scope()) {
+        (Needs::Nothing, _) => return,
+        (_, None) => "Needs a key of any scope.".to_owned(),
+        (_, Some(scope)) => format!("Needs the scope `{scope}`."),
     };
     let text = described.description.take().filter(|text| !text.is_empty());
     described.description = Some(text.map_or_else(|| scope.clone(), |text| format!("{text}\n\n{scope}")));
