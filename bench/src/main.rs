@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod api;
 mod arrivals;
 mod baseline;
@@ -96,6 +97,8 @@ enum Scenario {
     /// Boards of several parts on a cluster of six masters, started for it: each node's share of uniform increments,
     /// and the top page of a board of 16 parts against that of a board without parts.
     Parts(Setting),
+    /// One increment a request, without a key, with a key, and with tokens.
+    Access(Setting),
     /// One event a request: an event that feeds ten boards against an event that feeds one.
     Fanout(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
@@ -252,6 +255,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Busy(setting) => busy::run(&setting).await,
         Scenario::Distance(setting) => distance::run(&setting).await,
         Scenario::Parts(setting) => parts::run(&setting).await,
+        Scenario::Access(setting) => access::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
@@ -275,6 +279,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
         distance::run(&distance::DistanceSetting::of(setting.clone())).await?;
         parts::run(&setting).await?;
     }
+    access::run(&setting).await?;
     fanout::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await

@@ -52,6 +52,17 @@ impl Server {
         Self::serve(program, redis, simulated, &[]).await
     }
 
+    /// Starts rolltop with this configuration file on an empty store.
+    pub async fn rolltop_with(configuration: &str, redis: Option<&str>) -> anyhow::Result<Self> {
+        // The server reads it before it has a folder of its own.
+        let path = std::env::temp_dir().join(format!("rolltop-bench-{}.toml", std::process::id()));
+        std::fs::write(&path, configuration)?;
+        let shown = path.to_str().context("the temporary directory has a name that is not Unicode")?;
+        let server = Self::serve(&rolltop()?, redis, None, &["--config", shown]).await;
+        std::fs::remove_file(&path)?;
+        server
+    }
+
     /// Starts rolltop on a part of a Redis that no other process uses: the keys with this prefix.
     pub async fn rolltop_apart(redis: &str, prefix: &str, simulated: &str) -> anyhow::Result<Self> {
         Self::serve(&rolltop()?, Some(redis), Some(simulated), &["--redis-prefix", prefix]).await

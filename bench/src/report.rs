@@ -16,7 +16,7 @@ use super::process::Redis;
 /// One side of a comparison, and its load.
 pub struct Side {
     pub load: Load,
-    name: Cow<'static, str>,
+    pub name: Cow<'static, str>,
     /// The units of work in one request: increments.
     per_request: f64,
     /// Another load that runs during the turns of this side, with its name and its result.
