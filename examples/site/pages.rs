@@ -64,7 +64,7 @@ async fn autopilot(site: Data<Site>) -> HttpResponse {
     HttpResponse::SeeOther().insert_header((LOCATION, "/")).finish()
 }
 
-/// Returns the id in the cookie of a request, if it is one that this site has made.
+/// Returns the id in the cookie of a request, if it has the form of one.
 fn person_of(request: &HttpRequest) -> Option<String> {
     let cookies = request.headers().get(COOKIE)?.to_str().ok()?;
     let person = cookies.split("; ").find_map(|cookie| cookie.strip_prefix("person="))?;

@@ -24,7 +24,7 @@ static KEYS: LazyLock<Keys> = LazyLock::new(|| {
         rates: KeyRates::default(),
     };
     let verifier = Verifier::from(HmacSecret::new("a secret that the fuzzer does not know").unwrap());
-    let verifiers = vec![ConfiguredVerifier { key: id, kid: id.to_string(), verifier }];
+    let verifiers = vec![ConfiguredVerifier { key: id, kid: None, verifier }];
     Keys::new(Grant::none(), ConfiguredKeys { keys: vec![key], verifiers, ..ConfiguredKeys::default() })
 });
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use super::{BoardPatterns, BoundedToken, Grant, Item, Key, KeyId, KeySecret, Pin, Scope, Scopes, SecretHash};
+use super::{BoardPatterns, BoundedToken, Grant, ItemType, Key, KeyId, KeySecret, Pin, Scope, Scopes, SecretHash};
 use crate::board::{BoardName, EventId, Timestamp};
 
 /// Who a call comes from. Cheap to clone.
@@ -18,7 +18,8 @@ enum Identity {
     Token(Arc<BoundedToken>),
 }
 
-/// One secret of a key, in use, or what verifies its tokens. What it allows never changes: a key that is changed gets other credentials.
+/// A secret of a key, or what verifies its tokens, in use. What it allows never changes: a changed key gets other
+/// credentials.
 #[derive(Debug)]
 pub struct Credential {
     /// The key as it was when the credential was made. Its `secrets` may be outdated.
@@ -50,8 +51,13 @@ pub enum Denial {
     #[error("board '{0}' is not one of the boards that the caller may use")]
     Board(BoardName),
     /// The caller has a token for an item of another kind.
-    #[error("the token is for one {}", if *.0 == Item::Event { "event, POST /v1/events" } else { "increment, POST /v1/boards/{board}/increments" })]
-    Item(Item),
+    #[error("the token is for one {0}, {path}", path = .0.path())]
+    Item(ItemType),
+    /// The item of the token counts once for each subject of a board, and the token leaves open which subject it is.
+    #[error(
+        "the token is for an item that counts once, and leaves '{field}' free, which names the subject of board '{board}'"
+    )]
+    FreeSubject { board: BoardName, field: String },
     /// The key was revoked, or has expired.
     #[error("the key was revoked or has expired")]
     Ended,
@@ -188,6 +194,15 @@ impl Caller {
         self.token().map(|token| token.until)
     }
 
+    /// Returns an error if the caller has a token for an item that counts once, but could choose the subject of a board.
+    pub fn require_subject(&self, board: &BoardName, reads: impl Fn(&str) -> bool) -> Result<(), Denied> {
+        let free = self.once().and(self.pin()).and_then(|pin| pin.free().find(|field| reads(field)));
+        match free {
+            Some(field) => Err(self.denied(Denial::FreeSubject { board: board.clone(), field: field.to_owned() })),
+            None => Ok(()),
+        }
+    }
+
     /// Returns an error if the token of the caller has expired at this time.
     pub fn require_token(&self, now: Timestamp) -> Result<(), Denied> {
         match self.token_until() {
@@ -197,7 +212,7 @@ impl Caller {
     }
 
     /// Returns an error if the caller has a token and may not send items of this kind.
-    pub fn require_item(&self, item: Item) -> Result<(), Denied> {
+    pub fn require_item(&self, item: ItemType) -> Result<(), Denied> {
         match self.pin() {
             Some(pin) if pin.item() != item => Err(self.denied(Denial::Item(pin.item()))),
             _ => Ok(()),

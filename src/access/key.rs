@@ -103,6 +103,8 @@ pub enum KeyError {
     OriginOfSecretKey,
     #[error("'origins': '{0}' is not an origin, such as https://shop.example, or *")]
     Origin(String),
+    #[error("'origins' may name at most 32 origins")]
+    TooManyOrigins,
     #[error("'expires_at' must be in the future")]
     Expired,
     #[error("the key would allow more, or for longer, than the key that makes it")]
@@ -122,7 +124,9 @@ impl KeyError {
             KeyError::PublicKey => "public_key",
             KeyError::NoSecret => "key",
             KeyError::NoBoard | KeyError::AdminBoards => "boards",
-            KeyError::NoOrigin | KeyError::OriginOfSecretKey | KeyError::Origin(_) => "origins",
+            KeyError::NoOrigin | KeyError::OriginOfSecretKey | KeyError::Origin(_) | KeyError::TooManyOrigins => {
+                "origins"
+            }
             KeyError::Expired => "expires_at",
             KeyError::WiderRates => "rates",
             KeyError::Secret(_) => "hash",
@@ -145,7 +149,7 @@ impl Key {
         }
         match self.kind {
             KeyKind::Secret => {}
-            _ if scopes.iter().all(Scope::is_for_everybody) => {}
+            _ if scopes.iter().all(Scope::may_be_public) => {}
             KeyKind::Publishable => return Err(KeyError::PublishableScope),
             KeyKind::Signing => return Err(KeyError::SigningScope),
         }
@@ -163,9 +167,11 @@ impl Key {
             (KeyKind::Secret, false) => return Err(KeyError::OriginOfSecretKey),
             _ => {}
         }
-        let is_wrong = |(at, origin): &(usize, &String)| *at >= Self::MOST_ORIGINS || !is_origin(origin);
-        match self.origins.iter().enumerate().find(is_wrong) {
-            Some((_, origin)) => Err(KeyError::Origin(origin.chars().take(128).collect())),
+        if self.origins.len() > Self::MOST_ORIGINS {
+            return Err(KeyError::TooManyOrigins);
+        }
+        match self.origins.iter().find(|origin| !is_origin(origin)) {
+            Some(origin) => Err(KeyError::Origin(origin.chars().take(128).collect())),
             None => Ok(()),
         }
     }

@@ -21,6 +21,6 @@ pub use rate::{KeyRates, Rate, RateError};
 pub use scope::{Scope, ScopeError, Scopes};
 pub use secret::{KeyId, Secret, SecretError, SecretHash, without_secrets};
 pub use token::{
-    BoundedToken, Claims, HmacSecret, Item, MAX_TOKEN_BYTES, Pin, PinError, PublicKey, PublicKeyError, TokenError,
+    BoundedToken, Claims, HmacSecret, ItemType, MAX_TOKEN_BYTES, Pin, PinError, PublicKey, PublicKeyError, TokenError,
     TokenRules, UnverifiedToken, Verifier, parse_key_set,
 };

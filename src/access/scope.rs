@@ -39,8 +39,8 @@ impl Scope {
     }
 
     /// Returns whether keys and tokens that everybody can read may have the scope.
-    pub fn is_for_everybody(scope: Scope) -> bool {
-        matches!(scope, Scope::View | Scope::Write)
+    pub fn may_be_public(self) -> bool {
+        matches!(self, Scope::View | Scope::Write)
     }
 
     const fn bit(self) -> u8 {

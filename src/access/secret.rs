@@ -152,7 +152,7 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// Returns a text in which each secret of a key and each token is replaced by `…`, wherever somebody has put it.
+/// Returns a text in which each secret of a key and each token is replaced by `…`.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     // A token begins with the base64url of `{"`.
     let prefixes = [KeyKind::Secret.prefix(), KeyKind::Publishable.prefix()].map(|prefix| format!("{prefix}_"));

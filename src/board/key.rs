@@ -33,6 +33,14 @@ impl Key {
         parse(&text).map_err(|error| FieldFault::Invalid { field: self.to_string().into(), detail: error.to_string() })
     }
 
+    /// Returns whether the key depends on this field.
+    pub fn reads(&self, name: &str) -> bool {
+        match self {
+            Key::Field(field) | Key::Prefix { field, .. } => **field == *name,
+            Key::Tuple(parts) => parts.iter().any(|part| part.reads(name)),
+        }
+    }
+
     fn read<'a>(&self, fields: &'a Fields) -> Result<Cow<'a, str>, FieldFault> {
         match self {
             Key::Field(field) => Ok(Cow::Borrowed(match fields.require(field)? {

@@ -12,10 +12,12 @@ pub struct KeyFile {
     path: PathBuf,
     /// The settings of the command line and the environment, which take precedence.
     given: Settings,
-    /// The content that is in effect, or was refused.
+    /// The content that is in effect.
     known: String,
     /// The content of the last look, if it differs. It may be written just now.
     changing: Option<String>,
+    /// Why the content of the last look was refused.
+    failure: Option<String>,
     /// The keys of the content that is in effect, without those of the key sets.
     keys: ConfiguredKeys,
     sets: KeySets,
@@ -29,8 +31,8 @@ impl KeyFile {
         known: String,
         config: &Config,
     ) -> Result<(Self, ConfiguredKeys), ConfigError> {
-        let (keys, sets) = (config.keys.clone(), KeySets::read(&config.key_sets)?);
-        let file = Self { path, given, known, changing: None, keys, sets };
+        let (keys, sets) = (config.keys.clone(), KeySets::default().read(&config.key_sets)?);
+        let file = Self { path, given, known, changing: None, failure: None, keys, sets };
         let all = file.all();
         Ok((file, all))
     }
@@ -73,14 +75,23 @@ impl KeyFile {
             self.changing = Some(text);
             return None;
         }
-        self.changing = None;
-        self.known = text;
         let source = self.path.display().to_string();
-        let config = Config::from_text(&source, &self.known, self.given.clone());
-        match config.and_then(|config| Ok((config.keys, KeySets::read(&config.key_sets)?))) {
-            Ok(keys) => Some(keys),
+        let config = Config::from_text(&source, &text, self.given.clone());
+        match config.and_then(|config| Ok((config.keys, self.sets.read(&config.key_sets)?))) {
+            Ok(keys) => {
+                (self.known, self.changing, self.failure) = (text, None, None);
+                Some(keys)
+            }
+            // It is tried again at the next look: a key set that it names may be there then.
             Err(error) => {
-                tracing::error!(%error, "the configuration file has changed and is not valid; its keys stay as they were");
+                let error = error.to_string();
+                if self.failure.as_ref() != Some(&error) {
+                    tracing::error!(
+                        error,
+                        "the configuration file has changed and is not valid; its keys stay as they were"
+                    );
+                }
+                self.failure = Some(error);
                 None
             }
         }
@@ -90,6 +101,41 @@ impl KeyFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_revocation_does_not_wait_for_a_key_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, sets) = (folder.path().join("rolltop.toml"), folder.path().join("jwks.json"));
+        let set =
+            r#"{"keys":[{"kid":"a","kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+        let text = |revoked: &str, more: &str| {
+            format!(
+                "revoked_keys = [{revoked}]\n[[keys]]\nid = \"00000000000000a1\"\nname = \"k\"\nkind = \"signing\"\n\
+                 scopes = [\"view\"]\njwks = {sets:?}\n{more}"
+            )
+        };
+        std::fs::write(&sets, set).unwrap();
+        std::fs::write(&path, text("", "")).unwrap();
+        let Config { key_file, keys, .. } = Config::load(Some(&path), Settings::default()).unwrap();
+        let mut file = key_file.unwrap();
+        assert_eq!((keys.verifiers.len(), keys.revoked.len()), (1, 0));
+        let mut looks = async || (file.look().await, file.look().await);
+        let found = |(first, second): (Option<ConfiguredKeys>, Option<ConfiguredKeys>)| {
+            first.or(second).map(|keys| (keys.verifiers.len(), keys.revoked.len()))
+        };
+        std::fs::write(&sets, "{").unwrap();
+        std::fs::write(&path, text("\"0000000000000002\"", "")).unwrap();
+        assert_eq!(found(looks().await), Some((1, 1)), "the last valid content of the set stays");
+        // A new set that is not there is an error, until it is there.
+        let other = folder.path().join("other.json");
+        let more = format!(
+            "[[keys]]\nid = \"00000000000000a2\"\nname = \"k\"\nkind = \"signing\"\nscopes = [\"view\"]\njwks = {other:?}\n"
+        );
+        std::fs::write(&path, text("", &more)).unwrap();
+        assert_eq!(found(looks().await), None);
+        std::fs::write(&other, set).unwrap();
+        assert_eq!(found(looks().await), Some((2, 0)));
+    }
 
     #[test]
     fn keys_are_taken_over_when_the_file_has_settled_and_is_valid() {

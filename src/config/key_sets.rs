@@ -1,6 +1,8 @@
 //! The key sets (JWKS) of signing keys: files that are read again while the service runs.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use crate::access::{KeyId, Verifier, parse_key_set};
@@ -24,13 +26,19 @@ struct KeySet {
 }
 
 impl KeySets {
-    /// Reads the key sets of these signing keys. A set that cannot be read, or has no usable keys, is an error.
-    pub(super) fn read(sets: &[(KeyId, PathBuf)]) -> Result<Self, ConfigError> {
+    /// Reads the key sets of these signing keys. Of one that cannot be read or has no usable keys, the last valid content
+    /// stays; without one it is an error.
+    pub(super) fn read(&self, sets: &[(KeyId, PathBuf)]) -> Result<Self, ConfigError> {
         let read = |(key, path): &(KeyId, PathBuf)| {
-            let wrong = |why: String| ConfigError::KeySet { path: path.display().to_string(), why };
-            let judged = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-            let valid = parse(*key, &judged).map_err(wrong)?;
-            Ok(KeySet { key: *key, path: path.clone(), judged, valid })
+            let judged = read_text(path);
+            let valid = judged.as_deref().map_err(Clone::clone).and_then(|text| parse(*key, text));
+            match (valid, self.0.iter().find(|known| known.key == *key && known.path == *path)) {
+                (Ok(valid), _) => {
+                    Ok(KeySet { key: *key, path: path.clone(), judged: judged.unwrap_or_default(), valid })
+                }
+                (Err(_), Some(known)) => Ok(known.clone()),
+                (Err(why), None) => Err(ConfigError::KeySet { path: path.display().to_string(), why }),
+            }
         };
         sets.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
@@ -44,7 +52,8 @@ impl KeySets {
     pub(super) async fn look(&mut self) -> bool {
         let mut has_changed = false;
         for set in &mut self.0 {
-            let Ok(text) = tokio::fs::read_to_string(&set.path).await else { continue };
+            let path = set.path.clone();
+            let Ok(Ok(text)) = tokio::task::spawn_blocking(move || read_text(&path)).await else { continue };
             if text == set.judged {
                 continue;
             }
@@ -61,12 +70,20 @@ impl KeySets {
     }
 }
 
+/// Reads a file, but not much more than a key set may have.
+fn read_text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(LARGEST as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
 fn parse(key: KeyId, text: &str) -> Result<Vec<ConfiguredVerifier>, String> {
     if text.len() > LARGEST {
-        return Err(format!("it has {} bytes; at most {LARGEST} are allowed", text.len()));
+        return Err(format!("it has more than {LARGEST} bytes"));
     }
     let keys = parse_key_set(text).map_err(|error| error.to_string())?;
-    let verifier = |(kid, public)| ConfiguredVerifier { key, kid, verifier: Verifier::from(public) };
+    let verifier = |(kid, public)| ConfiguredVerifier { key, kid: Some(kid), verifier: Verifier::from(public) };
     Ok(keys.into_iter().map(verifier).collect())
 }
 
@@ -89,13 +106,13 @@ mod tests {
         let path = folder.path().join("jwks.json");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         let of = [(KeyId::parse("0000000000000001").unwrap(), path.clone())];
-        let missing = KeySets::read(&of).err().unwrap().to_string();
+        let missing = KeySets::default().read(&of).err().unwrap().to_string();
         assert!(missing.contains("jwks.json"), "{missing}");
         write(&set(&[]));
-        assert!(KeySets::read(&of).is_err());
+        assert!(KeySets::default().read(&of).is_err());
         write(&set(&["a"]));
-        let mut sets = KeySets::read(&of).unwrap();
-        let kids = |sets: &KeySets| sets.verifiers().map(|one| one.kid).collect::<Vec<_>>();
+        let mut sets = KeySets::default().read(&of).unwrap();
+        let kids = |sets: &KeySets| sets.verifiers().filter_map(|one| one.kid).collect::<Vec<_>>();
         assert!(!sets.look().await && kids(&sets) == ["a"]);
         write(&set(&["a", "b"]));
         assert!(sets.look().await && kids(&sets) == ["a", "b"]);
@@ -105,6 +122,8 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         assert!(!sets.look().await && kids(&sets) == ["a", "b"]);
+        // Also when the configuration is read again.
+        assert_eq!(kids(&sets.read(&of).unwrap()), ["a", "b"]);
         write(&set(&["b"]));
         assert!(sets.look().await && kids(&sets) == ["b"]);
     }

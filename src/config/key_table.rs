@@ -75,7 +75,7 @@ impl KeyTable {
         let key = Key { id, name, kind, grant, origins, created_at, expires_at, secrets, public_key, rates };
         key.check().map_err(|error| error.to_string())?;
         let verifier = secret.map(Verifier::from);
-        let verifier = verifier.map(|verifier| ConfiguredVerifier { key: id, kid: id.to_string(), verifier });
+        let verifier = verifier.map(|verifier| ConfiguredVerifier { key: id, kid: None, verifier });
         Ok(CheckedKey { key, verifier, key_set: jwks })
     }
 }

@@ -171,7 +171,7 @@ settings! {
     #[arg(value_name = "ORIGIN", value_delimiter = ',')]
     cors_write_origins: (Vec<String>),
     /// What callers without a key may do: none, all, or scopes such as view or read,write [default: all on a loopback
-    /// address without hosts, proxies, TLS and keys, otherwise none]
+    /// address without anonymous_boards, hosts, proxies, TLS and keys, otherwise none]
     #[arg(value_name = "SCOPES")]
     #[serde(default, deserialize_with = "text")]
     anonymous: (AnonymousScopes),

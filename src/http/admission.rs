@@ -1,16 +1,16 @@
 //! Admission: who a request comes from, and whether it may do what it asks for. Before the body is read.
 //!
 //! The checks come in this order: the rate of the client's address, so that guesses of keys and signatures of tokens are
-//! limited; the host, the preflight of a browser, the key, the rate of the key, the scope, the origin of the page, and the
-//! board in the path. Other boards are checked where the service looks them up.
+//! limited; the host, the preflight of a browser, the key, the rate of the key, the scope, the kind of item that a token is
+//! for, the origin of the page, and the board in the path. Other boards are checked where the service looks them up.
+
+use std::future::{Ready, pending, ready};
+use std::time::Duration;
 
 use actix_web::dev::{Payload, RequestHead, ServiceRequest};
 use actix_web::http::Method;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse};
-use std::future::{Ready, pending, ready};
-use std::time::Duration;
-
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -224,6 +224,7 @@ impl From<Denied> for Problem {
         match denied.denial {
             Denial::Scope(scope) => problem.with("scope", scope.as_str()),
             Denial::Board(board) => problem.with("board", board.as_str()),
+            Denial::FreeSubject { board, field } => problem.with("board", board.as_str()).with("field", field),
             Denial::Item(_) | Denial::Ended | Denial::TokenExpired => problem,
         }
     }

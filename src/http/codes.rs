@@ -97,7 +97,7 @@ request_codes! {
     /// The request comes from a page of another origin, which the operator has not allowed to send it: `cors_origins`
     /// lists origins that may read, `cors_write_origins` those that may change something.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not send the request",
-        "Send the request from a page of the service itself, or ask the operator to add the origin to the setting that the detail names.";
+        "Send the request from a page of the service itself, or ask the operator to add the origin to the setting that the detail names, or to the origins of the key.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
     UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
         "Use localhost, or ask the operator to add the host name to the setting hosts.";
@@ -117,8 +117,8 @@ request_codes! {
     /// The token, or the key that signed it, has expired.
     TokenExpired = "token_expired", UNAUTHORIZED, "The token has expired",
         "Get another token from the site.";
-    /// The token is for an item that counts once, and a board that it would reach remembers ids for less than the time
-    /// until it expires; `board` says which. Nothing was counted.
+    /// The token is for an item that counts once, and a board that it would reach does not remember ids until a minute
+    /// after the token's `exp`; `board` says which. Nothing was counted.
     TokenOutlivesIds = "token_outlives_ids", UNPROCESSABLE_ENTITY, "The token is valid for longer than ids are remembered",
         "Sign tokens that expire earlier, or define the board with a longer dedupe.";
     /// The key does not have the scope that the operation needs, or not for this board, whether the board exists or not;
@@ -282,9 +282,9 @@ item_codes! {
     /// The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
     InvalidSubject = "invalid_subject",
         "Send a string of 1 to 512 bytes without control characters.";
-    /// The id is not a string, empty, longer than 128 bytes, or contains control characters.
+    /// The id is not a string, empty, longer than 128 bytes, contains control characters, or begins with `token:`.
     InvalidId = "invalid_id",
-        "Send a string of 1 to 128 bytes without control characters.";
+        "Send a string of 1 to 128 bytes without control characters that does not begin with token:.";
     /// The time is not valid RFC 3339.
     InvalidAt = "invalid_at",
         "Send a time in RFC 3339 format, such as 2026-01-31T09:30:00Z.";

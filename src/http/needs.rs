@@ -3,19 +3,19 @@
 use actix_web::http::Method;
 
 use super::access::Effect;
-use crate::access::{Item, Scope};
+use crate::access::{ItemType, Scope};
 
 /// What an operation needs from its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// Nothing. A key that is not valid is as good as none.
+    /// Nothing. A key that is not valid counts as none.
     Nothing,
     /// A valid key, of whatever scope.
     Key,
     /// A scope, and the right to use the board in the path.
     Scope(Scope),
     /// The scope write, for items of this kind. A token may be for one item only.
-    Items(Item),
+    Items(ItemType),
 }
 
 impl Needs {

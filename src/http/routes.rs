@@ -11,7 +11,7 @@ use super::{
     backup, boards, clock, evaluate, events, increments, keys, live, operations, problem_pages, query, rankings,
     rollover, rules, samples, set_subject, subjects, values, windows,
 };
-use crate::access::Item;
+use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
 
 /// An operation of the API.
@@ -67,7 +67,7 @@ const fn operation(
 const fn items(
     method: Method,
     path: &'static str,
-    item: Item,
+    item: ItemType,
     handler: fn() -> Route,
     problems: &'static [&'static [Code]],
 ) -> Operation {
@@ -84,21 +84,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
     items(
         Method::POST,
         "/v1/boards/{board}/increments",
-        Item::Increment,
+        ItemType::Increment,
         || web::to(increments::add),
         &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], TOKEN, WRITE],
     ),
     items(
         Method::POST,
         "/v1/events",
-        Item::Event,
+        ItemType::Event,
         || web::to(events::add),
         &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, WRITE],
     ),
     items(
         Method::PUT,
         "/v1/boards/{board}/samples",
-        Item::Sample,
+        ItemType::Sample,
         || web::to(samples::put),
         &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], WRITE],
     ),

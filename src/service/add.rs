@@ -7,7 +7,8 @@ use crate::access::{Caller, Scope};
 use crate::board::{Board, Span};
 use crate::store::{Added, Batch, Outcome, Rejection, StoreError};
 
-/// The time in milliseconds that an item may be under way to the store after its token was checked.
+/// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be under
+/// way to the store after its token was checked, and the clocks of instances may differ.
 const UNDERWAY: i64 = 30_000;
 
 impl Service {
@@ -36,6 +37,8 @@ impl Service {
         let Some(until) = caller.token_until() else { return Ok(()) };
         let now = self.keys.now();
         caller.require_token(now)?;
+        let subject = &board.definition().metric.subject;
+        caller.require_subject(board.name(), |field| subject.reads(field))?;
         let (horizon, left) = (board.dedupe_horizon(), until.millis().saturating_sub(now.millis()));
         if caller.once().is_none() || left.saturating_add(UNDERWAY) <= horizon {
             return Ok(());

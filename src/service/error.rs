@@ -107,8 +107,8 @@ pub enum ServiceError {
     },
     /// The item of a token counts once, and a board that it would reach forgets ids before the token expires.
     #[error(
-        "the token is for an item that counts once, and board '{board}' remembers ids for {horizon}, which is less than \
-         the time until the token expires"
+        "the token is for an item that counts once, and board '{board}' remembers ids for {horizon}, but has to until a \
+         minute after the token's 'exp'"
     )]
     TokenOutlivesIds { board: BoardName, horizon: Span },
     /// No board serves a metric.

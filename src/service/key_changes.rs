@@ -111,9 +111,13 @@ impl Service {
     async fn change_key(&self, id: KeyId, from: Option<&str>, to: Option<&Key>) -> Result<()> {
         let text = to.map(serde_json::to_string).transpose();
         let text = text.map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-        let is_done = self.store.change_row(TableName::Keys, &id.to_string(), from, text.as_deref()).await?;
-        self.read_keys().await?;
-        if is_done { Ok(()) } else { Err(ServiceError::KeyChanged(id)) }
+        // An answer to an earlier question must not replace what is changed here.
+        let _one_at_a_time = self.reading_keys.lock().await;
+        if !self.store.change_row(TableName::Keys, &id.to_string(), from, text.as_deref()).await? {
+            return Err(ServiceError::KeyChanged(id));
+        }
+        self.keys.set_row(id, to.cloned().zip(text));
+        Ok(())
     }
 
     /// Reads the keys from the store, if they have changed. One store call.
@@ -131,8 +135,9 @@ impl Service {
     /// Reads the keys from the store, if they have changed and it answers within a second, and ends what has expired.
     /// Call it about once a second.
     pub async fn keep_keys(&self) {
-        if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, self.read_keys()).await {
-            tracing::debug!(%error, "the keys cannot be read from the store; those that were read last are used");
+        if tokio::time::timeout(PATIENCE, self.read_keys()).await.is_err() {
+            let at = "its address".to_owned();
+            self.keys.note_read(Some(&StoreError::TimedOut { at }));
         }
         self.keys.end_expired();
     }
@@ -152,7 +157,12 @@ impl Service {
                 self.store.change_row(TableName::KeyUses, id, before.map(String::as_str), Some(&text)).await?;
             }
         }
-        for (id, text) in recorded.iter().filter(|(id, _)| !known.contains_key(*id)) {
+        // What is not known here may be a key of another instance's configuration, which is in use if it is recent.
+        let is_old = |text: &str| {
+            let day_ago = self.keys.now().plus_millis(-86_400_000);
+            Timestamp::parse(text).ok().is_none_or(|at| at < day_ago)
+        };
+        for (id, text) in recorded.iter().filter(|(id, text)| !known.contains_key(*id) && is_old(text)) {
             self.store.change_row(TableName::KeyUses, id, Some(text), None).await?;
         }
         Ok(())

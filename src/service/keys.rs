@@ -11,10 +11,11 @@ use chrono::Utc;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use super::known_keys::{KeySources, KeyTable, Signer};
 use super::verified::VerifiedTokens;
 use crate::access::{
-    BoundedToken, Caller, Credential, Grant, Key, KeyId, KeyKind, KeySecret, MAX_TOKEN_BYTES, Secret, TokenError,
-    TokenRules, UnverifiedToken, Verifier,
+    BoundedToken, Caller, Credential, Grant, Key, KeyId, MAX_TOKEN_BYTES, Secret, TokenError, TokenRules,
+    UnverifiedToken, Verifier,
 };
 use crate::board::Timestamp;
 use crate::store::{Rows, StoreError};
@@ -38,8 +39,8 @@ pub struct ConfiguredKeys {
 pub struct ConfiguredVerifier {
     /// The id of the signing key.
     pub key: KeyId,
-    /// What the tokens name as `kid`.
-    pub kid: String,
+    /// What the tokens name as `kid`. `None`: the id of the key.
+    pub kid: Option<String>,
     pub verifier: Verifier,
 }
 
@@ -47,49 +48,14 @@ pub struct ConfiguredVerifier {
 pub struct Keys {
     anonymous: Arc<Grant>,
     clock: WallClock,
-    sources: Mutex<Sources>,
+    sources: Mutex<KeySources>,
     /// Read by every request with a key, written when a key changes. Never held across an await.
-    table: RwLock<Arc<Table>>,
+    table: RwLock<Arc<KeyTable>>,
     /// Notified when a credential has ended.
     ended: watch::Sender<()>,
     token_rules: TokenRules,
     /// Tokens that were verified lately.
     tokens: VerifiedTokens,
-}
-
-#[derive(Default)]
-struct Sources {
-    configured: ConfiguredKeys,
-    /// The keys of the store, each with the text of its row.
-    stored: HashMap<KeyId, (Key, String)>,
-    /// The version of the store's table.
-    version: Option<u64>,
-    /// The ids of rows of the store that are no keys.
-    unreadable: Vec<String>,
-    /// Why the table could not be read the last time.
-    failure: Option<String>,
-}
-
-#[derive(Default)]
-struct Table {
-    /// The credentials of each key: one, and after a rotation two.
-    by_id: HashMap<KeyId, Vec<Arc<Credential>>>,
-    /// What verifies tokens, by what they name as `kid`.
-    signers: HashMap<Box<str>, Signer>,
-    /// The origins of all publishable and signing keys.
-    origins: BTreeSet<String>,
-}
-
-/// What verifies the tokens of a signing key.
-struct Signer {
-    credential: Arc<Credential>,
-    verifier: Verifier,
-}
-
-impl Table {
-    fn credentials(&self) -> impl Iterator<Item = &Arc<Credential>> {
-        self.by_id.values().flatten().chain(self.signers.values().map(|signer| &signer.credential))
-    }
 }
 
 /// A key and what is known about it here.
@@ -132,8 +98,8 @@ impl Keys {
 
     /// Returns keys that expire by this clock.
     pub fn at(anonymous: Grant, configured: ConfiguredKeys, clock: WallClock) -> Self {
-        let sources = Sources { configured, ..Sources::default() };
-        let table = RwLock::new(Arc::new(sources.table(&Table::default())));
+        let sources = KeySources { configured, ..KeySources::default() };
+        let table = RwLock::new(Arc::new(sources.table(&KeyTable::default())));
         Self {
             anonymous: Arc::new(anonymous),
             clock,
@@ -200,7 +166,7 @@ impl Keys {
         }
         let claims = token.verify(verifier)?;
         let until = claims.check(&self.token_rules, now)?;
-        let token = Arc::new(BoundedToken::new(credential.clone(), token.kid(), claims, until)?);
+        let token = Arc::new(BoundedToken::new(credential.clone(), claims, until)?);
         credential.note_use(now);
         self.tokens.insert(place, token.clone());
         Ok(token)
@@ -244,7 +210,7 @@ impl Keys {
 
     /// Returns whether the configuration has a key with this id.
     pub(super) fn is_configured(&self, id: KeyId) -> bool {
-        self.sources.lock().configured.has(id)
+        self.sources.lock().is_configured(id)
     }
 
     /// Replaces the keys of the configuration.
@@ -272,7 +238,7 @@ impl Keys {
         failure.chain(unreadable.take(10)).collect()
     }
 
-    /// Returns the key with this id. O(1) for a key of the store.
+    /// Returns the key with this id.
     pub fn find(&self, id: KeyId) -> Option<KnownKey> {
         let (sources, table) = (self.sources.lock(), self.table.read().clone());
         let configured = sources.configured.keys.iter().find(|key| key.id == id);
@@ -283,6 +249,17 @@ impl Keys {
     /// Returns the version of the store's table that the keys are of.
     pub(super) fn version(&self) -> Option<u64> {
         self.sources.lock().version
+    }
+
+    /// Takes over a change of a row that was just made in the store. The table is read again the next time.
+    pub(super) fn set_row(&self, id: KeyId, row: Option<(Key, String)>) {
+        let mut sources = self.sources.lock();
+        match row {
+            Some(row) => drop(sources.stored.insert(id, row)),
+            None => drop(sources.stored.remove(&id)),
+        }
+        sources.version = None;
+        self.replace_table(&sources);
     }
 
     /// Takes over the keys of the store. A row that cannot be read is left out: it is no key for anybody.
@@ -319,12 +296,12 @@ impl Keys {
         }
     }
 
-    /// Replaces the table, and ends the credentials that are not in the new one.
-    fn replace_table(&self, sources: &Sources) {
-        let mut current = self.table.write();
-        let table = Arc::new(sources.table(&current));
-        let before = std::mem::replace(&mut *current, table.clone());
-        drop(current);
+    /// Replaces the table, and ends the credentials that are not in the new one. Requests wait for the exchange only.
+    fn replace_table(&self, sources: &KeySources) {
+        // Nobody else replaces it: the sources are locked.
+        let before = self.table.read().clone();
+        let table = Arc::new(sources.table(&before));
+        *self.table.write() = table.clone();
         let staying: HashSet<*const Credential> = table.credentials().map(Arc::as_ptr).collect();
         let mut has_ended = false;
         for credential in before.credentials().filter(|credential| !staying.contains(&Arc::as_ptr(credential))) {
@@ -336,69 +313,6 @@ impl Keys {
             self.tokens.clear();
             self.ended.send_replace(());
         }
-    }
-}
-
-impl ConfiguredKeys {
-    fn has(&self, id: KeyId) -> bool {
-        self.keys.iter().any(|key| key.id == id)
-    }
-}
-
-impl Sources {
-    /// Returns the keys, each id once. Those of the configuration come before those of the store.
-    fn keys(&self) -> impl Iterator<Item = &Key> {
-        let stored = self.stored.values().map(|(key, _)| key).filter(|key| !self.configured.has(key.id));
-        self.configured.keys.iter().chain(stored)
-    }
-
-    fn known(&self, key: &Key, table: &Table) -> KnownKey {
-        KnownKey {
-            key: key.clone(),
-            is_configured: self.configured.has(key.id),
-            is_revoked: self.configured.revoked.contains(&key.id),
-            used_at: match key.kind {
-                KeyKind::Signing => {
-                    let own = table.signers.values().map(|signer| &signer.credential);
-                    own.filter(|one| one.key.id == key.id).filter_map(|one| one.used_at()).max()
-                }
-                _ => table.by_id.get(&key.id).into_iter().flatten().filter_map(|one| one.used_at()).max(),
-            },
-        }
-    }
-
-    /// Returns the table of the valid keys. A credential of the table before is used again if it still allows the same.
-    fn table(&self, before: &Table) -> Table {
-        let mut table = Table::default();
-        for key in self.keys().filter(|key| !self.configured.revoked.contains(&key.id)) {
-            let known = before.by_id.get(&key.id).map_or(&[][..], Vec::as_slice);
-            let credential = |secret| {
-                let same = known.iter().find(|one: &&Arc<Credential>| one.renew(key, secret));
-                same.cloned().unwrap_or_else(|| Arc::new(Credential::new(key, secret)))
-            };
-            table.by_id.insert(key.id, key.secrets.iter().copied().map(credential).collect());
-            table.origins.extend(key.origins.iter().cloned());
-        }
-        // The ids of keys come first, so that no key set takes their place.
-        let (own, of_sets): (Vec<_>, Vec<_>) = self.verifiers().partition(|(key, kid, _)| *kid == key.id.to_string());
-        for (key, kid, verifier) in own.into_iter().chain(of_sets) {
-            let secret = KeySecret { hash: verifier.hash(), until: None };
-            let same = before.signers.get(kid.as_str()).map(|signer| &signer.credential);
-            let same = same.filter(|one| one.key.id == key.id && one.renew(key, secret)).cloned();
-            let credential = same.unwrap_or_else(|| Arc::new(Credential::new(key, secret)));
-            table.signers.entry(kid.into()).or_insert(Signer { credential, verifier });
-        }
-        table
-    }
-
-    /// Returns the signing keys that are valid, each with what tokens name as `kid` and what verifies them.
-    fn verifiers(&self) -> impl Iterator<Item = (&Key, String, Verifier)> {
-        let valid = |key: &&Key| key.kind == KeyKind::Signing && !self.configured.revoked.contains(&key.id);
-        self.keys().filter(valid).flat_map(|key| {
-            let own = key.public_key.clone().map(|public| (key, key.id.to_string(), Verifier::from(public)));
-            let configured = self.configured.verifiers.iter().filter(|configured| configured.key == key.id);
-            own.into_iter().chain(configured.map(move |one| (key, one.kid.clone(), one.verifier.clone())))
-        })
     }
 }
 

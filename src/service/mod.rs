@@ -48,6 +48,7 @@ mod export;
 mod hop;
 mod key_changes;
 mod keys;
+mod known_keys;
 mod new_board;
 mod preview;
 mod queries;

@@ -25,8 +25,8 @@ const TICKS_BETWEEN_LISTS: u64 = 15;
 /// which instances that start later compare their clock, so the recorded time is at most this old.
 const TICKS_BETWEEN_TIDYING: u64 = 10;
 
-/// The number of seconds after which the store is told when keys were last used.
-const SECONDS_BETWEEN_KEY_USES: u64 = 60;
+/// The time after which the store is told again when keys were last used.
+const BETWEEN_KEY_USES: Duration = Duration::from_secs(60);
 
 /// A scheduler that rolls boards over when they are due, until it is stopped.
 pub struct Scheduler {
@@ -104,17 +104,24 @@ impl Scheduler {
 
 /// Keeps the keys up to date, without end. A task of its own: a revoked key must not wait for other work of a tick.
 async fn keep_keys(service: &Service) {
-    let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for second in 0_u64.. {
-        seconds.tick().await;
-        service.keep_keys().await;
-        if second % SECONDS_BETWEEN_KEY_USES == SECONDS_BETWEEN_KEY_USES - 1
-            && let Err(error) = service.record_key_uses().await
-        {
-            tracing::debug!(%error, "the last use of keys is not recorded; it will be retried");
+    let keep = async {
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            seconds.tick().await;
+            service.keep_keys().await;
         }
-    }
+    };
+    let record = async {
+        loop {
+            tokio::time::sleep(BETWEEN_KEY_USES).await;
+            if let Err(error) = service.record_key_uses().await {
+                tracing::debug!(%error, "the last use of keys is not recorded; it will be retried");
+            }
+        }
+    };
+    // Recording the uses of many keys takes long, and delays no revocation.
+    tokio::join!(keep, record);
 }
 
 impl Ticker {

@@ -21,7 +21,7 @@ pub fn hash(folder: &Path, args: &[&str]) -> Made {
     let (table, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{said}");
     let key = said.split_whitespace().find(|word| word.starts_with("rt_")).unwrap().to_owned();
-    assert!(table.starts_with("[[keys]]") && !table.contains(&key[24..]), "{table}");
+    assert!(table.starts_with("\n[[keys]]") && !table.contains(&key[24..]), "{table}");
     Made { key, table }
 }
 

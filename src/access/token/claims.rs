@@ -89,7 +89,7 @@ impl Claims {
     /// Checks the audience and the times. Returns the time from which on the token is not valid.
     pub fn check(&self, rules: &TokenRules, now: Timestamp) -> Result<Timestamp, TokenError> {
         if !self.audience.contains(&rules.audience) {
-            // What it is here is no secret, but nothing that a stranger with another token needs.
+            // The audience of this service is not shown.
             return Err(wrong("aud", "does not name this service (setting token_audience)"));
         }
         let until = self.expires_at.plus_millis(TokenRules::LEEWAY);
@@ -119,7 +119,7 @@ impl Own {
         let wrong = |detail: &str| wrong("rolltop", detail);
         let mut members = Members::parse(raw.get()).ok_or_else(|| wrong("is not an object with each member once"))?;
         let scopes = members.take("scopes").and_then(|raw| serde_json::from_str::<Scopes>(raw.get()).ok());
-        let scopes = scopes.filter(|scopes| !scopes.is_empty() && scopes.iter().all(Scope::is_for_everybody));
+        let scopes = scopes.filter(|scopes| !scopes.is_empty() && scopes.iter().all(Scope::may_be_public));
         let scopes = scopes.ok_or_else(|| wrong("needs 'scopes', a list of view and write"))?;
         let boards = members.take("boards").map(|raw| serde_json::from_str::<BoardPatterns>(raw.get()));
         let boards = boards.transpose().map_err(|_| wrong("has 'boards' that is no list of names and patterns"))?;
@@ -131,7 +131,7 @@ impl Own {
         let pin = Pin::parse(members.take("event"), members.take("increment"), members.take("range")).map_err(wrong)?;
         if let Some(unknown) = members.unknown() {
             let known = "scopes, boards, event, increment, range, once";
-            return Err(wrong(&format!("has the unknown member '{unknown}'; known are {known}")));
+            return Err(wrong(&format!("has the unknown member {unknown:?}; known are {known}")));
         }
         if scopes.allows(Scope::Write) != pin.is_some() {
             return Err(wrong("needs 'event' or 'increment' with the scope write, and neither without it"));

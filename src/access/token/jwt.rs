@@ -21,7 +21,7 @@ pub struct UnverifiedToken<'a> {
 }
 
 impl<'a> UnverifiedToken<'a> {
-    /// Parses a token. Nothing of it is computed that takes longer than reading it.
+    /// Parses a token. O(length); verifies nothing.
     ///
     /// Members of the header other than `alg`, `kid` and `typ` are refused: `crit` because nothing critical is known
     /// here, `jku`, `jwk` and `x5…` because a token must not bring the key that verifies it.

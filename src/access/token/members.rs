@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of a JSON object, each with the text of its value, in the order of the text. No name occurs twice.
+#[derive(Default)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// A scalar JSON value.
@@ -27,7 +28,7 @@ impl<'a> Members<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// Takes the value of a member out. `null` is as good as absent.
+    /// Takes the value of a member out. `null` counts as absent.
     pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1).filter(|raw| raw.get() != "null")

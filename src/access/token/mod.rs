@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use claims::{Claims, TokenRules};
 pub use jwt::{MAX_TOKEN_BYTES, UnverifiedToken};
-pub use pin::{Item, Pin, PinError};
+pub use pin::{ItemType, Pin, PinError};
 pub use public_key::{PublicKey, PublicKeyError, parse_key_set};
 pub use verifier::{HmacSecret, Verifier};
 
@@ -67,8 +67,8 @@ pub struct BoundedToken {
 }
 
 impl BoundedToken {
-    /// Returns a token of a signing key whose signature has been verified. `kid` is what its header has.
-    pub fn new(signer: Arc<Credential>, kid: &str, claims: Claims, until: Timestamp) -> Result<Self, TokenError> {
+    /// Returns a token of a signing key whose signature has been verified.
+    pub fn new(signer: Arc<Credential>, claims: Claims, until: Timestamp) -> Result<Self, TokenError> {
         let memory = 512 + 2 * claims.bytes;
         let Claims { scopes, boards, pin, is_once, jti, .. } = claims;
         let boards = boards.unwrap_or_else(|| signer.key.grant.boards.clone());
@@ -77,7 +77,8 @@ impl BoundedToken {
             return Err(TokenError::Wider);
         }
         let id = match (is_once, jti) {
-            (true, Some(jti)) => Some(verifier::id_of(kid, &jti)),
+            // By the id of the signing key, so that nothing counts again when the keys of a set change.
+            (true, Some(jti)) => Some(verifier::id_of(signer.key.id, &jti)),
             _ => None,
         };
         Ok(Self { signer, grant, until, pin, id, memory })

@@ -1,7 +1,7 @@
 //! The one item that a token allows.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write as _};
 
 use serde_json::value::RawValue;
 
@@ -11,10 +11,31 @@ use crate::board::compare_numbers;
 
 /// A kind of item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum ItemType {
     Event,
     Increment,
     Sample,
+}
+
+impl ItemType {
+    /// Returns the path of the operation that takes single items of this kind.
+    pub(in crate::access) fn path(self) -> &'static str {
+        match self {
+            ItemType::Event => "/v1/events",
+            ItemType::Increment => "/v1/boards/{board}/increments",
+            ItemType::Sample => "/v1/boards/{board}/samples",
+        }
+    }
+}
+
+impl fmt::Display for ItemType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ItemType::Event => "event",
+            ItemType::Increment => "increment",
+            ItemType::Sample => "sample",
+        })
+    }
 }
 
 /// The item that a token allows. What it has is filled in where the item of a request does not have it, and refused where
@@ -71,7 +92,7 @@ impl Pin {
                 let kind = kind.ok_or("has 'event' without 'type'")?;
                 let fields = match members.take("fields") {
                     Some(fields) => Members::parse(fields.get()).ok_or("has 'fields' that is no object")?,
-                    None => Members::parse("{}").ok_or("")?,
+                    None => Members::default(),
                 };
                 if members.unknown().is_some() {
                     return Err("has 'event' with members other than 'type' and 'fields'");
@@ -114,8 +135,13 @@ impl Pin {
     }
 
     /// Returns the kind of the item.
-    pub fn item(&self) -> Item {
-        if self.event.is_some() { Item::Event } else { Item::Increment }
+    pub fn item(&self) -> ItemType {
+        if self.event.is_some() { ItemType::Event } else { ItemType::Increment }
+    }
+
+    /// Returns the fields of the event, or members of the increment, that are free within a range.
+    pub fn free(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().filter(|(_, value)| matches!(value, Value::Within(_))).map(|(name, _)| &**name)
     }
 
     /// Returns the JSON text of the item that the body of a request stands for: what the token fixes, with the fields of
@@ -124,17 +150,14 @@ impl Pin {
         let body = if body.is_empty() { &b"{}"[..] } else { body };
         let no_object = || PinError::new("", "the token is for one JSON object, with each member once".to_owned());
         let mut item = std::str::from_utf8(body).ok().and_then(Members::parse).ok_or_else(no_object)?;
-        let Some(kind) = &self.event else {
-            let fields = self.complete_fields(item)?;
-            return Ok(fields);
-        };
+        let Some(kind) = &self.event else { return self.complete_fields(item) };
         match item.take("type").map(|raw| text_of(raw).is_some_and(|given| *given == **kind)) {
             None | Some(true) => {}
             Some(false) => return Err(PinError::new("type", format!("the token is for events of type '{kind}'"))),
         }
         let fields = match item.take("fields") {
             Some(raw) => Members::parse(raw.get()).ok_or_else(no_object)?,
-            None => Members::parse("{}").ok_or_else(no_object)?,
+            None => Members::default(),
         };
         if let Some((name, _)) = item.rest().next() {
             return Err(not_allowed(&name));

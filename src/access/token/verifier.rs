@@ -8,15 +8,15 @@ use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::{Deserialize, Deserializer};
 
 use super::PublicKey;
-use crate::access::SecretHash;
+use crate::access::{KeyId, SecretHash};
 use crate::board::EventId;
 
 /// What verifies the tokens of one signing key.
 #[derive(Clone)]
-pub struct Verifier(Key);
+pub struct Verifier(Method);
 
 #[derive(Clone)]
-enum Key {
+enum Method {
     Hmac(HmacSecret),
     Public(PublicKey),
 }
@@ -67,8 +67,8 @@ impl Verifier {
     /// Returns the name of the algorithm.
     pub fn algorithm(&self) -> &'static str {
         match &self.0 {
-            Key::Hmac(_) => "HS256",
-            Key::Public(key) => key.algorithm(),
+            Method::Hmac(_) => "HS256",
+            Method::Public(key) => key.algorithm(),
         }
     }
 
@@ -76,14 +76,14 @@ impl Verifier {
     pub fn verifies(&self, text: &[u8], signature: &[u8]) -> bool {
         let verified = match &self.0 {
             // In a time that does not depend on where the two differ.
-            Key::Hmac(secret) => hmac::verify(&secret.key, text, signature),
-            Key::Public(PublicKey::Ed25519(key)) => {
+            Method::Hmac(secret) => hmac::verify(&secret.key, text, signature),
+            Method::Public(PublicKey::Ed25519(key)) => {
                 UnparsedPublicKey::new(&signature::ED25519, key).verify(text, signature)
             }
-            Key::Public(PublicKey::P256(point)) => {
+            Method::Public(PublicKey::P256(point)) => {
                 UnparsedPublicKey::new(&signature::ECDSA_P256_SHA256_FIXED, point).verify(text, signature)
             }
-            Key::Public(PublicKey::Rsa { n, e }) => {
+            Method::Public(PublicKey::Rsa { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(&signature::RSA_PKCS1_2048_8192_SHA256, text, signature)
             }
         };
@@ -93,23 +93,23 @@ impl Verifier {
     /// Returns a hash that differs for different keys.
     pub fn hash(&self) -> SecretHash {
         match &self.0 {
-            Key::Hmac(secret) => secret.hash,
-            Key::Public(PublicKey::Ed25519(key)) => hash_of(&[b"EdDSA", key]),
-            Key::Public(PublicKey::P256(point)) => hash_of(&[b"ES256", point]),
-            Key::Public(PublicKey::Rsa { n, e }) => hash_of(&[b"RS256", n, e]),
+            Method::Hmac(secret) => secret.hash,
+            Method::Public(PublicKey::Ed25519(key)) => hash_of(&[b"EdDSA", key]),
+            Method::Public(PublicKey::P256(point)) => hash_of(&[b"ES256", point]),
+            Method::Public(PublicKey::Rsa { n, e }) => hash_of(&[b"RS256", n, e]),
         }
     }
 }
 
 impl From<HmacSecret> for Verifier {
     fn from(secret: HmacSecret) -> Self {
-        Self(Key::Hmac(secret))
+        Self(Method::Hmac(secret))
     }
 }
 
 impl From<PublicKey> for Verifier {
     fn from(key: PublicKey) -> Self {
-        Self(Key::Public(key))
+        Self(Method::Public(key))
     }
 }
 
@@ -120,8 +120,8 @@ impl fmt::Debug for Verifier {
 }
 
 /// Returns the id of the item of a token that counts once.
-pub(super) fn id_of(kid: &str, jti: &str) -> EventId {
-    let hash = hash_of(&[kid.as_bytes(), jti.as_bytes()]);
+pub(super) fn id_of(key: KeyId, jti: &str) -> EventId {
+    let hash = hash_of(&[key.to_string().as_bytes(), jti.as_bytes()]);
     EventId::of_token(hash)
 }
 
@@ -140,12 +140,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_depend_on_kid_and_jti_and_never_change() {
+    fn ids_depend_on_key_and_jti_and_never_change() {
+        let key = |text: &str| KeyId::parse(text).unwrap();
         assert_eq!(
-            id_of("5f1c2a9d04b7e386", "like-1").as_str(),
+            id_of(key("5f1c2a9d04b7e386"), "like-1").as_str(),
             "token:2625e5dbab773ceecb25ba7f433bef27a4728e1df9959044af6c3d2f65679207"
         );
-        let ids = [id_of("a", "b"), id_of("ab", ""), id_of("", "ab"), id_of("a", "c")];
+        let (one, two) = (key("0000000000000001"), key("0000000000000002"));
+        let ids = [id_of(one, "b"), id_of(two, "b"), id_of(one, "bb"), id_of(one, "")];
         for (at, id) in ids.iter().enumerate() {
             assert!(!ids[..at].contains(id), "{id}");
         }

@@ -29,13 +29,14 @@ pub(super) fn run(args: &HashArgs) -> anyhow::Result<()> {
         false => Secret::draw(KeyKind::Secret)?,
     };
     if !args.stdin {
-        // Where only the table goes into a file, the key is still seen.
+        // To standard error, so that it is seen where the table goes into a file.
         eprintln!("The key, which is stored nowhere and not shown again:\n\n  {}\n", secret.reveal());
         if io::stdout().is_terminal() {
             eprintln!("For the configuration file:\n");
         }
     }
-    println!("{}", table(&secret, args));
+    // The file that it is added to may not end with a line break.
+    println!("\n{}", table(&secret, args));
     Ok(())
 }
 

@@ -41,7 +41,8 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<()> {
         }
     };
     let token = UnverifiedToken::parse(text.trim())?;
-    println!("kid: {}\nalg: {}", token.kid(), token.algorithm());
+    // Quoted, because whoever made the token may have put anything in.
+    println!("kid: {:?}\nalg: {:?}", token.kid(), token.algorithm());
     match serde_json::from_slice::<Value>(token.claims()) {
         Ok(claims) => println!("{}", serde_json::to_string_pretty(&claims)?),
         Err(_) => println!("the claims are not JSON"),

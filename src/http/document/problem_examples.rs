@@ -47,8 +47,8 @@ pub(super) fn example(code: Code) -> Problem {
         }
         Code::TokenExpired => problem("the token has expired"),
         Code::TokenOutlivesIds => problem(
-            "the token is for an item that counts once, and board 'hot-posts' remembers ids for 1h, which is less than the \
-             time until the token expires; sign tokens that expire earlier, or define the board with a longer 'dedupe'",
+            "the token is for an item that counts once, and board 'hot-posts' remembers ids for 1h, but has to until a \
+             minute after the token's 'exp'; sign tokens that expire earlier, or define the board with a longer 'dedupe'",
         )
         .with("board", "hot-posts"),
         Code::Forbidden => problem("board 'hot-posts' is not one of the boards that the caller may use")

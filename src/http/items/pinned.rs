@@ -5,6 +5,7 @@ use actix_web::HttpRequest;
 use crate::access::{Caller, PinError};
 use crate::http::body::{self, Body, Format};
 use crate::http::codes::Code;
+use crate::http::large;
 use crate::http::problem::Problem;
 
 /// Returns the format that the request declares. A token for one item is not for a stream.
@@ -20,6 +21,11 @@ pub(in crate::http) fn format(request: &HttpRequest, caller: &Caller) -> Result<
 pub(in crate::http) fn complete(caller: &Caller, body: Body) -> Result<Body, Problem> {
     match caller.pin() {
         None => Ok(body),
+        // It is read on the thread that serves other requests, too.
+        Some(_) if body.len() > large::BODY => {
+            let detail = format!("the item of a token has at most {} bytes", large::BODY);
+            Err(Problem::new(Code::TooLarge, detail).with("limit", large::BODY))
+        }
         Some(pin) => match pin.complete(&body) {
             Ok(text) => Ok(body.with_text(text)),
             Err(PinError { field, detail }) if field.is_empty() => Err(forbidden(&detail)),

@@ -42,7 +42,7 @@ pub fn signing_key(boards: &str, origins: &[&str], public: &Value) -> Key {
 /// Returns the keys of a configuration with one signing key, whose secret is that of the tests.
 pub fn with_secret(key: Key) -> ConfiguredKeys {
     let verifier = Verifier::from(HmacSecret::new(SECRET).unwrap());
-    let verifiers = vec![ConfiguredVerifier { key: key.id, kid: KID.to_owned(), verifier }];
+    let verifiers = vec![ConfiguredVerifier { key: key.id, kid: None, verifier }];
     ConfiguredKeys { keys: vec![key], verifiers, ..ConfiguredKeys::default() }
 }
 
@@ -137,6 +137,8 @@ async fn a_token_is_for_one_item() {
     let key = [("authorization", &*bearer), ("content-type", "application/json"), ("idempotency-key", "k")];
     let key = guarded.client.send_with(Method::POST, "/v1/events", &key, "{}").await;
     assert_eq!(key.refusal(), (403, "forbidden"));
+    let large = json!({"type": "x".repeat(70_000)});
+    assert_eq!(guarded.send_with_token(&bearer, "/v1/events", large).await.refusal(), (413, "too_large"));
     // It is no increment, no sample, and nothing that reads.
     for (method, path) in [
         (Method::POST, INCREMENTS),
@@ -228,6 +230,50 @@ async fn a_board_that_forgets_ids_too_early_refuses_a_token_for_one_use() {
     let mut elsewhere = like(true);
     elsewhere["boards"] = json!(["shop-a"]);
     assert_eq!(guarded.send_with_token(&token(&elsewhere), "/v1/events", json!({})).await.body["accepted"], 1);
+}
+
+#[actix_web::test]
+async fn an_item_that_counts_once_is_for_one_subject() {
+    let guarded = guarded().await;
+    guarded.site.client.define("shop-films", "COUNT(24h, rate, film)", "1h").await;
+    guarded.site.client.define("shop-pairs", "COUNT(24h, rate, (user_id, film))", "1h").await;
+    guarded.site.client.define("shop-stars", "SUM(24h, rate, stars, user_id)", "1h").await;
+    let allowed = |boards: &str| {
+        json!({"scopes": ["write"], "boards": [boards], "once": true, "range": {"film": [1, 1000], "stars": [1, 5]},
+            "event": {"type": "rate", "fields": {"user_id": "u7"}}})
+    };
+    let body = json!({"fields": {"film": 7, "stars": 3}});
+    for board in ["shop-films", "shop-pairs"] {
+        let refused = guarded.send_with_token(&token(&allowed(board)), "/v1/events", body.clone()).await;
+        let named = (&refused.body["board"], &refused.body["field"]);
+        assert_eq!((refused.refusal(), named), ((403, "forbidden"), (&json!(board), &json!("film"))), "{refused:?}");
+    }
+    let refused = guarded.send_with_token(&token(&allowed("shop-*")), "/v1/events", body.clone()).await;
+    assert_eq!(refused.refusal(), (403, "forbidden"));
+    assert_eq!(guarded.site.client.score("shop-stars", "u7").await, json!(0), "nothing was counted");
+    // What does not name the subject may be free.
+    let counted = guarded.send_with_token(&token(&allowed("shop-stars")), "/v1/events", body).await;
+    assert_eq!(counted.body["accepted"], 1, "{counted:?}");
+}
+
+#[actix_web::test]
+async fn an_item_counts_once_for_all_keys_of_a_key_set() {
+    let key = signing_key("shop-*", &[], &Value::Null);
+    let of = |kid: &str| ConfiguredVerifier {
+        key: key.id,
+        kid: Some(kid.to_owned()),
+        verifier: Verifier::from(HmacSecret::new(SECRET).unwrap()),
+    };
+    let verifiers = vec![of("2026-11"), of("2026-12")];
+    let configured = ConfiguredKeys { keys: vec![key.clone()], verifiers, ..ConfiguredKeys::default() };
+    let guarded = Guarded::new(Keys::new(Grant::none(), configured)).await;
+    let mut claims = claims(&like(true));
+    claims["jti"] = json!("u7/p1");
+    for (kid, accepted) in [("2026-11", 1), ("2026-12", 0)] {
+        let bearer = format!("Bearer {}", Signing::hs256().sign(kid, &claims));
+        let answer = guarded.send_with_token(&bearer, "/v1/events", json!({})).await;
+        assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(accepted)), "{kid} {answer:?}");
+    }
 }
 
 #[actix_web::test]
