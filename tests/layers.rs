@@ -1,14 +1,15 @@
-//! The structure of `src`: layers import only from layers below, and the modules of some folders have no circular imports.
+//! The structure of `src`: layers import only from layers below, and the modules of some folders have no circular
+//! imports.
 //!
-//! Imports are read from the source text: `use` statements and paths that start with `crate`, `super` or `self`. Comments,
-//! strings and test modules are ignored.
+//! Imports are read from the source text: `use` statements and paths that start with `crate`, `super` or `self`.
+//! Comments, strings and test modules are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The layers from bottom to top. A module belongs to the layer with the longest matching prefix. It may import from its
-/// own layer and from the ones on earlier lines.
+/// The layers from bottom to top. A module belongs to the layer with the longest matching prefix. It may import from
+/// its own layer and from the ones on earlier lines.
 const LAYERS: &[&[&str]] = &[
     &["board"],
     &["access"],

@@ -17,8 +17,8 @@ use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::wire;
 
-/// The number of requests prepared in advance. That many tokens do not fit into the server's memory of verified ones, so
-/// each is verified whenever it is sent.
+/// The number of requests prepared in advance. That many tokens do not fit into the server's memory of verified ones,
+/// so each is verified whenever it is sent.
 const PREPARED: usize = 1 << 16;
 
 /// A key whose secret has no bits, and its hash.

@@ -4,8 +4,8 @@
 //! cargo run --release --example site
 //! ```
 //!
-//! The site does what any site does in any language: it signs a token for each like of a visitor (tokens.rs), with which
-//! the page posts the like straight to Rolltop (site.js), and the page follows the ranking with the element
+//! The site does what any site does in any language: it signs a token for each like of a visitor (tokens.rs), with
+//! which the page posts the like straight to Rolltop (site.js), and the page follows the ranking with the element
 //! `<rolltop-board>` (page.html). To have all in one command, the example also runs Rolltop, unless `--rolltop` is the
 //! address of one. See README.md in this folder.
 
@@ -38,8 +38,8 @@ struct Options {
     /// The address of the Rolltop that the example runs; port 0 takes a free port
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT")]
     rolltop_listen: SocketAddr,
-    /// A Rolltop that runs already, with the configuration rolltop.toml of this example, as this program and browsers reach
-    /// it
+    /// A Rolltop that runs already, with the configuration rolltop.toml of this example, as this program and browsers
+    /// reach it
     #[arg(long, value_name = "URL", requires = "secret_file")]
     rolltop: Option<String>,
     /// A file with the secret of the signing key [default: a random secret, for the Rolltop that the example runs]

@@ -42,8 +42,8 @@ async fn page(request: HttpRequest, site: Data<Site>) -> HttpResponse {
         .body(html)
 }
 
-/// `POST /token/{post}`: a token with which the person whose cookie it is can like the post. The site decides here who may
-/// like what; a real one asks its database. Pages of other origins cannot read the response.
+/// `POST /token/{post}`: a token with which the person whose cookie it is can like the post. The site decides here who
+/// may like what; a real one asks its database. Pages of other origins cannot read the response.
 async fn token(request: HttpRequest, post: Path<String>, site: Data<Site>) -> HttpResponse {
     // What comes from outside is checked before it is signed.
     let (Some(person), true) = (person_of(&request), POSTS.iter().any(|(id, ..)| *id == *post)) else {

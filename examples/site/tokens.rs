@@ -18,8 +18,8 @@ impl Signer {
         Self(EncodingKey::from_secret(secret.as_bytes()))
     }
 
-    /// Returns a token with which a person can like a post. Two tokens for the same person and post have the same `jti`,
-    /// so they are for the same like, which counts once.
+    /// Returns a token with which a person can like a post. Two tokens for the same person and post have the same
+    /// `jti`, so they are for the same like, which counts once.
     pub fn like(&self, person: &str, post: &str) -> Result<String> {
         let header = Header { kid: Some(KID.to_owned()), ..Header::new(Algorithm::HS256) };
         // A person is the value of a cookie here that scripts cannot read. They can read the token, so it has a hash.

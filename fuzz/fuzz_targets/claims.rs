@@ -1,4 +1,5 @@
-//! No claims make reading them panic, whoever signed them. The first line is the claims, the rest the body of a request.
+//! No claims make reading them panic, whoever signed them. The first line is the claims, the rest the body of a
+//! request.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -194,7 +194,8 @@ impl Caller {
         self.token().map(|token| token.until)
     }
 
-    /// Returns an error if the caller has a token for an item that counts once, but could choose the subject of a board.
+    /// Returns an error if the caller has a token for an item that counts once, but could choose the subject of a
+    /// board.
     pub fn require_subject(&self, board: &BoardName, reads: impl Fn(&str) -> bool) -> Result<(), Denied> {
         let free = self.once().and(self.pin()).and_then(|pin| pin.free().find(|field| reads(field)));
         match free {

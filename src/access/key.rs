@@ -204,7 +204,8 @@ impl Key {
     }
 }
 
-/// Returns whether a text is `*`, or an origin as browsers send it: scheme, host, and the port unless it is the usual one.
+/// Returns whether a text is `*`, or an origin as browsers send it: scheme, host, and the port unless it is the usual
+/// one.
 fn is_origin(text: &str) -> bool {
     let (rest, usual_port) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
         (Some(rest), _) => (rest, 443),

@@ -1,8 +1,8 @@
-//! Who may do what, and how fast: scopes, patterns of boards, grants, rates, keys, tokens and callers. Pure: no I/O and no
-//! clock.
+//! Who may do what, and how fast: scopes, patterns of boards, grants, rates, keys, tokens and callers. Pure: no I/O and
+//! no clock.
 //!
-//! A [`Caller`] is what every call of the service takes by which a board can be obtained. It has a [`Grant`]: the scopes
-//! and the boards that it may use, those of a [`Key`], of a [`BoundedToken`], or of callers without either.
+//! A [`Caller`] is what every call of the service takes by which a board can be obtained. It has a [`Grant`]: the
+//! scopes and the boards that it may use, those of a [`Key`], of a [`BoundedToken`], or of callers without either.
 
 mod caller;
 mod grant;

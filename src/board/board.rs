@@ -28,8 +28,8 @@ impl fmt::Display for Generation {
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Reads the text that a store has for an epoch: none for the first one, otherwise exactly what `to_string` returns,
-    /// because stores compare the texts.
+    /// Reads the text that a store has for an epoch: none for the first one, otherwise exactly what `to_string`
+    /// returns, because stores compare the texts.
     pub fn of_stored(text: Option<&str>) -> Option<Self> {
         let Some(text) = text else { return Some(Self::default()) };
         text.parse().ok().map(Self).filter(|epoch| epoch.to_string() == text)

@@ -1,4 +1,5 @@
-//! The keys of the configuration file, read again when the file, or a key set that it names, changes while the service runs.
+//! The keys of the configuration file, read again when the file, or a key set that it names, changes while the service
+//! runs.
 
 use std::path::PathBuf;
 

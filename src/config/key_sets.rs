@@ -26,8 +26,8 @@ struct KeySet {
 }
 
 impl KeySets {
-    /// Reads the key sets of these signing keys. Of one that cannot be read or has no usable keys, the last valid content
-    /// stays; without one it is an error.
+    /// Reads the key sets of these signing keys. Of one that cannot be read or has no usable keys, the last valid
+    /// content stays; without one it is an error.
     pub(super) fn read(&self, sets: &[(KeyId, PathBuf)]) -> Result<Self, ConfigError> {
         let read = |(key, path): &(KeyId, PathBuf)| {
             let judged = read_text(path);

@@ -55,8 +55,8 @@ pub struct Config {
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
-    /// The memory that the data of the embedded store may take, in bytes. If `None`, four fifths of what the process may
-    /// take.
+    /// The memory that the data of the embedded store may take, in bytes. If `None`, four fifths of what the process
+    /// may take.
     pub memory_limit: Option<usize>,
     /// The largest number of subjects of a ranked board in the embedded store. `None` if nothing limits it.
     pub max_subjects: Option<usize>,

@@ -86,7 +86,8 @@ fn variable(name: &str) -> String {
     format!("ROLLTOP_{}", name.to_ascii_uppercase())
 }
 
-/// Parses a default of the declaration. Every start parses all that are not set, so an invalid one is found by any test.
+/// Parses a default of the declaration. Every start parses all that are not set, so an invalid one is found by any
+/// test.
 fn default<T: FromStr<Err: fmt::Display>>(text: &str) -> T {
     text.parse().unwrap_or_else(|error| panic!("the default '{text}' is not valid: {error}"))
 }

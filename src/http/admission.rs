@@ -1,8 +1,9 @@
 //! Admission: who a request comes from, and whether it may do what it asks for. Before the body is read.
 //!
-//! The checks come in this order: the rate of the client's address, so that guesses of keys and signatures of tokens are
-//! limited; the host, the preflight of a browser, the key, the rate of the key, the scope, the kind of item that a token is
-//! for, the origin of the page, and the board in the path. Other boards are checked where the service looks them up.
+//! The checks come in this order: the rate of the client's address, so that guesses of keys and signatures of tokens
+//! are limited; the host, the preflight of a browser, the key, the rate of the key, the scope, the kind of item that a
+//! token is for, the origin of the page, and the board in the path. Other boards are checked where the service looks
+//! them up.
 
 use std::future::{Ready, pending, ready};
 use std::time::Duration;
@@ -95,7 +96,8 @@ fn caller_of(state: &HttpState, request: &ServiceRequest, needs: Needs) -> Resul
     Ok(caller)
 }
 
-/// Returns the caller whose key or token the header `Authorization` has, or one without a key if there is no such header.
+/// Returns the caller whose key or token the header `Authorization` has, or one without a key if there is no such
+/// header.
 fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Problem> {
     let mut given = headers.get_all(AUTHORIZATION);
     let Some(header) = given.next() else { return Ok(keys.anonymous()) };

@@ -110,8 +110,8 @@ request_codes! {
     /// The key has expired.
     KeyExpired = "key_expired", UNAUTHORIZED, "The key has expired",
         "Ask the operator for another key.";
-    /// The header `Authorization` has a token that is not valid: its form, its claims or its signature are wrong, or the key
-    /// that signed it is not known or allows less; `claim` says which claim.
+    /// The header `Authorization` has a token that is not valid: its form, its claims or its signature are wrong, or
+    /// the key that signed it is not known or allows less; `claim` says which claim.
     InvalidToken = "invalid_token", UNAUTHORIZED, "The token is not valid",
         "Sign a token as docs/tokens.md says; `rolltop token inspect` shows what is wrong.";
     /// The token, or the key that signed it, has expired.
@@ -121,8 +121,8 @@ request_codes! {
     /// after the token's `exp`; `board` says which. Nothing was counted.
     TokenOutlivesIds = "token_outlives_ids", UNPROCESSABLE_ENTITY, "The token is valid for longer than ids are remembered",
         "Sign tokens that expire earlier, or define the board with a longer dedupe.";
-    /// The key does not have the scope that the operation needs, or not for this board, whether the board exists or not;
-    /// `scope` or `board` says which.
+    /// The key does not have the scope that the operation needs, or not for this board, whether the board exists or
+    /// not; `scope` or `board` says which.
     Forbidden = "forbidden", FORBIDDEN, "The key does not allow this",
         "Use a key that has the scope for the board.";
     /// A proxy has forwarded the request to a service that is set up for its own machine only.
@@ -236,9 +236,9 @@ request_codes! {
     /// The store refuses writes: its memory or disk is full, or an earlier write failed.
     StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store refuses writes",
         "Send the request again later. The operator should free memory or disk space.";
-    /// The data has nearly reached the limit of the memory (`memory_limit`). New subjects, boards and values are refused,
-    /// later everything that takes memory; what exists is read, changed and removed as before. Nothing was counted (of a
-    /// stream, nothing after `counted_through`); retry after `retry_after` seconds.
+    /// The data has nearly reached the limit of the memory (`memory_limit`). New subjects, boards and values are
+    /// refused, later everything that takes memory; what exists is read, changed and removed as before. Nothing was
+    /// counted (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
     MemoryFull = "memory_full", SERVICE_UNAVAILABLE, "The memory for data is full",
         "Send the request again later. The operator should remove boards or subjects, or raise memory_limit.";
     /// There are as many boards as `max_boards` allows; `limit` is their number.
@@ -266,8 +266,8 @@ item_codes! {
     /// The amount, or the resulting amount of the slot, exceeds the range that the board stores exactly.
     AmountOutOfRange = "amount_out_of_range",
         "Send smaller amounts, or define the board with fewer decimals.";
-    /// The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is
-    /// changed as before.
+    /// The item needs memory that the store does not have: for a new subject or value, later for anything. What exists
+    /// is changed as before.
     MemoryFull = "memory_full",
         "Send the item again later. The operator should remove boards or subjects, or raise the setting memory_limit.";
     /// The subject is new, and the board has as many subjects as `max_subjects` allows.

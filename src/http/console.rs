@@ -65,8 +65,8 @@ pub(super) const CONTENT_SECURITY_POLICY: &str =
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Returns the files of the console, if there is one, and of the custom element. The console is told what callers without
-/// a key may do.
+/// Returns the files of the console, if there is one, and of the custom element. The console is told what callers
+/// without a key may do.
 pub(super) fn files(mode: ConsoleMode, simulated_clock: bool, explorer: bool, anonymous: &Caller) -> Vec<File> {
     let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into(), is_public: false };
     let widget = file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"));

@@ -1,5 +1,6 @@
 //! Cross-origin resource sharing (CORS): what tells a browser that a page of another origin may send a request and read
-//! its response. [`Access`], publishable and signing keys say which origins may; without any, nothing is added to responses.
+//! its response. [`Access`], publishable and signing keys say which origins may; without any, nothing is added to
+//! responses.
 
 use actix_web::dev::{RequestHead, ResponseHead};
 use actix_web::http::header::{

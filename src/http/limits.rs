@@ -134,8 +134,8 @@ impl ItemLimits {
         Ok(())
     }
 
-    /// Counts some items of a stream, at most [`burst`](Self::burst). Returns the time to wait before it is called again
-    /// if they exceed a rate now.
+    /// Counts some items of a stream, at most [`burst`](Self::burst). Returns the time to wait before it is called
+    /// again if they exceed a rate now.
     pub(super) fn take_or_wait(&self, items: usize) -> Result<(), Duration> {
         let number = u32::try_from(items).unwrap_or(u32::MAX);
         for is_look in [true, false] {

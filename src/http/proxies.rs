@@ -99,8 +99,8 @@ impl Proxies {
     }
 
     /// Returns the address of the client that a request comes from: that of the connection, or if it is a trusted
-    /// proxy, the last address in the header that is not one. The lines of the header are one list. If its end cannot be
-    /// read, the address is that of the connection; if it has trusted proxies only, it is the first one.
+    /// proxy, the last address in the header that is not one. The lines of the header are one list. If its end cannot
+    /// be read, the address is that of the connection; if it has trusted proxies only, it is the first one.
     pub(super) fn client(&self, head: &RequestHead) -> Option<IpAddr> {
         let peer = head.peer_addr?.ip().to_canonical();
         if !self.trusts(peer) {

@@ -12,7 +12,8 @@ const LENGTH: usize = 55;
 pub(super) struct TraceParent(HeaderValue);
 
 impl TraceParent {
-    /// Returns the trace of a request with these headers. A header that is not valid names none, and neither do several.
+    /// Returns the trace of a request with these headers. A header that is not valid names none, and neither do
+    /// several.
     pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut given = headers.get_all(TRACEPARENT);
         given.next().filter(|value| given.next().is_none() && is_valid(value.as_bytes())).cloned().map(Self)

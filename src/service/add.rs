@@ -7,8 +7,8 @@ use crate::access::{Caller, Scope};
 use crate::board::{Board, Span};
 use crate::store::{Added, Batch, Outcome, Rejection, StoreError};
 
-/// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be under
-/// way to the store after its token was checked, and the clocks of instances may differ.
+/// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
+/// under way to the store after its token was checked, and the clocks of instances may differ.
 const UNDERWAY: i64 = 30_000;
 
 impl Service {
@@ -30,9 +30,9 @@ impl Service {
         Ok(added)
     }
 
-    /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive, and
-    /// that an item that counts once does so on a board: from its first use on, the board remembers the id until the token
-    /// has expired. Otherwise the token could be used again.
+    /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive,
+    /// and that an item that counts once does so on a board: from its first use on, the board remembers the id until
+    /// the token has expired. Otherwise the token could be used again.
     pub(super) fn check_token(&self, caller: &Caller, board: &Arc<Board>) -> Result<()> {
         let Some(until) = caller.token_until() else { return Ok(()) };
         let now = self.keys.now();

@@ -126,8 +126,8 @@ impl Keys {
         Caller::anonymous(self.anonymous.clone())
     }
 
-    /// Returns the caller with this key or token. O(1), and for a token that was not seen lately the verification of its
-    /// signature.
+    /// Returns the caller with this key or token. O(1), and for a token that was not seen lately the verification of
+    /// its signature.
     pub fn authenticate(&self, text: &str) -> Result<Caller, KeyRejection> {
         if text.contains('.') {
             return Ok(Caller::with_token(self.verify(text)?));
@@ -146,8 +146,8 @@ impl Keys {
         Ok(Caller::with_key(credential.clone()))
     }
 
-    /// Returns the token, if it is valid. What a token is checked for is ordered by what it costs: nothing is computed for
-    /// one that names no key.
+    /// Returns the token, if it is valid. What a token is checked for is ordered by what it costs: nothing is computed
+    /// for one that names no key.
     fn verify(&self, text: &str) -> Result<Arc<BoundedToken>, TokenError> {
         if text.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::TooLong);

@@ -58,7 +58,8 @@ pub enum Rejection {
     TooEarly,
     /// The subject would exceed [`Track::slot_bound`] in this slot.
     OutOfRange,
-    /// The item needs memory that the store does not have: see [`StoreError::MemoryFull`](super::StoreError::MemoryFull).
+    /// The item needs memory that the store does not have: see
+    /// [`StoreError::MemoryFull`](super::StoreError::MemoryFull).
     MemoryFull,
     /// The subject would be new on a ranked board that has as many as it may have.
     TooManySubjects,

@@ -69,10 +69,10 @@
 //!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it
 //!   did. A change to one row does not affect other rows, other tables or boards. `Ok` means that the change is stored
 //!   as durably as an increment is. Rows survive restarts and are part of backups, and a removed row stays removed.
-//! - **Versions of tables.** The [version](Rows::version) of a table changes with every change of a row, and with nothing
-//!   else while the store is open. A version never stands for two different contents, also if the store was emptied,
-//!   restored from a backup, or has lost its latest writes in a failover. Version 0 stands for a table without rows. So
-//!   rows that were read with a version are the rows of the table for as long as it has that version.
+//! - **Versions of tables.** The [version](Rows::version) of a table changes with every change of a row, and with
+//!   nothing else while the store is open. A version never stands for two different contents, also if the store was
+//!   emptied, restored from a backup, or has lost its latest writes in a failover. Version 0 stands for a table without
+//!   rows. So rows that were read with a version are the rows of the table for as long as it has that version.
 //! - **Bounds of tables.** An id has 1 to [`MAX_ID_BYTES`](TableName::MAX_ID_BYTES) bytes, and a text at most
 //!   [`MAX_TEXT_BYTES`](TableName::MAX_TEXT_BYTES): otherwise the call returns [`StoreError::InvalidRow`]. A table has
 //!   at most [`MAX_ROWS`](TableName::MAX_ROWS) rows and [`MAX_BYTES`](TableName::MAX_BYTES) bytes, also if several

@@ -36,8 +36,8 @@ async fn metrics_count_requests_and_increments() {
     assert_eq!(without.client.get("/metrics").await.refusal(), (404, "not_found"));
 }
 
-/// The store is looked at for each answer of `/metrics`, so the gauges need no other call before it. Other tests of this
-/// process share the recorder and may come in between: what is looked for is seen at some time.
+/// The store is looked at for each answer of `/metrics`, so the gauges need no other call before it. Other tests of
+/// this process share the recorder and may come in between: what is looked for is seen at some time.
 #[actix_web::test]
 async fn metrics_show_whether_the_store_refuses_writes() {
     let site = Site::new().await;

@@ -17,8 +17,8 @@ type Metrics = BTreeMap<String, BTreeSet<String>>;
 /// Labels that Prometheus adds.
 const ADDED: [&str; 2] = ["job", "instance"];
 
-/// Returns the names that selectors in the text of queries have, each with the labels that it selects by. A name without
-/// braces has none.
+/// Returns the names that selectors in the text of queries have, each with the labels that it selects by. A name
+/// without braces has none.
 fn selectors(text: &str) -> Vec<(String, Vec<String>)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = text.match_indices("rolltop_").filter(|(at, _)| !text[..*at].ends_with(is_name));

@@ -169,8 +169,8 @@ async fn expired_ids_are_freed_from_memory_and_disk() {
         on_disk.push(process::on_disk(&data));
         println!("{ids} ids: {:.1} MB of data, {least:.1} when they had expired", kept);
     }
-    // The allocator keeps freed memory for a while, longer on a busy machine. But it uses it again: what the process takes
-    // with all ids does not grow, while the ids of two more times would take this much.
+    // The allocator keeps freed memory for a while, longer on a busy machine. But it uses it again: what the process
+    // takes with all ids does not grow, while the ids of two more times would take this much.
     let (growth, of_ids) = (full[3] - full[1], (2 * ids * 26) as f64 / 1e6);
     println!("{idle:.0} MB without ids, with them {full:.0?}");
     assert!(growth <= of_ids * 2.0 / 3.0, "resident megabytes with all ids: {full:.0?}; more ids take {of_ids:.0}");

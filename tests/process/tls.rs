@@ -1,5 +1,5 @@
-//! Tests of https: versions and protocols, the commands as clients, the replacement of the certificate, and clients that
-//! do not complete a handshake.
+//! Tests of https: versions and protocols, the commands as clients, the replacement of the certificate, and clients
+//! that do not complete a handshake.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,9 @@
 //! Bounded tokens: JWTs (RFC 7519) that let an end user do one thing, signed by the owner of a signing key.
 //!
 //! A site's backend signs, the browser sends. `kid` in the header names the key that verifies the signature, and the
-//! grant of that key is the most that its tokens can allow. What a token allows is one claim, `rolltop`: scopes, boards,
-//! and the one item that may be sent. The order of the checks is that of the cost: form, `kid`, signature, claims.
+//! grant of that key is the most that its tokens can allow. What a token allows is one claim, `rolltop`: scopes,
+//! boards, and the one item that may be sent. The order of the checks is that of the cost: form, `kid`, signature,
+//! claims.
 
 mod claims;
 #[cfg(test)]

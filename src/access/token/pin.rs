@@ -38,8 +38,8 @@ impl fmt::Display for ItemType {
     }
 }
 
-/// The item that a token allows. What it has is filled in where the item of a request does not have it, and refused where
-/// it has something else; only the fields with a range are free within it.
+/// The item that a token allows. What it has is filled in where the item of a request does not have it, and refused
+/// where it has something else; only the fields with a range are free within it.
 #[derive(Clone, Debug)]
 pub struct Pin {
     /// The type of an event. `None`: the item is an increment.
@@ -144,8 +144,8 @@ impl Pin {
         self.fields.iter().filter(|(_, value)| matches!(value, Value::Within(_))).map(|(name, _)| &**name)
     }
 
-    /// Returns the JSON text of the item that the body of a request stands for: what the token fixes, with the fields of
-    /// the body that are free. O(length of the body).
+    /// Returns the JSON text of the item that the body of a request stands for: what the token fixes, with the fields
+    /// of the body that are free. O(length of the body).
     pub fn complete(&self, body: &[u8]) -> Result<String, PinError> {
         let body = if body.is_empty() { &b"{}"[..] } else { body };
         let no_object = || PinError::new("", "the token is for one JSON object, with each member once".to_owned());

@@ -77,8 +77,8 @@ impl PublicKey {
     }
 }
 
-/// Parses a key set (JWKS): the keys that can be used, with their `kid`. Keys of other types and purposes are left out, as
-/// an identity provider may have some.
+/// Parses a key set (JWKS): the keys that can be used, with their `kid`. Keys of other types and purposes are left out,
+/// as an identity provider may have some.
 pub fn parse_key_set(text: &str) -> Result<Vec<(String, PublicKey)>, PublicKeyError> {
     #[derive(Deserialize)]
     struct Set {

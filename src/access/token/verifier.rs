@@ -21,8 +21,8 @@ enum Method {
     Public(PublicKey),
 }
 
-/// The secret of a signing key with HS256, which stands in the configuration only. `Debug` does not show it, and it cannot
-/// be serialized.
+/// The secret of a signing key with HS256, which stands in the configuration only. `Debug` does not show it, and it
+/// cannot be serialized.
 #[derive(Clone)]
 pub struct HmacSecret {
     key: hmac::Key,

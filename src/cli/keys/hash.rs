@@ -8,8 +8,8 @@ use crate::access::{KeyKind, Secret};
 
 /// Make a key for the configuration file, without a server
 ///
-/// Prints a new key to standard error and the table for the configuration file, which has only a hash of it, to standard
-/// output. Given a key on standard input, prints the table for that key.
+/// Prints a new key to standard error and the table for the configuration file, which has only a hash of it, to
+/// standard output. Given a key on standard input, prints the table for that key.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct HashArgs {
     /// What the key is for

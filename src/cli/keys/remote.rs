@@ -28,8 +28,8 @@ pub(in crate::cli) struct CreateArgs {
     /// The boards that the key is for, such as hot-posts or shop-* [default: all]
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     boards: Option<Vec<String>>,
-    /// Make a publishable key, for pages of these origins, such as https://shop.example; of a signing key, the origins of
-    /// the pages that may use its tokens
+    /// Make a publishable key, for pages of these origins, such as https://shop.example; of a signing key, the origins
+    /// of the pages that may use its tokens
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     origins: Option<Vec<String>>,
     /// Make a signing key, for tokens: a file with the public key (JWK), which `rolltop token key` prints

@@ -41,8 +41,8 @@ item! {
     enum EventsBody;
     /// A batch of events.
     struct EventBatch {
-        /// The events. One that does not match this schema is rejected on its own: the response is still 200 and lists it
-        /// in `rejected`, and the others count.
+        /// The events. One that does not match this schema is rejected on its own: the response is still 200 and lists
+        /// it in `rejected`, and the others count.
         events
     }
     invalid: ItemCode::InvalidEvent

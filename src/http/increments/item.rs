@@ -40,8 +40,8 @@ item! {
     enum IncrementsBody;
     /// A batch of increments.
     struct IncrementBatch {
-        /// The increments. One that does not match this schema is rejected on its own: the response is still 200 and lists
-        /// it in `rejected`, and the others count.
+        /// The increments. One that does not match this schema is rejected on its own: the response is still 200 and
+        /// lists it in `rejected`, and the others count.
         increments
     }
     invalid: ItemCode::InvalidIncrement

@@ -1,5 +1,5 @@
-//! The ids of items that have none: from the `Idempotency-Key` of the request, which makes it safe to send the whole request
-//! again, or from a token for an item that counts once.
+//! The ids of items that have none: from the `Idempotency-Key` of the request, which makes it safe to send the whole
+//! request again, or from a token for an item that counts once.
 //!
 //! With a key, the id of an item is computed from the key and the item's position. So a repeated request counts none of
 //! its items twice, and its receipt reports them as duplicates. Nothing else is stored: ids are remembered for the
@@ -30,7 +30,8 @@ pub(in crate::http) enum ItemIds {
 }
 
 impl ItemIds {
-    /// Returns the ids that the headers of a request, or the token of its caller, give to items. `None` if neither does.
+    /// Returns the ids that the headers of a request, or the token of its caller, give to items. `None` if neither
+    /// does.
     pub(in crate::http) fn from_request(request: &HttpRequest, caller: &Caller) -> Result<Option<Self>, Problem> {
         let mut given = request.headers().get_all(IDEMPOTENCY_KEY);
         let Some(key) = given.next() else { return Ok(caller.once().cloned().map(Self::OfToken)) };

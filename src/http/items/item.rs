@@ -29,9 +29,9 @@ pub(in crate::http) trait Item<'a>: Default {
 /// Declares a type of items once: from its fields follow how it is parsed and what the API's document says about it.
 ///
 /// The comments are those of the document, and `schema` attributes are as for `derive(ToSchema)`. The type of a field
-/// implements [`FieldValue`](super::FieldValue), and `as` gives its name in JSON if that cannot be the field's. Below the
-/// item, with the same visibility, stand the types that only the document needs: a body with one item or a batch, and a
-/// batch, whose field is the key of the list. `invalid` is [`Item::INVALID`].
+/// implements [`FieldValue`](super::FieldValue), and `as` gives its name in JSON if that cannot be the field's. Below
+/// the item, with the same visibility, stand the types that only the document needs: a body with one item or a batch,
+/// and a batch, whose field is the key of the list. `invalid` is [`Item::INVALID`].
 macro_rules! item {
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $name:literal) => { $name };

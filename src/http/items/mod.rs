@@ -1,8 +1,8 @@
 //! Parsing of requests with items: a single item, a batch or a stream, and the rejection of single items.
 //!
-//! An [`Item`], declared by [`item!`], is parsed from one JSON object in a single pass that borrows from the body, and validated afterwards,
-//! so that an error in it is an [`ItemError`] of its own and does not fail the request. [`parse_body`] splits a JSON
-//! body into items, [`stream::process`] a stream of lines.
+//! An [`Item`], declared by [`item!`], is parsed from one JSON object in a single pass that borrows from the body, and
+//! validated afterwards, so that an error in it is an [`ItemError`] of its own and does not fail the request.
+//! [`parse_body`] splits a JSON body into items, [`stream::process`] a stream of lines.
 
 mod field;
 mod idempotency;

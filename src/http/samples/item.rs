@@ -15,8 +15,8 @@ item! {
     pub(super) struct SampleItem<'a> {
         #[schema(schema_with = schemas::subject)]
         subject: TextField<'a>,
-        /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it or
-        /// contains it. Required unless the board counts over all time and keeps no slots.
+        /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it
+        /// or contains it. Required unless the board counts over all time and keeps no slots.
         #[schema(schema_with = schemas::time, required = false)]
         at: TextField<'a>,
         /// The amount of the slot, for COUNT and SUM. Parsed exactly.
@@ -36,8 +36,8 @@ item! {
     enum SamplesBody;
     /// A batch of samples.
     struct SampleBatch {
-        /// The samples. One that does not match this schema is rejected on its own: the response is still 200 and lists it
-        /// in `rejected`, and the others count.
+        /// The samples. One that does not match this schema is rejected on its own: the response is still 200 and lists
+        /// it in `rejected`, and the others count.
         samples
     }
     invalid: ItemCode::InvalidSample

@@ -1,5 +1,5 @@
-//! The state of one board in memory: that of each of its tracks, and what holds for all of them. It reads neither disk nor
-//! clock.
+//! The state of one board in memory: that of each of its tracks, and what holds for all of them. It reads neither disk
+//! nor clock.
 
 use super::aggregate_state::Garbage;
 use super::clock::ClockReading;

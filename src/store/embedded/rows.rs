@@ -10,8 +10,8 @@ use crate::store::{Result, Rows, StoreError, TableName};
 /// The rows of all tables, including those that only a later version knows.
 #[derive(Debug)]
 pub(super) struct StoredRows {
-    /// Locked for one call, and never across an await. A change is appended to the journal under this lock, so the order
-    /// in the log is the order in memory.
+    /// Locked for one call, and never across an await. A change is appended to the journal under this lock, so the
+    /// order in the log is the order in memory.
     tables: Mutex<BTreeMap<String, Table>>,
 }
 

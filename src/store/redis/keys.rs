@@ -76,8 +76,8 @@ impl StoreKeys {
         format!("{}{CHECK}", self.root)
     }
 
-    /// Hash: the rows of a table, id to text. The field without a name, which no id can be, has the version and the bytes
-    /// of the table.
+    /// Hash: the rows of a table, id to text. The field without a name, which no id can be, has the version and the
+    /// bytes of the table.
     pub fn table(&self, table: TableName) -> String {
         format!("{}{TABLE}:{table}", self.root)
     }

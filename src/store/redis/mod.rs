@@ -28,12 +28,12 @@
 //! believed time (see `store_clock` and `partition_clock`), never the server's clock alone.
 //!
 //! # Partitions and tracks
-//! A board with `shards` is divided into partitions (see `division`, `partitions`), each with a hash tag of its own. Each
-//! track of a board has keys of its own in each partition: a *part*. The board's own meta key is that of its main track
-//! if there is one partition. Otherwise it has the definition and the numbers of the partitions, but no window, and
-//! each part has a meta key. Ids and the records of write operations are in the keys of the main track only. One script
-//! changes all tracks of a partition (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every track that
-//! reaches back to its time, or in none.
+//! A board with `shards` is divided into partitions (see `division`, `partitions`), each with a hash tag of its own.
+//! Each track of a board has keys of its own in each partition: a *part*. The board's own meta key is that of its main
+//! track if there is one partition. Otherwise it has the definition and the numbers of the partitions, but no window,
+//! and each part has a meta key. Ids and the records of write operations are in the keys of the main track only. One
+//! script changes all tracks of a partition (`add.lua`, `write.lua`, `change.lua`), so that an item counts in every
+//! track that reaches back to its time, or in none.
 //!
 //! # Calls
 //! Everything about a board is changed only by scripts (`lua/`), and each script is atomic. It first checks the

@@ -127,8 +127,8 @@ async fn ids_count_once_and_expired_buckets_are_deleted() {
     }
 }
 
-/// Instances of an earlier version do not add the additional slot of `cover = full` to the horizon. They name buckets by
-/// half of it, so this version must do so too.
+/// Instances of an earlier version do not add the additional slot of `cover = full` to the horizon. They name buckets
+/// by half of it, so this version must do so too.
 #[tokio::test]
 async fn buckets_of_ids_are_those_of_the_window_without_its_additional_slot() {
     for engine in Engine::available() {

@@ -298,8 +298,8 @@ impl Checkpointer {
             live.logged.first()
         };
         let first = boards.iter().filter_map(logged).fold(catalog_seq + 1, u64::min);
-        // Changes of rows from here on are in later frames than `catalog_seq`, so the log keeps them. Those before are in
-        // frames up to `must_reach`, so if an earlier change is applied again, all that followed it are too.
+        // Changes of rows from here on are in later frames than `catalog_seq`, so the log keeps them. Those before are
+        // in frames up to `must_reach`, so if an earlier change is applied again, all that followed it are too.
         let rows = self.rows.copy();
         let must_reach = through.max(self.journal.last_sequence());
         self.journal.wake();

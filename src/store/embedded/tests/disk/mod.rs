@@ -1,8 +1,9 @@
 //! Tests of the store on a simulated disk that crashes, fills up, fails and hangs at every operation.
 //!
-//! A script of writes, each with an id and with a change of a row, is run against a store with tiny segments and constant checkpoints. Whatever
-//! the disk did, the store must open again, must contain the result of a prefix of the script that includes everything
-//! acknowledged, and must count every write exactly once when the whole script is sent again.
+//! A script of writes, each with an id and with a change of a row, is run against a store with tiny segments and
+//! constant checkpoints. Whatever the disk did, the store must open again, must contain the result of a prefix of the
+//! script that includes everything acknowledged, and must count every write exactly once when the whole script is sent
+//! again.
 //!
 //! `ROLLTOP_CRASH_POINTS=<n>` sets how many points of each kind are tried, 120 by default; 0 stands for all.
 
@@ -176,8 +177,8 @@ async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     assert!(counts.iter().all(|count| *count >= acknowledged), "{what}: {acknowledged} acknowledged, {counts:?} found");
     let mut duplicates = 0;
     for number in 0..WRITES {
-        // A change of a row that was removed later would be made again. It is only made if it was not made before, so that
-        // after a further crash the rows are those of a prefix again.
+        // A change of a row that was removed later would be made again. It is only made if it was not made before, so
+        // that after a further crash the rows are those of a prefix again.
         let sent = match number < changed_rows {
             true => send_to_boards(store, &boards, number).await,
             false => send(store, &boards, number).await,
