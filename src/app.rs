@@ -56,6 +56,8 @@ pub struct Application {
     live: Arc<LiveViews>,
     scheduler: Scheduler,
     key_file: Option<KeyFile>,
+    /// Whether callers without a key may do everything, because there was none at the start.
+    is_open: bool,
     tls: Option<Tls>,
 }
 
@@ -73,11 +75,12 @@ pub enum StartError {
     #[error("the keys cannot be read: {source}")]
     Keys { source: ServiceError },
     #[error(
-        "there are no keys, so nobody could use the service on {address}. Run `rolltop keys hash`, which makes the first \
-         key, and add what it prints to the configuration file; or set 'anonymous' (--anonymous) to what everybody who \
-         reaches the address may do: none, view, all"
+        "there are no keys in {file} or the store, so nobody could use the service on {address}: without keys it is for a \
+         loopback address only, without hosts, trusted_proxies, anonymous_boards and a certificate. Run `rolltop keys hash`, \
+         which makes the first key, add what it prints to a file, and name the file with --config; or set 'anonymous' \
+         (--anonymous) to what everybody who reaches the address may do: none, view, all"
     )]
-    NoKeys { address: SocketAddr },
+    NoKeys { address: SocketAddr, file: String },
     #[error("the scheduler did not start: {0}")]
     Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),
 }
@@ -124,7 +127,7 @@ impl Application {
             source => StartError::Keys { source },
         })?;
         if service.keys().is_empty() && !config.is_anonymous_explicit && !config.is_for_this_machine_only {
-            return Err(StartError::NoKeys { address });
+            return Err(StartError::NoKeys { address, file: config.source.clone() });
         }
         if let Some(most) = config.max_boards {
             service.limit_boards(most);
@@ -184,7 +187,8 @@ impl Application {
             None => server.listen(listener),
         };
         let server = server.map_err(listen)?.run();
-        Ok(Self { address, server, service, live, scheduler, key_file: config.key_file.clone(), tls })
+        let (key_file, is_open) = (config.key_file.clone(), config.is_for_this_machine_only);
+        Ok(Self { address, server, service, live, scheduler, key_file, is_open, tls })
     }
 
     /// Returns the address on which it listens, with the actual port if the configuration says 0.
@@ -206,9 +210,9 @@ impl Application {
     /// progress, and makes the store durable. It calls `stop` again while it waits for requests: when that future
     /// resolves too, the remaining requests are cut off.
     pub async fn run_until_stopped(self, mut stop: impl AsyncFnMut()) -> Result<(), RunError> {
-        let Self { server, service, live, scheduler, key_file, tls, .. } = self;
+        let Self { server, service, live, scheduler, key_file, is_open, tls, .. } = self;
         let handle = server.handle();
-        let rereading = key_file.map(|file| tokio::spawn(reread_keys(file, service.clone())));
+        let rereading = key_file.map(|file| tokio::spawn(reread_keys(file, service.clone(), is_open)));
         let upkeep = telemetry::collect_metrics().map(|metrics| {
             tokio::spawn(async move {
                 loop {
@@ -245,11 +249,16 @@ impl Application {
 }
 
 /// Takes over the keys of the configuration file whenever it changes, without end.
-async fn reread_keys(mut file: KeyFile, service: Arc<Service>) {
+async fn reread_keys(mut file: KeyFile, service: Arc<Service>, is_open: bool) {
     loop {
         tokio::time::sleep(LOOK_AT_KEYS).await;
         if let Some(keys) = file.look().await {
             tracing::info!(keys = keys.keys.len(), "the keys of the configuration file have been read again");
+            if is_open && !keys.keys.is_empty() {
+                tracing::warn!(
+                    "callers without a key may still do everything: what they may do is fixed at the start; restart the service"
+                );
+            }
             service.keys().configure(keys);
         }
     }

@@ -41,10 +41,12 @@ pub fn start_logging(format: LogFormat) {
 }
 
 /// Returns the filter of log lines for the value of `RUST_LOG`. Without a value, or with one that is not valid, the
-/// messages of Rolltop are shown, and the warnings of libraries.
+/// messages of Rolltop are shown with the record of administrative acts, and the warnings of libraries.
 fn filter(levels: Option<&str>) -> Targets {
     let set = levels.filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
-    let usual = || Targets::new().with_default(Level::WARN).with_target("rolltop", Level::INFO);
+    let usual = || {
+        Targets::new().with_default(Level::WARN).with_target("rolltop", Level::INFO).with_target("audit", Level::INFO)
+    };
     let targets: Targets = set.unwrap_or_else(usual);
     if targets.would_enable(CONNECTIONS, &Level::DEBUG) {
         return targets;
@@ -82,9 +84,9 @@ mod tests {
     #[test]
     fn reports_about_connections_are_for_debugging() {
         for (levels, expected) in [
-            (None, "actix_http::h1=off,rolltop=info,warn"),
-            (Some(""), "actix_http::h1=off,rolltop=info,warn"),
-            (Some("rolltop=no-level"), "actix_http::h1=off,rolltop=info,warn"),
+            (None, "actix_http::h1=off,rolltop=info,audit=info,warn"),
+            (Some(""), "actix_http::h1=off,rolltop=info,audit=info,warn"),
+            (Some("rolltop=no-level"), "actix_http::h1=off,rolltop=info,audit=info,warn"),
             (Some("info"), "actix_http::h1=off,info"),
             (Some("actix_http=warn,error"), "actix_http::h1=off,actix_http=warn,error"),
             (Some("debug"), "debug"),

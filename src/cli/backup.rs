@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::bail;
 use serde_json::Value;
 
-use super::server::{ServerArgs, no_response};
+use super::output::say;
+use super::server::{ServerArgs, no_response, refused};
 
 /// The time to wait for a connection. The backup itself has no time limit, because files may have to be copied.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -19,7 +20,7 @@ pub(super) struct BackupArgs {
 
 /// Sends one request, and waits until the backup is made. Prints the directory, which is on the server.
 pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
-    println!("{}", request_backup(&args.server).await?);
+    say!("{}", request_backup(&args.server).await?)?;
     Ok(())
 }
 
@@ -32,7 +33,7 @@ async fn request_backup(server: &ServerArgs) -> anyhow::Result<String> {
     let body: Value = response.json().await.unwrap_or_default();
     match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {
         (true, Some(path), _) => Ok(path.to_owned()),
-        (false, _, Some(detail)) => bail!("{detail}"),
+        (false, _, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
         _ => bail!("{url} returned {status}, and the body is not a response of rolltop"),
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::config::{Config, Settings};
 
 use super::CommandError;
+use super::output::say;
 
 /// The configuration to check.
 #[derive(Debug, clap::Args)]
@@ -19,15 +20,15 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: CheckArgs) -> Result<(), CommandError> {
     let config =
         Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
-    println!("{} is valid: {:?} store, listening on {}", config.source, config.store, config.listen);
+    say!("{} is valid: {:?} store, listening on {}", config.source, config.store, config.listen)?;
     for (name, definition) in &config.boards {
         match definition.slot {
-            Some(slot) => println!("  {name}: {}, slot {slot}, {}", definition.metric, definition.timezone),
-            None => println!("  {name}: {}", definition.metric),
+            Some(slot) => say!("  {name}: {}, slot {slot}, {}", definition.metric, definition.timezone)?,
+            None => say!("  {name}: {}", definition.metric)?,
         }
     }
     for (name, rule) in &config.rules {
-        println!("  {name}: {}", rule.rule);
+        say!("  {name}: {}", rule.rule)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use crate::store::StoreError;
 use crate::store::embedded::{DataReport, check_data};
 
 use super::CommandError;
+use super::output::say;
 
 /// Read every file of a data directory that is not in use, or of a backup, and print the damage: exit code 0 if there
 /// is none, 1 if there is some, 2 if the directory is in use or is not a data directory.
@@ -24,9 +25,9 @@ pub(super) fn run(args: &CheckDataArgs) -> Result<(), CommandError> {
         StoreError::DataDirectory { .. } | StoreError::Setup { .. } => CommandError::WrongConfig(error.into()),
         error => CommandError::Failed(error.into()),
     })?;
-    println!("{directory}: {boards} boards, {files} files, {bytes} bytes read");
+    say!("{directory}: {boards} boards, {files} files, {bytes} bytes read")?;
     for line in &damage {
-        println!("{line}");
+        say!("{line}")?;
     }
     match damage.len() {
         0 => Ok(()),

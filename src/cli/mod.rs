@@ -5,6 +5,7 @@ mod check;
 mod check_data;
 pub mod healthcheck;
 mod keys;
+mod output;
 pub mod replay;
 mod serve;
 mod server;
@@ -15,6 +16,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use output::say;
 
 /// Leaderboards and counts over sliding windows, exactly.
 #[derive(Debug, Parser)]
@@ -94,6 +96,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     });
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
+        Err(CommandError::Failed(error)) if output::is_unread(&error) => return ExitCode::SUCCESS,
         Err(CommandError::Failed(error)) => (error, 1),
         Err(CommandError::WrongConfig(error)) => (error, 2),
     };
@@ -123,7 +126,7 @@ fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn print_openapi() -> Result<(), CommandError> {
-    println!("{}", crate::http::openapi(true).to_pretty_json()?);
+    say!("{}", crate::http::openapi(true).to_pretty_json()?)?;
     Ok(())
 }
 

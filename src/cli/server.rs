@@ -73,5 +73,21 @@ impl ServerArgs {
 
 /// Returns the error of a request together with its causes, such as a certificate that is not trusted.
 pub fn no_response(url: &str, error: reqwest::Error) -> anyhow::Error {
-    anyhow!("{url} does not respond: {:#}", anyhow::Error::new(error))
+    let error = format!("{:#}", anyhow::Error::new(error));
+    // By openssl, a self-signed certificate is one of an authority unless it is told otherwise.
+    let advice = match error.contains("CaUsedAsEndEntity") {
+        true => "; the certificate is one of an authority: make it with basicConstraints=critical,CA:FALSE",
+        false => "",
+    };
+    anyhow!("{url} does not respond: {error}{advice}")
+}
+
+/// Returns the error of a refused request, with what a caller without a key has to do.
+pub fn refused(code: &str, detail: &str) -> anyhow::Error {
+    match code {
+        "key_required" if std::env::var_os(KEY).is_none() => {
+            anyhow!("{detail}; commands take the key from the environment variable {KEY}")
+        }
+        _ => anyhow!("{detail}"),
+    }
 }

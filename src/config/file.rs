@@ -34,8 +34,8 @@ pub enum ConfigError {
     )]
     BodyMemory { body_memory: usize, least: usize, max_body: usize },
     /// A key set cannot be read, or has no usable keys.
-    #[error("jwks: the key set {path}: {why}")]
-    KeySet { path: String, why: String },
+    #[error("jwks: the key set {path} of the signing key {key} cannot be used: {why}")]
+    KeySet { path: String, key: KeyId, why: String },
     /// The file has errors.
     #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },
@@ -218,6 +218,13 @@ fn locate(text: &str, error: &toml::de::Error) -> Problem {
     let line = line_at(text, span.start);
     let key = text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim().to_owned());
     let message = error.message();
+    let is_setting = |name: &&str| Settings::KEYS.contains(name);
+    if let Some(name) =
+        message.split('`').nth(1).filter(|name| message.starts_with("unknown field") && is_setting(name))
+    {
+        let message = format!("{name}: a setting has to stand before the first table");
+        return Problem { line, message };
+    }
     match key {
         Some(key) if !key.is_empty() && !message.starts_with(&format!("{key}:")) => {
             Problem { line, message: format!("{key}: {message}") }

@@ -19,8 +19,8 @@ pub(super) struct KeySets(Vec<KeySet>);
 struct KeySet {
     key: KeyId,
     path: PathBuf,
-    /// The content that was judged last.
-    judged: String,
+    /// The content that was judged last, or why it could not be read.
+    judged: Result<String, String>,
     /// The keys of the last valid content.
     valid: Vec<ConfiguredVerifier>,
 }
@@ -33,11 +33,9 @@ impl KeySets {
             let judged = read_text(path);
             let valid = judged.as_deref().map_err(Clone::clone).and_then(|text| parse(*key, text));
             match (valid, self.0.iter().find(|known| known.key == *key && known.path == *path)) {
-                (Ok(valid), _) => {
-                    Ok(KeySet { key: *key, path: path.clone(), judged: judged.unwrap_or_default(), valid })
-                }
+                (Ok(valid), _) => Ok(KeySet { key: *key, path: path.clone(), judged, valid }),
                 (Err(_), Some(known)) => Ok(known.clone()),
-                (Err(why), None) => Err(ConfigError::KeySet { path: path.display().to_string(), why }),
+                (Err(why), None) => Err(ConfigError::KeySet { path: path.display().to_string(), key: *key, why }),
             }
         };
         sets.iter().map(read).collect::<Result<_, _>>().map(Self)
@@ -53,18 +51,19 @@ impl KeySets {
         let mut has_changed = false;
         for set in &mut self.0 {
             let path = set.path.clone();
-            let Ok(Ok(text)) = tokio::task::spawn_blocking(move || read_text(&path)).await else { continue };
-            if text == set.judged {
+            let read = tokio::task::spawn_blocking(move || read_text(&path)).await;
+            let Ok(read) = read else { continue };
+            if read == set.judged {
                 continue;
             }
-            match parse(set.key, &text) {
+            match read.as_deref().map_err(Clone::clone).and_then(|text| parse(set.key, text)) {
                 Ok(valid) => (set.valid, has_changed) = (valid, true),
                 Err(why) => {
                     let path = set.path.display();
-                    tracing::error!(%path, why, "a key set has changed and cannot be used; its keys stay as they were");
+                    tracing::error!(%path, why, "a key set cannot be used any more; its keys stay as they were");
                 }
             }
-            set.judged = text;
+            set.judged = read;
         }
         has_changed
     }

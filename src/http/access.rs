@@ -95,7 +95,9 @@ impl Access {
             Effect::Changes => ("change anything", "cors_write_origins"),
         };
         let origin = shortened(origin);
-        let detail = format!("pages of origin '{origin}' may not {refused}; add it to the setting '{setting}'");
+        let detail = format!(
+            "pages of origin '{origin}' may not {refused}; add it to the setting '{setting}', or use a key with this origin"
+        );
         Problem::new(Code::ForeignOrigin, detail)
     }
 

@@ -210,7 +210,7 @@ fn invalid_key(detail: &str) -> Problem {
 }
 
 fn key_required(detail: &str) -> Problem {
-    Problem::new(Code::KeyRequired, format!("{detail}; send 'Authorization: Bearer' with one"))
+    Problem::new(Code::KeyRequired, format!("{detail}; send 'Authorization: Bearer' with a key that allows it"))
 }
 
 /// A caller without a key could do more with one.

@@ -2,6 +2,7 @@
 //! names the cause and the remedy.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -162,4 +163,16 @@ async fn log_lines_of_a_request_name_its_trace() {
         let named = (line["fields"]["trace_id"].as_str(), line["fields"]["parent_id"].as_str());
         assert_eq!(named, if request_id == "valid" { (Some(trace), Some(parent)) } else { (None, None) }, "{line}");
     }
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_a_command_without_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        program(folder.path()).arg("openapi").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Closed before anything is read: the document is larger than a pipe.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.is_empty(), "{:?} {said}", output.status);
 }

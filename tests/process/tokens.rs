@@ -62,6 +62,12 @@ async fn the_commands_make_keys_and_tokens_that_a_service_accepts() {
         assert!(run(&service, folder, &first.key, &["keys", "revoke", &kid]).0);
         assert_eq!(send(&service, &signed).await.0, 401);
     }
+    // Other libraries read the key, which is PKCS #8 of version 1: 48 bytes, of which the last 32 are the key.
+    let pem = std::fs::read_to_string(folder.join("new.pem")).unwrap();
+    let text: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    let der = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, text).unwrap();
+    assert_eq!((der.len(), &der[..5]), (48, &[0x30, 0x2e, 0x02, 0x01, 0x00][..]));
+    assert!(jsonwebtoken::EncodingKey::from_ed_pem(pem.as_bytes()).is_ok());
     // A key is not overwritten, and is for its owner only.
     assert!(!token(folder, &["key", "new.pem", "--new"]).0);
     let mode =

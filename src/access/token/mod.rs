@@ -47,7 +47,7 @@ pub enum TokenError {
     Claim { claim: &'static str, detail: String },
     #[error("the token has expired")]
     Expired,
-    #[error("the token allows more than its signing key")]
+    #[error("the token is for scopes or boards that its signing key is not for")]
     Wider,
 }
 

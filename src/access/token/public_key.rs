@@ -41,6 +41,7 @@ pub enum PublicKeyError {
 
 /// A JWK as text. Members that are not listed are ignored.
 #[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(expecting = "a JWK: an object or table with 'kty' and the members of its type")]
 struct Jwk {
     kty: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use anyhow::bail;
 
 use crate::access::{KeyKind, Secret};
+use crate::cli::output::say;
 
 /// Make a key for the configuration file, without a server
 ///
@@ -36,7 +37,7 @@ pub(super) fn run(args: &HashArgs) -> anyhow::Result<()> {
         }
     }
     // The file that it is added to may not end with a line break.
-    println!("\n{}", table(&secret, args));
+    say!("\n{}", table(&secret, args))?;
     Ok(())
 }
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::access::{KeyId, Scope};
 use crate::board::{Span, Timestamp};
-use crate::cli::server::{ServerArgs, no_response};
+use crate::cli::output::say;
+use crate::cli::server::{ServerArgs, no_response, refused};
 
 /// The time to wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -97,8 +98,8 @@ pub(super) async fn create(args: CreateArgs) -> anyhow::Result<()> {
 
 fn read_jwk(path: &Path) -> anyhow::Result<Value> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("--public-key: cannot read {shown}"))?;
-    serde_json::from_str(&text).with_context(|| format!("--public-key: {shown} is not a JWK"))
+    let text = std::fs::read_to_string(path).map_err(|error| anyhow!("--public-key: cannot read {shown}: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| anyhow!("--public-key: {shown} is not a JWK: {error}"))
 }
 
 pub(super) async fn rotate(RotateArgs { server, id, overlap }: RotateArgs) -> anyhow::Result<()> {
@@ -108,14 +109,14 @@ pub(super) async fn rotate(RotateArgs { server, id, overlap }: RotateArgs) -> an
 
 pub(super) async fn revoke(RevokeArgs { server, id }: RevokeArgs) -> anyhow::Result<()> {
     let key = send(&server, Method::DELETE, &format!("/v1/keys/{id}"), None).await?;
-    println!("revoked {}", line(&key));
+    say!("revoked {}", line(&key))?;
     Ok(())
 }
 
 pub(super) async fn list(ListArgs { server }: ListArgs) -> anyhow::Result<()> {
     let keys = send(&server, Method::GET, "/v1/keys", None).await?;
     for key in keys["items"].as_array().into_iter().flatten() {
-        println!("{}", line(key));
+        say!("{}", line(key))?;
     }
     Ok(())
 }
@@ -127,7 +128,7 @@ fn show_secret(made: &Value) -> anyhow::Result<()> {
         bail!("the response has no key; it is not one of rolltop")
     };
     eprintln!("{}", line(made));
-    println!("{secret}");
+    say!("{secret}")?;
     Ok(())
 }
 
@@ -165,7 +166,7 @@ async fn send(server: &ServerArgs, method: Method, path: &str, body: Option<&Val
     let body: Value = response.json().await.unwrap_or_default();
     match (status.is_success(), body["detail"].as_str()) {
         (true, _) => Ok(body),
-        (false, Some(detail)) => bail!("{detail}"),
+        (false, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
         (false, None) => bail!("{url} returned {status}, and the body is not a response of rolltop"),
     }
 }

@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use chrono::Utc;
 use serde_json::Value;
 
 use super::signer::read_secret;
 use crate::access::{Claims, MAX_TOKEN_BYTES, TokenRules, UnverifiedToken, Verifier};
 use crate::board::{Span, Timestamp};
+use crate::cli::output::say;
 
 /// Show what is in a token, and whether a service would accept it
 #[derive(Clone, Debug, clap::Args)]
@@ -42,10 +43,10 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     };
     let token = UnverifiedToken::parse(text.trim())?;
     // Quoted, because whoever made the token may have put anything in.
-    println!("kid: {:?}\nalg: {:?}", token.kid(), token.algorithm());
+    say!("kid: {:?}\nalg: {:?}", token.kid(), token.algorithm())?;
     match serde_json::from_slice::<Value>(token.claims()) {
-        Ok(claims) => println!("{}", serde_json::to_string_pretty(&claims)?),
-        Err(_) => println!("the claims are not JSON"),
+        Ok(claims) => say!("{}", serde_json::to_string_pretty(&claims)?)?,
+        Err(_) => say!("the claims are not JSON")?,
     }
     let claims = match verifier(args)? {
         Some(verifier) => token.verify(&verifier)?,
@@ -53,9 +54,10 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<()> {
     };
     let rules = TokenRules { audience: args.audience.clone(), max_life: args.max_life.approximate_millis() };
     let until = claims.check(&rules, Timestamp::from_millis(Utc::now().timestamp_millis()))?;
-    println!("valid until {until}, {} s of leeway included", TokenRules::LEEWAY / 1_000);
-    if args.secret_file.is_none() && args.public_key.is_none() {
-        println!("the signature was not checked: name a --secret-file or a --public-key");
+    say!("valid until {until}, {} s of leeway included", TokenRules::LEEWAY / 1_000)?;
+    match args.secret_file.is_some() || args.public_key.is_some() {
+        true => say!("the signature is valid")?,
+        false => say!("the signature was not checked: name a --secret-file or a --public-key")?,
     }
     Ok(())
 }
@@ -66,7 +68,7 @@ fn verifier(args: &InspectArgs) -> anyhow::Result<Option<Verifier>> {
     }
     let Some(path) = &args.public_key else { return Ok(None) };
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let text = std::fs::read_to_string(path).map_err(|error| anyhow!("cannot read {shown}: {error}"))?;
     match serde_json::from_str::<crate::access::PublicKey>(&text) {
         Ok(key) => Ok(Some(key.into())),
         Err(error) => bail!("{shown}: {error}"),

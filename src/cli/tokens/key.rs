@@ -4,13 +4,14 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ring::rand::SystemRandom;
-use ring::signature::Ed25519KeyPair;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 
 use super::signer::Signer;
+use crate::cli::output::say;
 
 /// Print the public key (JWK) that belongs to a private key, for `rolltop keys create --public-key`
 #[derive(Clone, Debug, clap::Args)]
@@ -28,20 +29,23 @@ pub(super) fn run(args: &KeyArgs) -> anyhow::Result<()> {
         write_new(args)?;
     }
     let public = Signer::read(&args.private_key)?.public_key();
-    println!("{}", serde_json::to_string(&public)?);
+    say!("{}", serde_json::to_string(&public)?)?;
     Ok(())
 }
 
+/// What stands before the 32 bytes of an Ed25519 key in PKCS #8, version 1 (RFC 8410, section 7), which all libraries read.
+const PKCS8_OF_ED25519: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+
 fn write_new(args: &KeyArgs) -> anyhow::Result<()> {
-    let der = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
-    let der = der.map_err(|_| anyhow!("no key can be made: the system has no random numbers"))?;
-    let text = STANDARD.encode(der.as_ref());
-    let lines: Vec<&str> = text.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
-    let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"));
+    let mut der = PKCS8_OF_ED25519.to_vec();
+    let mut seed = [0; 32];
+    OsRng.try_fill_bytes(&mut seed).map_err(|error| anyhow!("no key can be made: {error}"))?;
+    der.extend(seed);
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let write = || options.open(&args.private_key)?.write_all(pem.as_bytes());
-    write().with_context(|| format!("cannot write {}", args.private_key.display()))
+    write().map_err(|error: std::io::Error| anyhow!("cannot write {}: {error}", args.private_key.display()))
 }

@@ -1,6 +1,6 @@
 //! `rolltop token sign`: signs a token.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::Utc;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::signer::{Signer, SignerArgs};
 use crate::access::{Claims, MAX_TOKEN_BYTES, TokenRules};
 use crate::board::{Span, Timestamp};
+use crate::cli::output::say;
 
 /// Sign a token, and print it to standard output
 #[derive(Clone, Debug, clap::Args)]
@@ -38,7 +39,7 @@ pub(in crate::cli) struct SignArgs {
 pub(super) fn run(args: SignArgs) -> anyhow::Result<()> {
     let SignArgs { signer, kid, audience, expires_in, jti, claim } = args;
     let (signer, now) = (Signer::open(&signer)?, Utc::now().timestamp_millis());
-    let claim: Value = serde_json::from_str(&claim).context("the claim is not valid JSON")?;
+    let claim: Value = serde_json::from_str(&claim).map_err(|error| anyhow!("the claim is not valid JSON: {error}"))?;
     let jti = jti.map_or_else(random, Ok)?;
     let seconds = |millis: i64| millis.div_euclid(1_000);
     let expires_at = now.saturating_add(expires_in.approximate_millis());
@@ -55,7 +56,7 @@ pub(super) fn run(args: SignArgs) -> anyhow::Result<()> {
     if token.len() > MAX_TOKEN_BYTES {
         bail!("the token has {} bytes; at most {MAX_TOKEN_BYTES} are allowed", token.len());
     }
-    println!("{token}");
+    say!("{token}")?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RsaKeyPair,
@@ -36,7 +36,7 @@ pub(super) enum Signer {
 /// Reads the secret of a signing key from a file.
 pub(super) fn read_secret(path: &Path) -> anyhow::Result<HmacSecret> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let text = std::fs::read_to_string(path).map_err(|error| anyhow!("cannot read {shown}: {error}"))?;
     let too_short = || anyhow!("{shown}: a secret has at least {} bytes", HmacSecret::SHORTEST);
     HmacSecret::new(text.trim()).ok_or_else(too_short)
 }
@@ -53,7 +53,7 @@ impl Signer {
     /// Reads a private key. Errors show nothing of it.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
-        let pem = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        let pem = std::fs::read(path).map_err(|error| anyhow!("cannot read {shown}: {error}"))?;
         let Ok(der) = PrivatePkcs8KeyDer::from_pem_slice(&pem) else {
             bail!("{shown} is not a private key in PEM format: expected PKCS #8 ('-----BEGIN PRIVATE KEY-----')");
         };

@@ -31,13 +31,14 @@ pub(super) fn example(code: Code) -> Problem {
         Code::UriTooLong => problem("path and query have 9216 bytes; at most 8192 are allowed").with("limit", 8_192),
         Code::InvalidSubject => problem("the decoded subject is not valid UTF-8 from byte 0").with("position", 0),
         Code::ForeignOrigin => problem(
-            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_write_origins'",
+            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_write_origins', or use a key with this \
+             origin",
         ),
         Code::UnknownHost => problem(
             "the service listens on the loopback interface and does not answer for host 'rolltop.example.com:8080'; \
              add it to the setting 'hosts'",
         ),
-        Code::KeyRequired => problem("the operation needs the scope 'write'; send 'Authorization: Bearer' with one")
+        Code::KeyRequired => problem("the operation needs the scope 'write'; send 'Authorization: Bearer' with a key that allows it")
             .with("scope", "write"),
         Code::InvalidKey => problem("the key is not known; it may have been revoked"),
         Code::KeyExpired => problem("the key has expired"),
