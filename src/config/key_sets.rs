@@ -72,6 +72,10 @@ impl KeySets {
 /// Reads a file, but not much more than a key set may have.
 fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
+    // Opening a pipe would wait for somebody who writes.
+    if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
+        return Err("it is not a file".to_owned());
+    }
     let file = File::open(path).map_err(|error| error.to_string())?;
     file.take(LARGEST as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     Ok(text)

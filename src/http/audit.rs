@@ -3,10 +3,12 @@
 //! It says who did what, from where, and with which result. It has no secrets: neither headers nor bodies, and no key
 //! that somebody has put into a path.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use actix_web::dev::ServiceRequest;
 use actix_web::http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
 
 use super::needs::Needs;
 use super::proxies::Proxies;
@@ -48,7 +50,7 @@ impl Act {
         let most = if caller.is_some() { MAX_TARGET } else { MAX_REFUSED_TARGET };
         Some(Self {
             method: request.method().clone(),
-            target: without_secrets(target).chars().take(most).collect(),
+            target: shown(target).chars().take(most).collect(),
             from: proxies.client(request.head()),
             caller: caller.map_or_else(|| "refused".to_owned(), ToString::to_string),
             scope,
@@ -63,6 +65,15 @@ impl Act {
     }
 }
 
+/// Returns a target without secrets. One that has a secret in percent-encoding is shown decoded.
+fn shown(target: &str) -> String {
+    let decoded = percent_decode_str(target).decode_utf8_lossy();
+    match (without_secrets(target), without_secrets(&decoded)) {
+        (masked, Cow::Borrowed(_)) => masked.into_owned(),
+        (_, masked) => masked.escape_debug().collect(),
+    }
+}
+
 impl Drop for Act {
     fn drop(&mut self) {
         let Self { method, target, from, caller, scope, id, status } = self;
@@ -73,5 +84,23 @@ impl Drop for Act {
             target: "audit", %caller, from, %method, path = target, %scope, request_id = id.as_str(), status,
             "{message}"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_shown_without_secrets_however_they_are_written() {
+        let bits = "0".repeat(64);
+        for (target, expected) in [
+            ("/v1/boards/a%2Fb?x=1".to_owned(), "/v1/boards/a%2Fb?x=1"),
+            (format!("/v1/rt_5f1c2a9d04b7e386_{bits}"), "/v1/rt_…"),
+            (format!("/v1/rt%5F5f1c2a9d04b7e386%5f{bits}%0Ax"), "/v1/rt_…\\nx"),
+            ("/v1/%65yJhbGciOiJIUzI1NiJ9.eyJh.x".to_owned(), "/v1/eyJ…"),
+        ] {
+            assert_eq!(shown(&target), expected);
+        }
     }
 }

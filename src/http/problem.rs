@@ -16,6 +16,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::codes::Code;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::schemas;
+use crate::access::without_secrets;
 
 /// The path of the pages that describe codes, before the code.
 pub(super) const PROBLEMS: &str = "/problems/";
@@ -178,7 +179,8 @@ impl ResponseError for Problem {
         response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
         let (code, problem) = (self.0.code.as_str(), self.redacted(&id).into_owned());
         let (trace_id, parent_id) = (id.trace_id(), id.parent_id());
-        tracing::debug!(request_id = id.as_str(), trace_id, parent_id, code, detail = %problem.0.detail, "a request is refused");
+        let detail = without_secrets(&problem.0.detail);
+        tracing::debug!(request_id = id.as_str(), trace_id, parent_id, code, %detail, "a request is refused");
         response.body(problem.with("request_id", id.as_str()).text())
     }
 }

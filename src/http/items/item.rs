@@ -56,28 +56,28 @@ macro_rules! item {
             $($(#[$about_field])* $(#[schema(rename = $name)])? $field: $kind,)+
         }
 
-        impl<$a> $crate::http::items::Item<$a> for $item<$a> {
+        impl<$a> $crate::http::items::item::Item<$a> for $item<$a> {
             const LIST: &'static str = stringify!($list);
-            const FIELDS: &'static [&'static str] = &[$($crate::http::items::item!(@name $field $($name)?)),+];
+            const FIELDS: &'static [&'static str] = &[$($crate::http::items::item::item!(@name $field $($name)?)),+];
             const INVALID: $crate::http::codes::ItemCode = $invalid;
 
             fn read_value<A: serde::de::MapAccess<$a>>(
                 &mut self,
                 name: &str,
                 map: &mut A,
-            ) -> Result<Option<$crate::http::items::UnexpectedField>, A::Error> {
+            ) -> Result<Option<$crate::http::items::item_error::UnexpectedField>, A::Error> {
                 let (name, is_repeated) = match name {
-                    $($crate::http::items::item!(@name $field $($name)?) => (
-                        $crate::http::items::item!(@name $field $($name)?),
-                        $crate::http::items::FieldValue::fill(&mut self.$field, map)?,
+                    $($crate::http::items::item::item!(@name $field $($name)?) => (
+                        $crate::http::items::item::item!(@name $field $($name)?),
+                        $crate::http::items::field::FieldValue::fill(&mut self.$field, map)?,
                     ),)+
-                    other => return $crate::http::items::skip_unknown(other, map),
+                    other => return $crate::http::items::item::skip_unknown(other, map),
                 };
-                Ok(is_repeated.then_some($crate::http::items::UnexpectedField::Repeated(name)))
+                Ok(is_repeated.then_some($crate::http::items::item_error::UnexpectedField::Repeated(name)))
             }
 
             fn is_empty(&self) -> bool {
-                true $(&& $crate::http::items::FieldValue::is_absent(&self.$field))+
+                true $(&& $crate::http::items::field::FieldValue::is_absent(&self.$field))+
             }
         }
 

@@ -4,10 +4,10 @@
 //! validated afterwards, so that an error in it is an [`ItemError`] of its own and does not fail the request.
 //! [`parse_body`] splits a JSON body into items, [`stream::process`] a stream of lines.
 
-mod field;
+pub(super) mod field;
 mod idempotency;
-mod item;
-mod item_error;
+pub(super) mod item;
+pub(super) mod item_error;
 mod json;
 mod lines;
 pub(super) mod pinned;
@@ -16,8 +16,8 @@ pub(super) mod stream;
 
 pub(super) use self::field::{FieldValue, TextField, check_retraction_time, parse_flag, visit_other_types};
 pub(super) use self::idempotency::ItemIds;
-pub(super) use self::item::{FieldName, Item, item, skip_unknown};
-pub(super) use self::item_error::{ItemError, UnexpectedField};
+pub(super) use self::item::{FieldName, Item, item};
+pub(super) use self::item_error::ItemError;
 pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};
 pub(super) use self::lines::NdjsonLine;
 pub(super) use self::rejection::{
