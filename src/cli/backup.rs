@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
-use serde_json::Value;
-
 use super::output::say;
-use super::server::{ServerArgs, no_response, refused};
+use super::server::{ServerArgs, body_of, no_answer, no_response};
 
 /// The time to wait for a connection. The backup itself has no time limit, because files may have to be copied.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -30,10 +27,6 @@ async fn request_backup(server: &ServerArgs) -> anyhow::Result<String> {
     let client = server.client()?.connect_timeout(CONNECT).build()?;
     let response = client.post(&url).send().await.map_err(|error| no_response(&url, error))?;
     let status = response.status();
-    let body: Value = response.json().await.unwrap_or_default();
-    match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {
-        (true, Some(path), _) => Ok(path.to_owned()),
-        (false, _, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
-        _ => bail!("{url} returned {status}, and the body is not a response of rolltop"),
-    }
+    let body = body_of(&url, response).await?;
+    body["path"].as_str().map(str::to_owned).ok_or_else(|| no_answer(&url, status))
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Certificate, ClientBuilder, Url};
+use reqwest::{Certificate, ClientBuilder, Response, StatusCode, Url};
+use serde_json::Value;
 
 /// The environment variable with the key to send. There is no flag: other users of the machine can see flags.
 const KEY: &str = "ROLLTOP_KEY";
@@ -82,8 +83,24 @@ pub fn no_response(url: &str, error: reqwest::Error) -> anyhow::Error {
     anyhow!("{url} does not respond: {error}{advice}")
 }
 
+/// Returns the body of a response, or the error that it has.
+pub async fn body_of(url: &str, response: Response) -> anyhow::Result<Value> {
+    let status = response.status();
+    let body: Value = response.json().await.unwrap_or_default();
+    match (status.is_success(), body["detail"].as_str()) {
+        (true, _) => Ok(body),
+        (false, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
+        (false, None) => Err(no_answer(url, status)),
+    }
+}
+
+/// Returns the error of a response that is not one of rolltop.
+pub fn no_answer(url: &str, status: StatusCode) -> anyhow::Error {
+    anyhow!("{url} returned {status}, and the body is not a response of rolltop")
+}
+
 /// Returns the error of a refused request, with what a caller without a key has to do.
-pub fn refused(code: &str, detail: &str) -> anyhow::Error {
+fn refused(code: &str, detail: &str) -> anyhow::Error {
     match code {
         "key_required" if std::env::var_os(KEY).is_none() => {
             anyhow!("{detail}; commands take the key from the environment variable {KEY}")

@@ -40,17 +40,18 @@ impl Limits {
 
     /// Counts a request of a client, or refuses it.
     pub(super) fn request_of_client(&self, client: Client) -> Result<(), Problem> {
-        let Some(rate) = self.of_client.requests else { return Ok(()) };
-        let taken = self.rates.take(Whose::Client(client), What::Requests, rate, 1);
-        taken.map_err(|exceeded| rate_exceeded(exceeded, Whose::Client(client), What::Requests, rate))
+        self.request(Whose::Client(client), self.of_client.requests)
     }
 
     /// Counts a request of a caller's key, or refuses it.
     pub(super) fn request_of_key(&self, caller: &Caller) -> Result<(), Problem> {
-        let Some(key) = caller.key() else { return Ok(()) };
-        let Some(rate) = key.rates.requests else { return Ok(()) };
-        let taken = self.rates.take(Whose::Key(key.id), What::Requests, rate, 1);
-        taken.map_err(|exceeded| rate_exceeded(exceeded, Whose::Key(key.id), What::Requests, rate))
+        caller.key().map_or(Ok(()), |key| self.request(Whose::Key(key.id), key.rates.requests))
+    }
+
+    fn request(&self, whose: Whose, rate: Option<Rate>) -> Result<(), Problem> {
+        let Some(rate) = rate else { return Ok(()) };
+        let taken = self.rates.take(whose, What::Requests, rate, 1);
+        taken.map_err(|exceeded| rate_exceeded(exceeded, whose, What::Requests, rate))
     }
 
     /// Returns the limits of the items of a request.

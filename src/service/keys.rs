@@ -146,8 +146,8 @@ impl Keys {
         Ok(Caller::with_key(credential.clone()))
     }
 
-    /// Returns the token, if it is valid. What a token is checked for is ordered by what it costs: nothing is computed
-    /// for one that names no key.
+    /// Returns the token, if it is valid. What a token is checked for is ordered by what it costs: no signature is
+    /// verified of one that names no key.
     fn verify(&self, text: &str) -> Result<Arc<BoundedToken>, TokenError> {
         if text.len() > MAX_TOKEN_BYTES {
             return Err(TokenError::TooLong);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::access::{KeyId, Scope};
 use crate::board::{Span, Timestamp};
 use crate::cli::output::say;
-use crate::cli::server::{ServerArgs, no_response, refused};
+use crate::cli::server::{ServerArgs, body_of, no_response};
 
 /// The time to wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -161,14 +161,7 @@ async fn send(server: &ServerArgs, method: Method, path: &str, body: Option<&Val
     if let Some(body) = body {
         request = request.json(body);
     }
-    let response = request.send().await.map_err(|error| no_response(&url, error))?;
-    let status = response.status();
-    let body: Value = response.json().await.unwrap_or_default();
-    match (status.is_success(), body["detail"].as_str()) {
-        (true, _) => Ok(body),
-        (false, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
-        (false, None) => bail!("{url} returned {status}, and the body is not a response of rolltop"),
-    }
+    body_of(&url, request.send().await.map_err(|error| no_response(&url, error))?).await
 }
 
 #[cfg(test)]
