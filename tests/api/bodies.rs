@@ -139,7 +139,19 @@ async fn a_body_counts_with_what_it_is_parsed_into() {
     assert!(answer.body["detail"].as_str().unwrap().contains("divide the items"), "{answer:?}");
     // As a stream they take no more than a few portions.
     let lines = "{\"subject\":\"a\"}\n".repeat(20_000);
-    assert_eq!(site.client.ndjson("b", lines).await.body["accepted"], 20_000);
+    let answer = site.client.ndjson("b", lines).await;
+    assert_eq!(answer.body["accepted"], 20_000, "{answer:?}");
+}
+
+/// A busy worker gets a megabyte of lines in few pieces, and they are not parsed all at once.
+#[actix_web::test]
+async fn a_stream_takes_little_memory_however_large_its_pieces_are() {
+    let site = Site::with(|options| options.body_memory = 4 * MB).await;
+    assert_eq!(site.client.define("b", "COUNT(24h, like, post_id)", "1h").await.status, 201);
+    for _ in 0..10 {
+        let answer = site.client.ndjson("b", "{\"subject\":\"a\"}\n".repeat(60_000)).await;
+        assert_eq!(answer.body["accepted"], 60_000, "{answer:?}");
+    }
 }
 
 #[actix_web::test]

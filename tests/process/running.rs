@@ -198,8 +198,33 @@ impl Running {
         let url = format!("{}/v1/boards/{board}/increments", self.base);
         let request = self.client.post(url).header("content-type", "application/x-ndjson").body(lines);
         let answer = request.send().await.expect("an answer");
-        assert_eq!(answer.status().as_u16(), 200);
-        answer.json().await.expect("JSON")
+        let status = answer.status().as_u16();
+        let value: Value = answer.json().await.expect("JSON");
+        assert_eq!(status, 200, "{value}");
+        value
+    }
+
+    /// Posts lines, all of them valid, until all are counted. A disk that confirms nothing for some seconds refuses the
+    /// rest of a stream: as a client would, this sends again what did not count.
+    pub async fn ndjson_until_counted(&self, board: &str, mut lines: &[String]) {
+        let url = format!("{}/v1/boards/{board}/increments", self.base);
+        let wait = Wait::begin("the service to count all lines");
+        loop {
+            let request = self.client.post(&url).header("content-type", "application/x-ndjson").body(lines.concat());
+            let answer = request.send().await.expect("an answer");
+            let status = answer.status().as_u16();
+            let value: Value = answer.json().await.expect("JSON");
+            let accepted = value["accepted"].as_u64().unwrap_or(0) as usize;
+            if status == 200 {
+                assert_eq!(accepted, lines.len(), "{value}");
+                return;
+            }
+            let is_refused = value["code"] == "store_read_only" || value["code"] == "overloaded";
+            assert!(status == 503 && is_refused, "{status} {value}");
+            assert_eq!(value["counted_through"], accepted, "lines after a refused one counted: {value}");
+            lines = &lines[accepted..];
+            wait.rest(&value.to_string()).await;
+        }
     }
 }
 

@@ -33,6 +33,10 @@ const PORTION_BYTES: usize = 512 << 10;
 /// The memory of a parsed line apart from its text.
 const PARSED_LINE: usize = 256;
 
+/// The most bytes that are parsed at a time: short lines take many times their size, and a piece of the body is as large
+/// as what has arrived since the worker last looked.
+const PARSED_AT_ONCE: usize = 16 << 10;
+
 /// Maximum number of portions in flight if the store may process them in any order.
 pub(in crate::http) const MAX_IN_FLIGHT: usize = 4;
 
@@ -108,6 +112,8 @@ pub(in crate::http) async fn process<H: LineHandler>(
     let mut in_flight = FuturesOrdered::new();
     // The memory of the portions in flight.
     let mut sent_bytes = 0;
+    // What has arrived and is not parsed yet.
+    let mut arrived = Bytes::new();
     let mut ended = false;
     // What is counted at once must not be more than what is allowed at once.
     let most_lines = limits.burst().map_or(PORTION, |burst| PORTION.min(burst as usize));
@@ -134,8 +140,10 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
-            piece = next_piece(&mut body, options.stream_idle_timeout, &mut validity), if !ended && full.is_empty() => {
-                let held = sent_bytes + pending.bytes + lines.held();
+            piece = next_piece(&mut arrived, &mut body, options.stream_idle_timeout, &mut validity),
+                if !ended && full.is_empty() =>
+            {
+                let held = sent_bytes + pending.bytes + lines.held() + arrived.len();
                 let piece = piece.map(|piece| {
                     let piece = piece?;
                     body.hold(held + parsed(&piece))?;
@@ -173,7 +181,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
             Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
                 sent_bytes -= sent.bytes;
                 // Less than before, which does not fail.
-                let _ = body.hold(sent_bytes + pending.bytes + lines.held());
+                let _ = body.hold(sent_bytes + pending.bytes + lines.held() + arrived.len());
                 if let Err(error) = recorder.record(sent) {
                     return Err(recorder.abort(in_flight, error.into()).await);
                 }
@@ -202,9 +210,26 @@ fn parsed(piece: &[u8]) -> usize {
     piece.len() + PARSED_LINE * memchr::memchr_iter(b'\n', piece).count()
 }
 
-/// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
-/// this limit a client that is gone without closing its connection would keep the request forever.
-async fn next_piece(body: &mut Incoming, idle: Duration, validity: &mut Validity) -> Option<Result<Bytes, Problem>> {
+/// Returns at most [`PARSED_AT_ONCE`] bytes of what has `arrived`, or else of the next piece of the body, or the problem
+/// of a client that sends nothing for the duration `idle`. Without this limit a client that is gone without closing its
+/// connection would keep the request forever.
+async fn next_piece(
+    arrived: &mut Bytes,
+    body: &mut Incoming,
+    idle: Duration,
+    validity: &mut Validity,
+) -> Option<Result<Bytes, Problem>> {
+    if arrived.is_empty() {
+        match arriving(body, idle, validity).await? {
+            Ok(piece) => *arrived = piece,
+            Err(problem) => return Some(Err(problem)),
+        }
+    }
+    Some(Ok(arrived.split_to(arrived.len().min(PARSED_AT_ONCE))))
+}
+
+/// Returns the next piece of the body, however large.
+async fn arriving(body: &mut Incoming, idle: Duration, validity: &mut Validity) -> Option<Result<Bytes, Problem>> {
     loop {
         let received = body.received();
         let next = async {
