@@ -200,6 +200,12 @@ request_codes! {
     /// The oldest slot of the board cannot be weighted; the detail gives the reason.
     EdgeUnsupported = "edge_unsupported", CONFLICT, "The board does not support a weighted edge",
         "Leave out edge, or define the board with cover = full.";
+    /// Contents are being imported into the board. Until that has ended, no subject can be removed or set.
+    ImportOpen = "import_open", CONFLICT, "An import is open",
+        "Send the request again when the import has ended; DELETE /v1/boards/{board}/import ends one that was given up.";
+    /// The board does not take the import, or the import is not open; the detail gives the reason.
+    ImportRefused = "import_refused", CONFLICT, "The import was refused",
+        "Follow the detail.";
     /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any
     /// invalid item. Nothing was counted; `rejected` lists the items with their reasons.
     Rejected = "rejected", UNPROCESSABLE_ENTITY, "Items were rejected",
@@ -273,6 +279,9 @@ item_codes! {
     /// The subject is new, and the board has as many subjects as `max_subjects` allows.
     TooManySubjects = "too_many_subjects",
         "Send the item again after other subjects have expired or were removed, or ask the operator to raise the setting max_subjects.";
+    /// The item is a sample, and contents are being imported into the board.
+    ImportOpen = "import_open",
+        "Send the sample again when the import has ended.";
     /// The amount has more decimals than the board.
     AmountPrecision = "amount_precision",
         "Round the amount, or define the board with more decimals.";

@@ -106,6 +106,9 @@ impl From<StoreError> for Problem {
             StoreError::Unsupported { .. } | StoreError::NoBackupDirectory | StoreError::TableFull { .. } => {
                 Problem::new(Code::Unsupported, detail)
             }
+            StoreError::WalkLost => Problem::new(Code::StaleCursor, detail),
+            StoreError::ImportOpen => Problem::new(Code::ImportOpen, detail),
+            StoreError::NoImport { .. } => Problem::new(Code::ImportRefused, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
             StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
             StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),

@@ -63,6 +63,8 @@ pub enum Rejection {
     MemoryFull,
     /// The subject would be new on a ranked board that has as many as it may have.
     TooManySubjects,
+    /// A sample, while contents are being imported into the board.
+    ImportOpen,
 }
 
 /// The outcome of one item.

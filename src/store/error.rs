@@ -60,6 +60,15 @@ pub enum StoreError {
     /// The backup failed. The store continues as before.
     #[error("the backup was not made: {detail}")]
     BackupFailed { detail: String },
+    /// The walk over the contents of a track cannot continue.
+    #[error("the walk over the board's contents cannot continue where it was; begin it again")]
+    WalkLost,
+    /// An import into the board is open. Nothing of this call was done.
+    #[error("contents are being imported into the board: until that has ended, samples and removals are refused")]
+    ImportOpen,
+    /// The import is not open, or the board takes none. Nothing of this call was done.
+    #[error("{detail}")]
+    NoImport { detail: String },
     /// The id or a text of a row is too long, or the id is empty. Nothing of this call was done.
     #[error("{detail}")]
     InvalidRow { detail: String },

@@ -65,6 +65,22 @@
 //! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
 //!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
 //!   then looks the board up again.
+//! - **Contents.** A walk of [`contents_step`](Store::contents_step)s returns everything that subjects have in the live
+//!   slots of a track. What a subject has during the whole walk, unchanged, is returned at least once, and exactly once
+//!   if the [counted items](Status::events) of the slots that are live at its end, and the
+//!   [number of upheavals](Status::upheavals), are the same after the walk as before it. Rollover and retiring do not
+//!   change that.
+//! - **Merging.** A [piece](Piece) of an import is merged into a track that may be in use. What a subject has in a slot
+//!   becomes what it would be if the board had counted the events of both: sums, and for AVG numbers of measurements, are
+//!   added; of two extremes the better one stays; of two LAST values the newer one, and of the same time the one that is
+//!   there; sketches are united; a value of COUNT_DISTINCT is handled as if it were seen, or retracted, at its time. A
+//!   content takes effect as a whole or is counted as [expired](Merged::expired) or [refused](Merged::refused). Each
+//!   piece of an import is merged once, whoever sends it how often, also if the store was restarted or a call ended
+//!   halfway. The numbers of counted items of slots are added.
+//! - **Imports.** A board has at most one open import. While one is open, samples are rejected
+//!   ([`Rejection::ImportOpen`]) and no subject can be removed ([`StoreError::ImportOpen`]). A board whose edition takes
+//!   samples begins an import only if it is known to have received none. Imports of `from_first` boards, and pieces of an
+//!   import that is not open, are refused ([`StoreError::NoImport`]).
 //! - **Rows.** Beside the boards, a store keeps small [tables](TableName) of texts. [`change_row`](Store::change_row)
 //!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it
 //!   did. A change to one row does not affect other rows, other tables or boards. `Ok` means that the change is stored
@@ -80,6 +96,7 @@
 //!   errors nothing has changed.
 
 mod batch;
+mod contents;
 pub mod embedded;
 mod error;
 mod lines;
@@ -96,6 +113,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection, Slots};
+pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
@@ -274,6 +292,24 @@ pub trait Store: Send + Sync + 'static {
     /// Compares, and with `repair` corrects, a bounded part of the subjects, each atomically. Start with
     /// [`AuditCursor::default`]. Every subject that has a score or an amount during the whole audit is compared.
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
+
+    /// Returns a bounded part of what the subjects have in the live slots of a track. Start with
+    /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may have
+    /// more than that, then it is returned in several steps.
+    ///
+    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store was restarted, or too many other walks of
+    /// the same track began.
+    async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep>;
+
+    /// Begins an import into a board, or continues it.
+    async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun>;
+
+    /// Merges a piece of an open import into a track. If the call fails, a part of it may have been merged: call it again
+    /// with the same piece.
+    async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged>;
+
+    /// Ends an import, whether or not it is complete. Returns whether it was open.
+    async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool>;
 
     /// Returns the rows of a table, or `None` if the table still has the version `known`. O(rows), and O(1) for `None`.
     /// Redis: one round trip.

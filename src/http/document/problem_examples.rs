@@ -83,6 +83,10 @@ pub(super) fn example(code: Code) -> Problem {
         .with("existing", boards::example()),
         Code::Unsupported => problem("no directory for backups is configured; set backup_dir (--backup-dir)"),
         Code::BoardChanged => StoreError::BoardChanged.into(),
+        Code::ImportOpen => StoreError::ImportOpen.into(),
+        Code::ImportRefused => {
+            problem("the import 5f1c2a9d04b7e386 is not open: begin it with the first line of its contents")
+        }
         Code::SamplesUnsupported => problem(
             "board 'users-per-device' does not accept samples, because COUNT_DISTINCT(30d, login, device_id, user_id) \
              counts distinct values; send increments",

@@ -16,9 +16,9 @@ use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Increment, Listing, Lookup, Page,
-    PageStart, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    TableName, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ContentsCursor, ContentsStep, Defined, IdCost,
+    ImportBegun, ImportId, Increment, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result, RetireStep,
+    Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -309,6 +309,22 @@ impl Store for Embedded {
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         self.read_tables(track, |_, tables, _| audit::step(tables, &cursor, repair))
+    }
+
+    async fn contents_step(&self, _track: &BoardTrack, _cursor: ContentsCursor) -> Result<ContentsStep> {
+        Err(StoreError::WalkLost)
+    }
+
+    async fn begin_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<ImportBegun> {
+        Ok(ImportBegun::Ended)
+    }
+
+    async fn merge(&self, _track: &BoardTrack, _import: ImportId, _piece: &Piece) -> Result<Merged> {
+        Err(StoreError::ImportOpen)
+    }
+
+    async fn end_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<bool> {
+        Ok(false)
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -97,9 +97,9 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{BatchAnswer, Queue, QueueFull, divide};
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
-    Lookup, Page, PageStart, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, ContentsCursor, ContentsStep, Defined,
+    IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result,
+    RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values, ValuesStart,
 };
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -388,6 +388,22 @@ impl Store for RedisStore {
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await
+    }
+
+    async fn contents_step(&self, _track: &BoardTrack, _cursor: ContentsCursor) -> Result<ContentsStep> {
+        Err(StoreError::WalkLost)
+    }
+
+    async fn begin_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<ImportBegun> {
+        Ok(ImportBegun::Ended)
+    }
+
+    async fn merge(&self, _track: &BoardTrack, _import: ImportId, _piece: &Piece) -> Result<Merged> {
+        Err(StoreError::ImportOpen)
+    }
+
+    async fn end_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<bool> {
+        Ok(false)
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

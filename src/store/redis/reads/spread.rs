@@ -148,6 +148,7 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     };
     let shares = of_one_head(&all, None, |_| (), ask).await.map_err(failure)?;
     let (mut frame, _, said) = merge::take_apart(shares).ok_or(ServerFailure::KeptChanging)?;
+    let mut upheavals = 0_u64;
     let (mut total, mut slots, mut retiring, mut events) = (0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
         for (start, number) in more {
@@ -156,13 +157,14 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     };
     for said in said {
         total += said.total;
+        upheavals = upheavals.wrapping_add(said.upheavals);
         add(&mut slots, said.slots);
         add(&mut retiring, said.retiring);
         add(&mut events, said.events);
     }
     frame.retiring = retiring.len() as u64;
     let ordered = |sizes: BTreeMap<Timestamp, u64>| sizes.into_iter().collect();
-    Ok(Status { frame, total, slots: ordered(slots), retiring: ordered(retiring), events: ordered(events) })
+    Ok(Status { frame, total, slots: ordered(slots), retiring: ordered(retiring), events: ordered(events), upheavals })
 }
 
 async fn status_share(
