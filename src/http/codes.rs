@@ -206,6 +206,9 @@ request_codes! {
     /// The board does not take the import, or the import is not open; the detail gives the reason.
     ImportRefused = "import_refused", CONFLICT, "The import was refused",
         "Follow the detail.";
+    /// A line of the contents to import is not valid; `line` is its number in the request. The lines before it are merged.
+    InvalidContents = "invalid_contents", UNPROCESSABLE_ENTITY, "The contents are invalid",
+        "Send the lines as GET /v1/boards/{board}/contents returned them.";
     /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any
     /// invalid item. Nothing was counted; `rejected` lists the items with their reasons.
     Rejected = "rejected", UNPROCESSABLE_ENTITY, "Items were rejected",

@@ -8,7 +8,7 @@
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects; live -> rankings -> export; samples -> increments;
-//!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations,
+//!              boards -> preview -> definition; contents, values, rollover, rules, clock, backup, operations,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body -> incoming; large
@@ -33,6 +33,7 @@ mod clock;
 mod codes;
 mod compression;
 mod console;
+mod contents;
 mod cors;
 mod counts;
 mod cursor;

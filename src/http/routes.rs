@@ -8,8 +8,8 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
-    backup, boards, clock, evaluate, events, increments, keys, live, operations, problem_pages, query, rankings,
-    rollover, rules, samples, set_subject, subjects, values, windows,
+    backup, boards, clock, contents, evaluate, events, increments, keys, live, operations, problem_pages, query,
+    rankings, rollover, rules, samples, set_subject, subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -142,14 +142,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(set_subject::set),
-        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported], WRITE],
+        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported, ImportOpen], WRITE],
     ),
     operation(
         Method::DELETE,
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(subjects::remove),
-        &[QUERY, BOARD, SUBJECT, WRITE],
+        &[QUERY, BOARD, SUBJECT, &[ImportOpen], WRITE],
     ),
     operation(
         Method::GET,
@@ -193,6 +193,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::DELETE, "/v1/boards/{board}", Manage, || web::to(boards::delete), &[QUERY, BOARD, WRITE]),
     operation(Method::POST, "/v1/boards/{board}/rollover", Manage, || web::to(rollover::one), &[QUERY, BOARD, WRITE]),
     operation(Method::POST, "/v1/boards/{board}/audit", Manage, || web::to(boards::audit), &[QUERY, BOARD, WRITE]),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/contents",
+        Read,
+        || web::to(contents::get),
+        &[QUERY, BOARD, &[StaleCursor, TooManyStreams], READ],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/contents",
+        Manage,
+        || web::to(contents::import),
+        &[QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], WRITE],
+    ),
+    operation(Method::DELETE, "/v1/boards/{board}/import", Manage, || web::to(contents::end), &[QUERY, BOARD, WRITE]),
     operation(Method::GET, "/v1/boards", Read, || web::to(boards::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/rollover", Manage, || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
     operation(Method::POST, "/v1/backup", Admin, || web::to(backup::make), &[QUERY, BACKUP]),

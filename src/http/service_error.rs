@@ -32,6 +32,20 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::CursorOfOtherWindow { .. } => Problem::field("window", detail),
             ServiceError::StaleCursor(name) => Problem::new(Code::StaleCursor, detail).with("board", name.as_str()),
+            ServiceError::ImportRefused { open, .. } => {
+                let problem = Problem::new(Code::ImportRefused, detail);
+                match open {
+                    Some(open) => problem.with("import", open.to_string()),
+                    None => problem,
+                }
+            }
+            ServiceError::InvalidContents { line, .. } => {
+                let problem = Problem::new(Code::InvalidContents, detail);
+                match line {
+                    Some(line) => problem.with("line", line),
+                    None => problem,
+                }
+            }
             ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
             ServiceError::AsOfUnsupported { board, .. } => {
                 Problem::new(Code::AsOfUnsupported, detail).with("board", board.as_str())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp, WindowLength};
-use crate::store::StoreError;
+use crate::store::{ImportId, StoreError};
 
 /// Returns the windows that a read of the board may choose.
 fn windows_of(board: &Board) -> String {
@@ -67,6 +67,20 @@ pub enum ServiceError {
     /// The place at which a page was to continue belongs to an earlier ranking.
     #[error("board '{0}' was defined again since the page with this cursor; begin with the first page")]
     StaleCursor(BoardName),
+    /// Contents cannot be imported into the board.
+    #[error("{detail}")]
+    ImportRefused {
+        /// The import that is open.
+        open: Option<ImportId>,
+        detail: String,
+    },
+    /// Contents are not in the form that the board needs.
+    #[error("{}{detail}", line.map_or_else(String::new, |line| format!("line {line}: ")))]
+    InvalidContents {
+        /// The number of the line, if it is known.
+        line: Option<u64>,
+        detail: String,
+    },
     /// The board does not store the values that it counts.
     #[error("board '{0}' does not store the values it counts; only COUNT_DISTINCT boards do")]
     NoValues(BoardName),

@@ -38,6 +38,7 @@ mod add;
 mod audit;
 mod board_selection;
 mod configured;
+mod contents;
 mod cursor;
 mod due;
 mod error;
@@ -46,6 +47,8 @@ mod event_index;
 mod events;
 mod export;
 mod hop;
+mod import;
+mod import_tracks;
 mod key_changes;
 mod keys;
 mod known_keys;
@@ -68,12 +71,14 @@ use std::time::Duration;
 
 pub use about::{About, AboutBoard};
 pub use audit::AuditReport;
+pub use contents::{ContentsPosition, ContentsWalk, is_unchanged};
 pub use cursor::{Cursor, ValuesCursor};
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
+pub use import::{Import, ImportPart, ImportSource, ImportState};
 pub use key_changes::NewKey;
 pub use keys::{ConfiguredKeys, ConfiguredVerifier, KeyRejection, Keys, KnownKey, WallClock};
 pub use preview::DefinitionPreview;
@@ -92,8 +97,9 @@ use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp,
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, IdCost, Increment, Lines, Lookup, NextTo, Outcome,
-    Page, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
+    Added, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction, IdCost,
+    ImportId, Increment, Lines, Lookup, Merged, NextTo, Outcome, Page, Place, Ranked, Rejection, Removal, SlotContents,
+    Standing, Status, StoreError, ValuePlace, Values,
 };
 use about::about;
 use new_board::new_board;

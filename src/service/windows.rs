@@ -99,7 +99,7 @@ impl Service {
         about!(self, whole board, |current| self.statuses_of_tracks(current))
     }
 
-    async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
+    pub(super) async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(board.tracks().len());
         for track in board.each_track() {
             statuses.push(self.store.status(&track).await?);

@@ -84,6 +84,7 @@ pub(super) fn example(code: Code) -> Problem {
         Code::Unsupported => problem("no directory for backups is configured; set backup_dir (--backup-dir)"),
         Code::BoardChanged => StoreError::BoardChanged.into(),
         Code::ImportOpen => StoreError::ImportOpen.into(),
+        Code::InvalidContents => problem("line 7: there is no track 2").with("line", 7),
         Code::ImportRefused => {
             problem("the import 5f1c2a9d04b7e386 is not open: begin it with the first line of its contents")
         }

@@ -1,0 +1,210 @@
+//! The contents of a board as a stream of lines.
+//!
+//! A step is read when the client has taken the lines of the previous one, so a request keeps one step in memory.
+
+use actix_web::http::Method;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::task::spawn_blocking;
+
+use super::cursor::After;
+use super::lines::{ContentsEnd, ContentsHeader, ContentsLine, TrackState, VERSION};
+use super::parts;
+use crate::http::codes::Code;
+use crate::http::compression::StreamEncoder;
+use crate::http::limits::Open;
+use crate::http::problem::Problem;
+use crate::http::request_id::RequestId;
+use crate::http::response;
+use crate::service::{ContentsStep, ContentsWalk, ImportId, Status, is_unchanged};
+
+/// Returns a response that streams the header and everything after the position.
+pub(super) fn respond(
+    request: &HttpRequest,
+    open: Open,
+    after: &After,
+    is_continued: bool,
+    walk: ContentsWalk,
+    before: Vec<Status>,
+) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")));
+    response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    let encoder = StreamEncoder::of(request);
+    if let Some(encoder) = &encoder {
+        response.insert_header((CONTENT_ENCODING, encoder.coding()));
+    }
+    if *request.method() == Method::HEAD {
+        return response.finish();
+    }
+    let writing = Writing {
+        export: after.export,
+        n: after.n,
+        last: vec![0; walk.board().tracks().len()],
+        walk,
+        before,
+        is_continued,
+        encoder,
+        request: RequestId::current(),
+        _open: open,
+    };
+    response.streaming(stream::unfold(Some((Stage::Header, writing)), |state| async {
+        let (stage, writing) = state?;
+        let (piece, next) = writing.piece(stage).await;
+        Some((piece, next))
+    }))
+}
+
+/// What is written next.
+enum Stage {
+    Header,
+    Steps,
+    /// The numbers of counted items, and the end.
+    End,
+}
+
+/// Contents that are being written.
+struct Writing {
+    export: ImportId,
+    /// The number of the last line, and of that of each track.
+    n: u64,
+    last: Vec<u64>,
+    walk: ContentsWalk,
+    before: Vec<Status>,
+    is_continued: bool,
+    encoder: Option<StreamEncoder>,
+    request: RequestId,
+    _open: Open,
+}
+
+/// What a piece is written from.
+enum Read {
+    Step(usize, ContentsStep),
+    After(Vec<Status>),
+}
+
+impl Writing {
+    /// Returns the next piece of the body, and what writes the one after it.
+    async fn piece(mut self, stage: Stage) -> (Result<Bytes, Problem>, Option<(Stage, Self)>) {
+        let read = match stage {
+            Stage::Header => {
+                let piece = self.header().and_then(|text| self.encode(&text, false));
+                let is_written = piece.is_ok();
+                return (piece, is_written.then_some((Stage::Steps, self)));
+            }
+            Stage::Steps => match self.walk.next_step().await {
+                Ok(Some((track, step))) => Ok(Read::Step(track, step)),
+                Ok(None) => return (Ok(Bytes::new()), Some((Stage::End, self))),
+                Err(error) => Err(error),
+            },
+            Stage::End => self.walk.statuses().await.map(Read::After),
+        };
+        // Thousands of lines are written and compressed elsewhere, so that they do not delay the other requests of this
+        // thread.
+        let written = spawn_blocking(move || match read {
+            Ok(Read::Step(track, step)) => match self.step(track, &step).and_then(|text| self.encode(&text, false)) {
+                Ok(piece) => (Ok(piece), Some((Stage::Steps, self))),
+                Err(problem) => (self.end(None, Some(problem)), None),
+            },
+            Ok(Read::After(after)) => (self.end(Some(&after), None), None),
+            Err(error) => (self.end(None, Some(error.into())), None),
+        });
+        written.await.unwrap_or_else(|error| {
+            (Err(Problem::new(Code::Internal, format!("the thread that writes contents failed: {error}"))), None)
+        })
+    }
+
+    fn header(&self) -> Result<Vec<u8>, Problem> {
+        let board = self.walk.board();
+        let tracks = board.tracks().iter().zip(&self.before).map(|(track, status)| TrackState::of(track, status));
+        let as_of = self.before.iter().map(|status| status.frame.as_of).min().unwrap_or_default();
+        line(&ContentsHeader {
+            contents: VERSION,
+            export: self.export.to_string(),
+            board: board.name().to_string(),
+            definition: board.definition().clone(),
+            as_of,
+            tracks: tracks.collect(),
+        })
+    }
+
+    /// Returns the lines of a step. The last one has the cursor after it.
+    fn step(&mut self, track: usize, step: &ContentsStep) -> Result<Vec<u8>, Problem> {
+        let mut text = Vec::new();
+        let mut lines = parts::lines(&step.contents).into_iter().peekable();
+        while let Some(mut part) = lines.next() {
+            (part.n, part.track) = (self.next(track), track);
+            if lines.peek().is_none() {
+                part.cursor = self.walk.position().map(|position| {
+                    After { export: self.export, n: part.n, position: position.clone() }.print().into()
+                });
+            }
+            text.append(&mut line(&part)?);
+        }
+        Ok(text)
+    }
+
+    /// Returns the number of the next line, which is about this track.
+    fn next(&mut self, track: usize) -> u64 {
+        self.n += 1;
+        if let Some(last) = self.last.get_mut(track) {
+            *last = self.n;
+        }
+        self.n
+    }
+
+    /// Returns the end of the body, with the numbers of counted items if the walk has reached its end.
+    fn end(&mut self, after: Option<&Vec<Status>>, problem: Option<Problem>) -> Result<Bytes, Problem> {
+        let board = self.walk.board().clone();
+        let tracks = || board.tracks().iter().zip(after.into_iter().flatten());
+        let mut text = Vec::new();
+        for (number, (_, status)) in tracks().enumerate() {
+            let events: Vec<_> = status.events.iter().map(|(start, items)| (start.millis(), *items)).collect();
+            if !events.is_empty() {
+                let n = self.next(number);
+                text.append(&mut line(&ContentsLine { n, track: number, events, ..ContentsLine::default() })?);
+            }
+        }
+        let unchanged = tracks().zip(&self.before).map(|((track, after), before)| {
+            is_unchanged(before, after, !track.is_from_first()).filter(|_| !self.is_continued)
+        });
+        let unchanged: Vec<Option<bool>> = unchanged.collect();
+        let problem = problem.map(|problem| {
+            let shown = problem.redacted(&self.request).into_owned();
+            shown.with("request_id", self.request.as_str())
+        });
+        text.append(&mut line(&ContentsEnd {
+            complete: problem.is_none(),
+            export: self.export.to_string(),
+            unchanged: match unchanged.contains(&Some(false)) {
+                true => Some(false),
+                false => {
+                    unchanged.into_iter().collect::<Option<Vec<bool>>>().filter(|all| !all.is_empty()).map(|_| true)
+                }
+            },
+            as_of: tracks().map(|(_, status)| status.frame.as_of).max(),
+            tracks: tracks().map(|(track, status)| TrackState::of(track, status)).collect(),
+            last: self.last.clone(),
+            problem,
+        })?);
+        self.encode(&text, true)
+    }
+
+    /// Returns the bytes of the body for a text, compressed if the client accepts it.
+    fn encode(&mut self, text: &[u8], is_last: bool) -> Result<Bytes, Problem> {
+        let Some(encoder) = &mut self.encoder else { return Ok(text.to_vec().into()) };
+        encoder
+            .encode(text, is_last)
+            .map_err(|error| Problem::new(Code::Internal, format!("contents could not be compressed: {error}")))
+    }
+}
+
+fn line(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
+    let mut text = Vec::new();
+    response::append_line(&mut text, value)?;
+    text.push(b'\n');
+    Ok(text)
+}

@@ -1,0 +1,132 @@
+//! Contents of boards: what a board holds, out and in.
+
+mod cursor;
+mod export;
+mod import;
+mod lines;
+mod parts;
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use self::cursor::After;
+use self::import::{ImportLines, ImportReceipt};
+use self::lines::{ContentsEnd, ContentsHeader, ContentsLine};
+use super::admission::Validity;
+use super::body::{self, Format};
+use super::codes::Code;
+use super::items::stream;
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::state::HttpState;
+use super::{path, response};
+use crate::access::Caller;
+use crate::service::{ContentsPosition, ImportId};
+
+/// A line of contents: the first, one with contents, or the last.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "for the document: lines are written one by one")]
+enum AnyLine {
+    First(Box<ContentsHeader>),
+    Part(Box<ContentsLine<'static>>),
+    Last(Box<ContentsEnd>),
+}
+
+/// Get the contents of a board
+///
+/// Returns what the board holds, exactly, as a stream of lines: what each subject has in each slot of each window, and
+/// how many items were counted in each slot. Scores follow from that. The first line has the definition, the last one
+/// says whether the contents are complete, and whether the board has changed while they were read. Ids of items are not
+/// part of the contents.
+///
+/// A connection that broke is continued with the `cursor` of the last line that has one: give it as `after`, and drop the
+/// lines after it. The cursor is refused (`stale_cursor`) if the board was defined again, and on the embedded store after
+/// a restart; then begin again.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/contents", operation_id = "getContents", tag = "boards",
+    params(("after" = Option<String>, Query, description = "The `cursor` of a line, to continue after it.")),
+    responses((status = 200, description = "The contents.", content((AnyLine = "application/x-ndjson",
+        example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",…}\n{\"n\":1,\"track\":0,\"slot\":1767222000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"complete\":true,…}\n"))))),
+)]
+pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["after"])?;
+    let name = path::board_name(&request)?;
+    let board = state.service.board(&caller, &name).await?;
+    let after =
+        match parameters.text("after") {
+            Some(text) => Some(After::parse(text).ok_or_else(|| {
+                Problem::field("after", "'after' must be the 'cursor' of a line of contents, unchanged")
+            })?),
+            None => None,
+        };
+    let is_continued = after.is_some();
+    let new = || After { export: ImportId(rand::random()), n: 0, position: ContentsPosition::default() };
+    let after = after.unwrap_or_else(new);
+    let open = state.open(request.head(), &caller)?;
+    let (walk, before) = state.service.contents(&caller, &board, after.position.clone()).await?;
+    Ok(export::respond(&request, open, &after, is_continued, walk, before))
+}
+
+/// Import contents into a board
+///
+/// Merges lines of contents into a board, which may be in use: counts, sums and measurements are added, and so on, as if
+/// the board had counted the events of both. Each request begins with the first line of the contents; the other lines may
+/// be divided among requests, in their order. A line is merged once, however often it is sent. With the last line the
+/// import ends. Until then the board refuses samples and removals of subjects.
+///
+/// The board must have the metric and the decimals of the contents, and slots that consist of theirs (for
+/// `COUNT_DISTINCT` any slots). Contents of boards with `mode = "from_first"` cannot be imported. A board that takes
+/// samples must not have received any.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/contents", operation_id = "importContents", tag = "boards",
+    request_body(content((AnyLine = "application/x-ndjson")), description = "Lines of contents."),
+    responses((status = 200, description = "What became of the lines.", body = ImportReceipt)),
+)]
+pub(super) async fn import(
+    request: HttpRequest,
+    caller: Caller,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let name = path::board_name(&request)?;
+    if body::format(&request)? != Format::Ndjson {
+        let detail = "contents are lines of JSON; send them as application/x-ndjson";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    let incoming = body::incoming(&request, payload, Format::Ndjson, &state)?;
+    state.service.board(&caller, &name).await?;
+    let limits = state.items(request.head(), &caller);
+    let handler = ImportLines::new(&state, &caller, &name);
+    let validity = Validity::of(&caller, &state);
+    let receipt = stream::process(&handler, incoming, &state.options, limits, validity).await?;
+    Ok(response::json(&receipt))
+}
+
+/// The answer to the end of an import.
+#[derive(Serialize, ToSchema)]
+struct ImportEnded {
+    /// Whether it was open.
+    #[schema(example = true)]
+    ended: bool,
+}
+
+/// End an import
+///
+/// Ends an import that was given up, so that the board takes samples and removals again. What is merged stays, and the
+/// import cannot be continued.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}/import", operation_id = "endImport", tag = "boards",
+    params(("id" = String, Query, example = "5f1c2a9d04b7e386", description = "The id of the import: `export` of the contents.")),
+    responses((status = 200, description = "Whether it was open.", body = ImportEnded)),
+)]
+pub(super) async fn end(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["id"])?;
+    let name = path::board_name(&request)?;
+    let id = parameters.text("id").and_then(ImportId::parse);
+    let id = id.ok_or_else(|| Problem::field("id", "'id' must be the 16 hex digits of the import"))?;
+    Ok(response::json(&ImportEnded { ended: state.service.end_import(&caller, &name, id).await? }))
+}

@@ -1,0 +1,186 @@
+//! Contents as lines, and lines as contents.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::lines::ContentsLine;
+use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, Sketch, Subject, Timestamp};
+use crate::service::{Content, ImportPart};
+
+/// The largest number of contents in a line.
+const MOST: usize = 1_000;
+/// The bytes of texts after which a line is full. With its other characters it stays below the default of `max_line`.
+const FULL: usize = 24 << 10;
+/// The bytes of a content apart from its texts.
+const BESIDE_TEXTS: usize = 24;
+
+/// The lines of which a content may be a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum List {
+    Cells(Timestamp),
+    Values,
+    Retracted,
+    Dropped,
+    Counters,
+}
+
+fn list_of(content: &Content) -> List {
+    match content {
+        Content::Cell { slot, .. } => List::Cells(*slot),
+        Content::Value { retracted: false, .. } => List::Values,
+        Content::Value { retracted: true, .. } => List::Retracted,
+        Content::Dropped { .. } => List::Dropped,
+        Content::Counter { .. } => List::Counters,
+    }
+}
+
+/// Divides contents of one track into lines, which have no numbers yet.
+pub(super) fn lines(contents: &[(Subject, Content)]) -> Vec<ContentsLine<'_>> {
+    let mut by_list: BTreeMap<List, Vec<&(Subject, Content)>> = BTreeMap::new();
+    for content in contents {
+        by_list.entry(list_of(&content.1)).or_default().push(content);
+    }
+    let mut lines = Vec::new();
+    for (list, contents) in by_list {
+        let slot = if let List::Cells(slot) = list { Some(slot.millis()) } else { None };
+        let new = || ContentsLine { slot, ..ContentsLine::default() };
+        let (mut line, mut count, mut bytes) = (new(), 0, 0);
+        for (subject, content) in contents {
+            if count == MOST || bytes > FULL {
+                lines.push(std::mem::replace(&mut line, new()));
+                (count, bytes) = (0, 0);
+            }
+            count += 1;
+            bytes += BESIDE_TEXTS + subject.as_str().len() + push(&mut line, subject.as_str(), content);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Adds a content to a line. Returns the bytes of its texts apart from the subject.
+fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content) -> usize {
+    let subject = Cow::Borrowed(subject);
+    match content {
+        Content::Cell { aggregate, .. } => match aggregate {
+            Aggregate::Sum(amount) => line.sums.push((subject, amount.0)),
+            Aggregate::Mean { sum, count } => line.means.push((subject, sum.0, *count)),
+            Aggregate::Extreme(amount) => line.extremes.push((subject, amount.0)),
+            Aggregate::Last { at, value } => line.newest.push((subject, value.0, at.millis())),
+            Aggregate::Sketch(sketch) => {
+                let text = STANDARD.encode(sketch.as_bytes());
+                let bytes = text.len();
+                line.sketches.push((subject, text.into()));
+                return bytes;
+            }
+        },
+        Content::Value { value, at, retracted } => {
+            let list = if *retracted { &mut line.retracted } else { &mut line.values };
+            list.push((subject, Cow::Borrowed(value.as_str()), at.millis()));
+            return value.as_str().len();
+        }
+        Content::Dropped { at } => line.dropped.push((subject, at.millis())),
+        Content::Counter { start, amount } => line.counters.push((subject, amount.0, start.millis())),
+    }
+    0
+}
+
+/// Reads a line as a part of an import of this kind.
+pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, String> {
+    let ContentsLine {
+        n,
+        track,
+        slot,
+        sums,
+        means,
+        extremes,
+        newest,
+        sketches,
+        values,
+        retracted,
+        dropped,
+        counters,
+        events,
+        ..
+    } = line;
+    if !(1..1 << 40).contains(n) {
+        return Err("'n' must be a number from 1 on".to_owned());
+    }
+    if !counters.is_empty() {
+        return Err("'counters' cannot be merged".to_owned());
+    }
+    let mut contents = Vec::new();
+    let cells = |kinds: &[Kind], name: &str, is_empty: bool| match is_empty {
+        true => Ok(Timestamp::EPOCH),
+        false if !kinds.contains(&kind) => Err(format!("the metric has no '{name}'")),
+        false => slot.ok_or_else(|| format!("'{name}' need a 'slot'")).and_then(time),
+    };
+    let start = cells(&[Kind::Sum], "sums", sums.is_empty())?;
+    for (subject, sum) in sums {
+        contents.push((named(subject)?, Content::Cell { slot: start, aggregate: Aggregate::Sum(amount(*sum)?) }));
+    }
+    let start = cells(&[Kind::Mean], "means", means.is_empty())?;
+    for (subject, sum, count) in means {
+        let aggregate = Aggregate::Mean { sum: amount(*sum)?, count: amount(*count)?.0 };
+        contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
+    }
+    let start = cells(&[Kind::Min, Kind::Max], "extremes", extremes.is_empty())?;
+    for (subject, extreme) in extremes {
+        let aggregate = Aggregate::Extreme(amount(*extreme)?);
+        contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
+    }
+    let start = cells(&[Kind::Last], "newest", newest.is_empty())?;
+    for (subject, value, at) in newest {
+        let aggregate = Aggregate::Last { at: time(*at)?, value: amount(*value)? };
+        contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
+    }
+    let start = cells(&[Kind::Sketch], "sketches", sketches.is_empty())?;
+    for (subject, text) in sketches {
+        let bytes = STANDARD.decode(text.as_bytes()).ok();
+        let sketch = bytes.and_then(|bytes| Sketch::from_bytes(&bytes)).ok_or("a sketch is not valid")?;
+        contents.push((named(subject)?, Content::Cell { slot: start, aggregate: Aggregate::Sketch(sketch) }));
+    }
+    let has_values = !(values.is_empty() && retracted.is_empty() && dropped.is_empty());
+    if has_values && kind != Kind::Distinct {
+        return Err("the metric has no 'values', 'retracted' or 'dropped'".to_owned());
+    }
+    for (list, retracted) in [(values, false), (retracted, true)] {
+        for (subject, value, at) in list {
+            let value = Counted::parse(value).map_err(|error| error.to_string())?;
+            contents.push((named(subject)?, Content::Value { value, at: time(*at)?, retracted }));
+        }
+    }
+    for (subject, at) in dropped {
+        contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));
+    }
+    if contents.len() > MOST {
+        return Err(format!("a line may have at most {MOST} contents"));
+    }
+    if events.len() > 2 * MOST + 8 {
+        return Err("a line has more 'events' than a window has slots".to_owned());
+    }
+    let events = events.iter().map(|(start, items)| match *items <= EXACT_MAX as u64 {
+        true => Ok((time(*start)?, *items)),
+        false => Err("a number of items is too large".to_owned()),
+    });
+    Ok(ImportPart { number: *n, track: *track, contents, events: events.collect::<Result<_, String>>()? })
+}
+
+fn named(subject: &str) -> Result<Subject, String> {
+    Subject::parse(subject).map_err(|error| error.to_string())
+}
+
+fn amount(units: i64) -> Result<Amount, String> {
+    match (-EXACT_MAX..=EXACT_MAX).contains(&units) {
+        true => Ok(Amount(units)),
+        false => Err(format!("the amount {units} is out of range")),
+    }
+}
+
+fn time(millis: i64) -> Result<Timestamp, String> {
+    let time = Timestamp::from_millis(millis);
+    if time.millis() == millis { Ok(time) } else { Err(format!("{millis} is not a time")) }
+}

@@ -1,0 +1,217 @@
+//! Imports: contents of another board, merged piece by piece into a board that may be in use.
+
+use std::sync::Arc;
+
+use super::import_tracks::{Receivers, receivers};
+use super::{Result, Service, ServiceError};
+use crate::access::{Caller, Scope};
+use crate::board::{Board, BoardName, Definition, Generation, Kind, Subject, Timestamp, Track};
+use crate::store::{Content, ImportBegun, ImportId, Merged, Piece};
+
+/// What an import is of.
+#[derive(Clone, Debug)]
+pub struct ImportSource {
+    pub id: ImportId,
+    pub definition: Definition,
+    /// The time at which its contents began to be read.
+    pub as_of: Timestamp,
+}
+
+/// A part of the contents of one track.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportPart {
+    /// From 1. Each part has a number of its own, and parts of one track come in the order of their numbers.
+    pub number: u64,
+    /// The number of the track of the source, from 0.
+    pub track: usize,
+    pub contents: Vec<(Subject, Content)>,
+    /// Starts of slots of the source, each with the number of items counted in it.
+    pub events: Vec<(Timestamp, u64)>,
+}
+
+/// An import that is open.
+pub struct Import {
+    service: Arc<Service>,
+    caller: Caller,
+    id: ImportId,
+    board: Arc<Board>,
+    /// The board that the contents are of, and which tracks receive those of which of its tracks.
+    source: Board,
+    receivers: Receivers,
+    /// For each track of the board, the number of the last part that it has.
+    through: Vec<u64>,
+}
+
+/// The state of an import that a request begins with.
+pub enum ImportState {
+    Open(Import),
+    /// It was ended before.
+    Ended,
+}
+
+impl Service {
+    /// Begins an import into a board, or continues it.
+    ///
+    /// Returns [`ServiceError::ImportRefused`] if the contents cannot be those of the board, if another import is open,
+    /// and if the board may have samples.
+    pub async fn begin_import(
+        self: &Arc<Self>,
+        caller: &Caller,
+        name: &BoardName,
+        source: ImportSource,
+    ) -> Result<ImportState> {
+        caller.require(Scope::Manage)?;
+        let board = self.board(caller, name).await?;
+        // Parts that were merged cannot be merged again into a new board, so an import begins with the current one.
+        let board = self.refreshed(&board).await?;
+        let refused = |detail: String| ServiceError::ImportRefused { open: None, detail };
+        let id = source.id;
+        let as_of = source.as_of;
+        let source = Board::new(name.clone(), Generation(0), source.definition)
+            .map_err(|error| refused(format!("the definition of the contents is not valid: {error}")))?;
+        let receivers = receivers(&source, &board, as_of).map_err(refused)?;
+        let through = match self.store.begin_import(&board, id).await? {
+            ImportBegun::Open { through } => through,
+            ImportBegun::Ended => return Ok(ImportState::Ended),
+            ImportBegun::OtherOpen(other) => {
+                let detail = format!("the import {other} is open; end it first, or continue it with its contents");
+                return Err(ServiceError::ImportRefused { open: Some(other), detail });
+            }
+            ImportBegun::MayHaveSamples => {
+                let detail = "the board may have received samples, which replace what a subject has in a slot, so nothing can be added to it; import into a board that has had none since it was defined";
+                return Err(refused(detail.to_owned()));
+            }
+            ImportBegun::TooMany => {
+                return Err(refused(
+                    "the board remembers the imports that it has had, and has had as many as it can".into(),
+                ));
+            }
+        };
+        Ok(ImportState::Open(Import {
+            service: self.clone(),
+            caller: caller.clone(),
+            id,
+            board,
+            source,
+            receivers,
+            through,
+        }))
+    }
+
+    /// Ends an import, complete or not. Returns whether it was open.
+    pub async fn end_import(&self, caller: &Caller, name: &BoardName, id: ImportId) -> Result<bool> {
+        caller.require(Scope::Manage)?;
+        let board = self.board(caller, name).await?;
+        let board = self.refreshed(&board).await?;
+        Ok(self.store.end_import(&board, id).await?)
+    }
+}
+
+impl Import {
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Returns the kind of the metric that the contents are of.
+    pub fn kind(&self) -> Kind {
+        self.source.kind()
+    }
+
+    /// Returns the number of tracks that the contents are of.
+    pub fn tracks(&self) -> usize {
+        self.source.tracks().len()
+    }
+
+    /// Returns, for each track of the source, the number of the last of its parts that is merged. Of a track that is not
+    /// needed it is the largest number.
+    pub fn through(&self) -> Vec<u64> {
+        let least = |ours: &Vec<usize>| ours.iter().filter_map(|track| self.through.get(*track)).min().copied();
+        self.receivers.iter().map(|ours| least(ours).unwrap_or(u64::MAX)).collect()
+    }
+
+    /// Merges a part, if it was not merged before.
+    ///
+    /// Returns [`ServiceError::InvalidContents`] if a slot of the part is not a part of a slot of the board.
+    pub async fn merge(&mut self, part: &ImportPart) -> Result<Merged> {
+        self.caller.require_current()?;
+        let mut all = Merged::default();
+        let Some(ours) = self.receivers.get(part.track) else {
+            return Err(ServiceError::InvalidContents {
+                line: None,
+                detail: format!("there is no track {}", part.track),
+            });
+        };
+        for number in ours.clone() {
+            let Some(track) = self.board.each_track().nth(number) else { continue };
+            let contents = part.contents.len() as u64;
+            if self.through.get(number).is_some_and(|through| part.number <= *through) {
+                all.add(Merged { repeated: contents, ..Merged::default() });
+                continue;
+            }
+            let piece = self.piece(part, &track)?;
+            all.add(self.service.store.merge(&track, self.id, &piece).await?);
+            self.through[number] = part.number;
+        }
+        Ok(all)
+    }
+
+    /// Returns a part as a piece of what a track receives.
+    fn piece(&self, part: &ImportPart, track: &Track) -> Result<Piece> {
+        let Some(source) = self.source.tracks().get(part.track) else {
+            return Err(ServiceError::InvalidContents {
+                line: None,
+                detail: format!("there is no track {}", part.track),
+            });
+        };
+        let slot_of = |start: Timestamp| -> Result<Timestamp> {
+            if track.is_all_time() {
+                return Ok(Timestamp::EPOCH);
+            }
+            let slot = track.calendar().slot_of(start);
+            let end = source.calendar().next(start);
+            if source.calendar().slot_of(start) != start || end > track.calendar().next(slot) {
+                let detail = format!(
+                    "no slot of the window {} that the board has contains the slot from {start}",
+                    track.length()
+                );
+                return Err(ServiceError::InvalidContents { line: None, detail });
+            }
+            Ok(slot)
+        };
+        let mut contents = Vec::with_capacity(part.contents.len());
+        for (subject, content) in &part.contents {
+            let content = match content {
+                Content::Cell { slot, aggregate } => {
+                    Content::Cell { slot: slot_of(*slot)?, aggregate: aggregate.clone() }
+                }
+                other => other.clone(),
+            };
+            contents.push((subject.clone(), content));
+        }
+        // Where values have times of their own, slots may be cut. Their numbers of items then count in the first part.
+        let events = part.events.iter().map(|(start, items)| match slot_of(*start) {
+            Err(_) if track.kind() == Kind::Distinct => Ok((track.calendar().slot_of(*start), *items)),
+            slot => Ok((slot?, *items)),
+        });
+        Ok(Piece { number: part.number, contents, events: events.collect::<Result<_>>()? })
+    }
+
+    /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or 0.
+    ///
+    /// Returns [`ServiceError::ImportRefused`] if parts are missing.
+    pub async fn complete(&mut self, last: &[u64]) -> Result<()> {
+        // A master that failed may have lost what it had answered, so the store is asked.
+        if let ImportBegun::Open { through } = self.service.store.begin_import(&self.board, self.id).await? {
+            self.through = through;
+        }
+        for (track, (through, last)) in self.through().iter().zip(last).enumerate() {
+            if through < last {
+                let detail =
+                    format!("parts of track {track} are missing: send those after {through}, up to {last}, again");
+                return Err(ServiceError::ImportRefused { open: Some(self.id), detail });
+            }
+        }
+        self.service.store.end_import(&self.board, self.id).await?;
+        Ok(())
+    }
+}

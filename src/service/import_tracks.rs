@@ -1,0 +1,130 @@
+//! Which tracks of a board receive the contents of which tracks of another one.
+
+use crate::board::{Board, Kind, Mode, Timestamp, Track};
+
+/// For each track of the source, the numbers of the tracks that receive its contents.
+pub(super) type Receivers = Vec<Vec<usize>>;
+
+/// Chooses for each track of `to` the track of `from` whose contents it receives: both over all time or neither, with
+/// slots that its own consist of. Of several it is the shortest window that is at least as long, or else the longest
+/// one; of equal ones the first. `as_of` is a time at which `from` was read.
+///
+/// Returns why the contents of `from` cannot be those of `to`.
+pub(super) fn receivers(from: &Board, to: &Board, as_of: Timestamp) -> Result<Receivers, String> {
+    let (theirs, ours) = (from.definition(), to.definition());
+    if !theirs.metric.same_but_window(&ours.metric) {
+        return Err(format!("the contents are those of {}, and the board counts {}", theirs.metric, ours.metric));
+    }
+    if theirs.decimals != ours.decimals {
+        return Err("the contents and the board differ in 'decimals'".to_owned());
+    }
+    if [theirs, ours].iter().any(|definition| definition.mode == Mode::FromFirst) {
+        return Err("the windows of a board with mode = \"from_first\" begin with the first events of its subjects, so its contents cannot be merged".to_owned());
+    }
+    let mut receivers: Receivers = vec![Vec::new(); from.tracks().len()];
+    for (number, track) in to.tracks().iter().enumerate() {
+        let is_usable = |source: &Track| {
+            source.is_all_time() == track.is_all_time()
+                && (to.kind() == Kind::Distinct || has_unions_of(track, source, as_of))
+        };
+        let length = |source: &Track| source.length().approximate_millis();
+        let wanted = length(track);
+        let usable = from.tracks().iter().enumerate().filter(|(_, source)| is_usable(source));
+        let best = usable.min_by_key(|(_, source)| match length(source) {
+            enough if enough >= wanted => (0, enough),
+            less => (1, -less),
+        });
+        let Some((source, _)) = best else {
+            let what = match track.slot() {
+                Some(slot) if !track.is_all_time() => {
+                    format!("slots of which those of {slot} of the window {} consist", track.length())
+                }
+                _ => "totals over all time".to_owned(),
+            };
+            return Err(format!("the contents have no {what}"));
+        };
+        receivers[source].push(number);
+    }
+    Ok(receivers)
+}
+
+/// Returns whether each slot that the source has at this time is a part of one slot of the track.
+fn has_unions_of(track: &Track, source: &Track, as_of: Timestamp) -> bool {
+    if track.is_all_time() {
+        return true;
+    }
+    let window = source.window_at(as_of);
+    let (ours, theirs) = (track.calendar(), source.calendar());
+    let mut start = source.oldest_kept(window.floor);
+    while start < window.end {
+        let end = theirs.next(start);
+        if end > ours.next(ours.slot_of(start)) {
+            return false;
+        }
+        start = end;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    fn board(metric: &str, slot: &str, change: impl FnOnce(&mut Definition)) -> Board {
+        let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+        change(&mut definition);
+        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+    }
+
+    fn of(from: &Board, to: &Board) -> Result<Receivers, String> {
+        receivers(from, to, Timestamp::parse("2026-03-29T10:07:00Z").unwrap())
+    }
+
+    #[test]
+    fn each_window_receives_the_best_of_the_other_board() {
+        let plain = |window: &str, slot: &str| board(&format!("COUNT({window}, like, post)"), slot, |_| ());
+        assert_eq!(of(&plain("24h", "1h"), &plain("24h", "1h")), Ok(vec![vec![0]]));
+        assert_eq!(of(&plain("24h", "5m"), &plain("7d", "6h")), Ok(vec![vec![0]]));
+        let several = |windows: &[&str]| {
+            board("COUNT(24h, like, post)", "1h", |definition| {
+                definition.windows = windows.iter().map(|window| window.parse().unwrap()).collect();
+            })
+        };
+        let from = several(&["1h/1m", "7d/6h", "all"]);
+        assert_eq!(of(&from, &several(&["1h/1m", "7d/6h", "all"])), Ok(vec![vec![0], vec![1], vec![2], vec![3]]));
+        // Slots of an hour are unions of minutes, but not of six hours.
+        assert_eq!(of(&from, &plain("3d", "1h")), Ok(vec![vec![0], vec![], vec![], vec![]]));
+        assert_eq!(of(&from, &plain("3d", "12h")), Ok(vec![vec![], vec![], vec![0], vec![]]));
+        assert_eq!(of(&from, &plain("30m", "5m")), Ok(vec![vec![], vec![0], vec![], vec![]]));
+        assert_eq!(of(&from, &several(&["2h/1h"])), Ok(vec![vec![0, 1], vec![], vec![], vec![]]));
+    }
+
+    #[test]
+    fn contents_that_do_not_fit_are_refused_with_the_reason() {
+        let plain = board("COUNT(24h, like, post)", "1h", |_| ());
+        for (other, reason) in [
+            (board("COUNT(24h, like, user)", "1h", |_| ()), "COUNT(24h, like, post)"),
+            (board("COUNT(24h, like, post WHERE app = 1)", "1h", |_| ()), "WHERE"),
+            (board("COUNT(24h, like, post)", "5m", |_| ()), "no slots of which those of 5m of the window 24h consist"),
+            (board("COUNT(all, like, post)", "1h", |_| ()), "no totals over all time"),
+            (
+                board("COUNT(3d, like, post)", "1d", |definition| {
+                    definition.timezone = "Asia/Kolkata".parse().unwrap()
+                }),
+                "no slots",
+            ),
+        ] {
+            let refused = of(&plain, &other).unwrap_err();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        let sum = |decimals: u8| {
+            board("SUM(24h, sale, price, shop)", "1h", |definition| {
+                definition.decimals = crate::board::Decimals::new(decimals).unwrap();
+            })
+        };
+        assert!(of(&sum(2), &sum(3)).unwrap_err().contains("decimals"));
+        let values = |slot: &str| board("COUNT_DISTINCT(3h, login, device, user)", slot, |_| ());
+        assert_eq!(of(&values("1h"), &values("5m")), Ok(vec![vec![0]]), "values have times of their own");
+    }
+}
