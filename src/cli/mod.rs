@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod check_data;
+mod copy;
 pub mod healthcheck;
 mod keys;
 mod output;
@@ -43,6 +44,8 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
     /// Request a backup of a running server's data directory, and print where it is
     Backup(backup::BackupArgs),
+    /// Copy boards with what they hold from one running server to another
+    Copy(copy::CopyArgs),
     /// Read a data directory that is not in use, or a backup, and print the damage by file and offset
     CheckData(check_data::CheckDataArgs),
     /// Make keys, which say who may do what
@@ -88,6 +91,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Replay(args) => Ok(replay::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
             Command::Backup(args) => Ok(backup::run(args).await?),
+            Command::Copy(args) => Ok(copy::run(args).await?),
             Command::CheckData(args) => check_data::run(&args),
             Command::Keys(command) => Ok(keys::run(command).await?),
             Command::Token(command) => Ok(tokens::run(command)?),

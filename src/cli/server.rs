@@ -9,7 +9,7 @@ use reqwest::{Certificate, ClientBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
 /// The environment variable with the key to send. There is no flag: other users of the machine can see flags.
-const KEY: &str = "ROLLTOP_KEY";
+pub const KEY: &str = "ROLLTOP_KEY";
 
 /// The server to send requests to, with the key in `ROLLTOP_KEY` if there is one.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,14 +39,24 @@ impl ServerArgs {
         format!("{}{path}", self.url.trim_end_matches('/'))
     }
 
+    /// Returns a server with this URL whose other settings are the usual ones.
+    pub fn with_url(url: String, ca: Option<PathBuf>) -> Self {
+        Self { url, ca, connect_to: None }
+    }
+
     /// Returns a client of the server, to which the caller adds its timeouts.
     pub fn client(&self) -> anyhow::Result<ClientBuilder> {
+        self.client_with(KEY)
+    }
+
+    /// Returns a client that takes its key from this environment variable.
+    pub fn client_with(&self, variable: &str) -> anyhow::Result<ClientBuilder> {
         // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder();
-        if let Some(key) = std::env::var(KEY).ok().filter(|key| !key.is_empty()) {
+        if let Some(key) = std::env::var(variable).ok().filter(|key| !key.is_empty()) {
             let Ok(mut bearer) = HeaderValue::try_from(format!("Bearer {}", key.trim())) else {
-                bail!("{KEY} is not a key: it has characters that no key has");
+                bail!("{variable} is not a key: it has characters that no key has");
             };
             bearer.set_sensitive(true);
             client = client.default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]));

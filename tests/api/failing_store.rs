@@ -178,6 +178,11 @@ macro_rules! reads {
                 self.inner.change_row(table, id, from, to).await
             }
 
+            async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+                self.switch.check(true)?;
+                self.inner.merge(track, import, piece).await
+            }
+
             async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
                 let mut answers = Vec::with_capacity(batches.len());
                 for (board, batch) in batches {
@@ -234,6 +239,9 @@ reads! {
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     status(track: &BoardTrack) -> Status;
     audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
+    contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
+    begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;
+    end_import(board: &Arc<Board>, import: ImportId) -> bool;
     rows(table: TableName, known: Option<u64>) -> Option<Rows>;
     check() -> ();
     backup() -> BackedUp;

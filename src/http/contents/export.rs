@@ -91,7 +91,7 @@ impl Writing {
     async fn piece(mut self, stage: Stage) -> (Result<Bytes, Problem>, Option<(Stage, Self)>) {
         let read = match stage {
             Stage::Header => {
-                let piece = self.header().and_then(|text| self.encode(&text, false));
+                let piece = self.beginning().and_then(|text| self.encode(&text, false));
                 let is_written = piece.is_ok();
                 return (piece, is_written.then_some((Stage::Steps, self)));
             }
@@ -117,18 +117,31 @@ impl Writing {
         })
     }
 
-    fn header(&self) -> Result<Vec<u8>, Problem> {
-        let board = self.walk.board();
+    /// Returns the first line, and unless the walk is continued, the numbers of items that were counted before it.
+    fn beginning(&mut self) -> Result<Vec<u8>, Problem> {
+        let board = self.walk.board().clone();
         let tracks = board.tracks().iter().zip(&self.before).map(|(track, status)| TrackState::of(track, status));
         let as_of = self.before.iter().map(|status| status.frame.as_of).min().unwrap_or_default();
-        line(&ContentsHeader {
+        let mut text = line(&ContentsHeader {
             contents: VERSION,
             export: self.export.to_string(),
             board: board.name().to_string(),
             definition: board.definition().clone(),
             as_of,
             tracks: tracks.collect(),
-        })
+        })?;
+        if !self.is_continued {
+            for number in 0..self.before.len() {
+                let before = items_by_slot(&self.before[number]);
+                if !before.is_empty() {
+                    // It is no part of what an import merges.
+                    self.n += 1;
+                    let n = self.n;
+                    text.append(&mut line(&ContentsLine { n, track: number, before, ..ContentsLine::default() })?);
+                }
+            }
+        }
+        Ok(text)
     }
 
     /// Returns the lines of a step. The last one has the cursor after it.
@@ -162,7 +175,7 @@ impl Writing {
         let tracks = || board.tracks().iter().zip(after.into_iter().flatten());
         let mut text = Vec::new();
         for (number, (_, status)) in tracks().enumerate() {
-            let events: Vec<_> = status.events.iter().map(|(start, items)| (start.millis(), *items)).collect();
+            let events = items_by_slot(status);
             if !events.is_empty() {
                 let n = self.next(number);
                 text.append(&mut line(&ContentsLine { n, track: number, events, ..ContentsLine::default() })?);
@@ -200,6 +213,10 @@ impl Writing {
             .encode(text, is_last)
             .map_err(|error| Problem::new(Code::Internal, format!("contents could not be compressed: {error}")))
     }
+}
+
+fn items_by_slot(status: &Status) -> Vec<(i64, u64)> {
+    status.events.iter().map(|(start, items)| (start.millis(), *items)).collect()
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, Problem> {

@@ -32,7 +32,8 @@ pub(in crate::http) struct ContentsHeader {
     /// The store's time before the first data was read.
     #[schema(value_type = String, format = DateTime)]
     pub(super) as_of: Timestamp,
-    /// State of each window (or of the total and the kept slots) before the first data was read.
+    /// Each window, or the total and the kept slots, before the first data was read.
+    #[serde(default)]
     pub(super) tracks: Vec<TrackState>,
 }
 
@@ -51,9 +52,6 @@ pub(in crate::http) struct TrackState {
     /// A text that changes when a subject is removed.
     #[schema(example = "0000000000000000")]
     pub(super) upheavals: String,
-    /// Starts of slots, each with the number of items counted in it.
-    #[schema(value_type = Vec<Vec<i64>>)]
-    pub(super) events: Vec<(i64, u64)>,
 }
 
 impl TrackState {
@@ -63,7 +61,6 @@ impl TrackState {
             slot: track.slot().filter(|_| !track.is_all_time()),
             floor: track.oldest_kept(status.frame.window.floor).millis(),
             upheavals: format!("{:016x}", status.upheavals),
-            events: status.events.iter().map(|(start, items)| (start.millis(), *items)).collect(),
         }
     }
 }
@@ -78,6 +75,7 @@ pub(in crate::http) struct ContentsLine<'a> {
     pub(super) track: usize,
     /// Start of the slot, for the lists that have no times of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = i64, required = false)]
     pub(super) slot: Option<i64>,
     /// COUNT, SUM: subject and amount.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -115,13 +113,18 @@ pub(in crate::http) struct ContentsLine<'a> {
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<Object>>)]
     pub(super) counters: Vec<(Text<'a>, i64, i64)>,
+    /// Starts of slots, each with the number of items counted in it before the first data was read. An import ignores
+    /// it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Vec<i64>>)]
+    pub(super) before: Vec<(i64, u64)>,
     /// Starts of slots, each with the number of items counted in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<i64>>)]
     pub(super) events: Vec<(i64, u64)>,
     /// The parameter `after` with which another request continues after this line.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = String, required = false)]
     pub(super) cursor: Option<Text<'a>>,
 }
 
@@ -134,12 +137,12 @@ pub(in crate::http) struct ContentsEnd {
     pub(super) export: String,
     /// Whether nothing but rollover has changed the board while it was read, so that the contents are of one instant.
     /// Null if that is not known: for `mode = "from_first"`, and after a continued walk, where the caller has to compare
-    /// `events` and `upheavals` of the first line with these.
+    /// the lists `before` and `events` of the slots that still count, and `upheavals` of the first line with those here.
     #[schema(required = true)]
     pub(super) unchanged: Option<bool>,
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub(super) as_of: Option<Timestamp>,
-    /// State of each track after the last data was read. What is below its floor no longer counts.
+    /// Each track after the last data was read. What is below its floor no longer counts.
     pub(super) tracks: Vec<TrackState>,
     /// For each track, the number of its last line, 0 if it has none.
     pub(super) last: Vec<u64>,

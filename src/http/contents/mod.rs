@@ -47,7 +47,7 @@ enum AnyLine {
 /// a restart; then begin again.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/contents", operation_id = "getContents", tag = "boards",
-    params(("after" = Option<String>, Query, description = "The `cursor` of a line, to continue after it.")),
+    params(("after" = String, Query, description = "The `cursor` of a line, to continue after it.")),
     responses((status = 200, description = "The contents.", content((AnyLine = "application/x-ndjson",
         example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",…}\n{\"n\":1,\"track\":0,\"slot\":1767222000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"complete\":true,…}\n"))))),
 )]
@@ -82,7 +82,8 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
 /// samples must not have received any.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/contents", operation_id = "importContents", tag = "boards",
-    request_body(content((AnyLine = "application/x-ndjson")), description = "Lines of contents."),
+    request_body(description = "Lines of contents.", content((AnyLine = "application/x-ndjson",
+        example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",\"definition\":{\"metric\":\"COUNT(24h, like, post_id)\",\"slot\":\"1h\"},\"as_of\":\"2026-01-02T10:07:00Z\"}\n{\"n\":1,\"track\":0,\"slot\":1767348000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"n\":2,\"track\":0,\"events\":[[1767348000000,20]]}\n{\"complete\":true,\"last\":[2]}\n")))),
     responses((status = 200, description = "What became of the lines.", body = ImportReceipt)),
 )]
 pub(super) async fn import(

@@ -1,0 +1,148 @@
+//! Comparing what a board holds with the contents that were copied to it.
+//!
+//! Of each track and slot, a sum of the hashes of all its contents is computed, in which their order does not matter.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail};
+use futures_util::StreamExt;
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::file::{ContentsFile, END, End, HEADER};
+use super::service::Service;
+
+/// The time, in milliseconds, of which values are added up together: they have no slots.
+const HOUR: i64 = 3_600_000;
+
+/// The lists of contents, and which member of each has its time, if they have times of their own.
+const LISTS: [(&str, Option<usize>); 8] = [
+    ("sums", None),
+    ("means", None),
+    ("extremes", None),
+    ("newest", None),
+    ("sketches", None),
+    ("values", Some(2)),
+    ("retracted", Some(2)),
+    ("dropped", Some(1)),
+];
+
+/// What a board holds, in short.
+#[derive(Debug, Default)]
+struct Digest {
+    /// By track, slot or hour, and list: the number of contents and the sum of their hashes.
+    contents: BTreeMap<(usize, i64, &'static str), (u64, u128)>,
+    /// By track and slot: the number of items.
+    events: BTreeMap<(usize, i64), u64>,
+}
+
+/// Audits the board, and compares what it holds with the file. Returns what was found to be the same.
+pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<String> {
+    let differences = to.audit(name).await?;
+    if differences > 0 {
+        bail!(
+            "an audit of {name} found {differences} scores that differ from the slots; see POST /v1/boards/{name}/audit"
+        );
+    }
+    let (header, mut there, end) = read(to, name).await?;
+    if !has_same_tracks(&header["definition"], &file.header["definition"]) {
+        return Ok("no differences between scores and slots; the board has other windows than the contents, which were not compared".to_owned());
+    }
+    let mut here = Digest::default();
+    for line in file.read()? {
+        here.add(&line.with_context(|| format!("cannot read {}", file.path().display()))?)?;
+    }
+    let floor = |track: usize| file.floor(track).max(end.tracks.get(track).map_or(i64::MAX, |track| track.floor));
+    // Over all time retractions are forgotten after a day, not at the same moment everywhere.
+    let is_all_time = |track: usize| file.header["tracks"][track]["slot"].is_null();
+    for digest in [&mut here, &mut there] {
+        digest.keep_from(floor);
+        digest.contents.retain(|(track, _, list), _| !(*list == "retracted" && is_all_time(*track)));
+    }
+    let more = there.events.iter().filter(|(slot, items)| **items > here.events.get(*slot).copied().unwrap_or(0));
+    let more: u64 = more.map(|(slot, items)| items - here.events.get(slot).copied().unwrap_or(0)).sum();
+    if more > 0 {
+        return Ok(format!(
+            "no differences between scores and slots; {name} has counted {more} items of its own, so its contents were not compared"
+        ));
+    }
+    if here.events != there.events {
+        bail!("{name} has fewer items than the contents; run the command again, and if it still differs, report it");
+    }
+    let all: u64 = here.contents.values().map(|(number, _)| number).sum();
+    let same = |(of, what): (&(usize, i64, &str), &(u64, u128))| there.contents.get(of) == Some(what);
+    if here.contents.len() != there.contents.len() || !here.contents.iter().all(same) {
+        bail!(
+            "{name} differs from the contents although it has counted no items of its own: was something removed there?"
+        );
+    }
+    Ok(format!("{all} contents are the same at {}, and no scores differ from them", to.url()))
+}
+
+/// Returns whether two boards have the same windows and slots.
+fn has_same_tracks(one: &Value, other: &Value) -> bool {
+    ["metric", "slot", "windows", "keep", "timezone", "cover", "max_values", "ranked"]
+        .iter()
+        .all(|key| one[*key] == other[*key])
+}
+
+async fn read(to: &Service, name: &str) -> anyhow::Result<(Value, Digest, End)> {
+    let path = format!("/v1/boards/{name}/contents");
+    let response = to.ask(|client, at| client.get(at(&path))).await?.error_for_status()?;
+    let (mut pieces, mut line) = (response.bytes_stream(), Vec::new());
+    let (mut header, mut digest) = (Value::Null, Digest::default());
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.context("the contents to compare ended early; run the command again")?;
+        let mut rest = &piece[..];
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            line.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            let text = std::str::from_utf8(&line).context("a line of contents is not UTF-8")?;
+            if text.starts_with(HEADER) {
+                header = serde_json::from_str(text)?;
+            } else if text.starts_with(END) {
+                let end: End = serde_json::from_str(text)?;
+                if !end.complete {
+                    bail!("the contents to compare ended early; run the command again");
+                }
+                return Ok((header, digest, end));
+            } else {
+                digest.add(text)?;
+            }
+            line.clear();
+        }
+        line.extend_from_slice(rest);
+    }
+    bail!("the contents to compare ended early; run the command again")
+}
+
+impl Digest {
+    fn add(&mut self, line: &str) -> anyhow::Result<()> {
+        if line.starts_with(HEADER) || line.starts_with(END) {
+            return Ok(());
+        }
+        let line: Value = serde_json::from_str(line).context("a line of contents is not valid")?;
+        let track = line["track"].as_u64().unwrap_or(0) as usize;
+        for (list, time) in LISTS {
+            for content in line[list].as_array().into_iter().flatten() {
+                let slot = match time {
+                    Some(member) => content[member].as_i64().unwrap_or(0) / HOUR * HOUR,
+                    None => line["slot"].as_i64().unwrap_or(0),
+                };
+                let (number, sum) = self.contents.entry((track, slot, list)).or_default();
+                *number += 1;
+                *sum = sum.wrapping_add(xxh3_128(format!("{list}{content}").as_bytes()));
+            }
+        }
+        for pair in line["events"].as_array().into_iter().flatten() {
+            self.events.insert((track, pair[0].as_i64().unwrap_or(0)), pair[1].as_u64().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Drops what is before the floor of its track.
+    fn keep_from(&mut self, floor: impl Fn(usize) -> i64) {
+        self.contents.retain(|(track, slot, _), _| *slot >= floor(*track));
+        self.events.retain(|(track, slot), _| *slot >= floor(*track));
+    }
+}

@@ -1,0 +1,206 @@
+//! Reading contents into a file. A connection that broke is continued after the last line that has a cursor.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use futures_util::StreamExt;
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use super::file::{END, HEADER};
+use super::service::Service;
+use crate::cli::server::body_of;
+
+/// The number of attempts in a row that may end without another line.
+const ATTEMPTS: u32 = 10;
+/// The pause before the second of them. It doubles with each attempt.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A file that contents are written to.
+struct Partial {
+    file: File,
+    /// The bytes up to the last line with a cursor, and that cursor.
+    after: Option<(u64, String)>,
+    has_header: bool,
+}
+
+/// How a response ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    Complete,
+    /// More may be read later.
+    Early,
+    /// The position is not valid any more.
+    Stale,
+}
+
+/// Reads the contents of a board into a file, which may have a part of them.
+pub(super) async fn contents(from: &Service, board: &str, path: &Path) -> anyhow::Result<()> {
+    let failed = || format!("cannot write {}", path.display());
+    let mut partial = Partial::open(path).with_context(failed)?;
+    let (mut attempts, mut pause) = (0, PAUSE);
+    loop {
+        let before = partial.after.clone();
+        match read(from, board, &mut partial).await? {
+            Ended::Complete => return partial.file.sync_all().with_context(failed),
+            Ended::Stale => partial.clear().with_context(failed)?,
+            Ended::Early if partial.after != before => (attempts, pause) = (0, PAUSE),
+            Ended::Early => {}
+        }
+        attempts += 1;
+        if attempts == ATTEMPTS {
+            bail!("the contents end early again and again: run the command again to continue");
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+}
+
+async fn read(from: &Service, board: &str, partial: &mut Partial) -> anyhow::Result<Ended> {
+    let after = partial.rewind()?;
+    let path = match &after {
+        Some(cursor) => format!("/v1/boards/{board}/contents?after={cursor}"),
+        None => format!("/v1/boards/{board}/contents"),
+    };
+    let response = from.ask(|client, at| client.get(at(&path))).await?;
+    if after.is_some() && response.status() == StatusCode::CONFLICT {
+        return Ok(Ended::Stale);
+    }
+    if !response.status().is_success() {
+        body_of(from.url(), response).await?;
+        bail!("{} did not return contents", from.url());
+    }
+    let (mut pieces, mut line) = (response.bytes_stream(), Vec::new());
+    while let Some(piece) = pieces.next().await {
+        let Ok(piece) = piece else { return Ok(Ended::Early) };
+        let mut rest = &piece[..];
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            line.extend_from_slice(&rest[..=end]);
+            rest = &rest[end + 1..];
+            if let Some(ended) = partial.write(&line)? {
+                return Ok(ended);
+            }
+            line.clear();
+        }
+        line.extend_from_slice(rest);
+    }
+    Ok(Ended::Early)
+}
+
+impl Partial {
+    fn open(path: &Path) -> std::io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut partial = Self { file, after: None, has_header: false };
+        let (mut reader, mut line, mut at) = (BufReader::with_capacity(1 << 20, &partial.file), Vec::new(), 0);
+        let mut after = None;
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            at += line.len() as u64;
+            partial.has_header |= line.starts_with(HEADER.as_bytes());
+            if let Some(cursor) = cursor_of(&line) {
+                after = Some((at, cursor));
+            }
+            line.clear();
+        }
+        partial.after = after.filter(|_| partial.has_header);
+        Ok(partial)
+    }
+
+    /// Drops what comes after the last line with a cursor, and returns that cursor.
+    fn rewind(&mut self) -> std::io::Result<Option<String>> {
+        match self.after.clone() {
+            Some((at, cursor)) => {
+                self.file.set_len(at)?;
+                self.file.seek(SeekFrom::Start(at))?;
+                Ok(Some(cursor))
+            }
+            None => self.clear().map(|()| None),
+        }
+    }
+
+    fn clear(&mut self) -> std::io::Result<()> {
+        (self.after, self.has_header) = (None, false);
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0)).map(drop)
+    }
+
+    /// Writes a line. Returns how the contents end, if it is the last one.
+    fn write(&mut self, line: &[u8]) -> anyhow::Result<Option<Ended>> {
+        let is_header = line.starts_with(HEADER.as_bytes());
+        if is_header && self.has_header {
+            return Ok(None);
+        }
+        self.has_header |= is_header;
+        if line.starts_with(END.as_bytes()) {
+            let end: Value = serde_json::from_slice(line).context("the last line of the contents is not valid")?;
+            if end["complete"] != true {
+                let problem = &end["problem"];
+                return match problem["status"].as_u64() {
+                    Some(status) if status < 500 && problem["code"] != "stale_cursor" => {
+                        bail!("{}", problem["detail"].as_str().unwrap_or("the contents ended early"))
+                    }
+                    Some(status) if status < 500 => Ok(Some(Ended::Stale)),
+                    _ => Ok(Some(Ended::Early)),
+                };
+            }
+            self.file.write_all(line)?;
+            return Ok(Some(Ended::Complete));
+        }
+        self.file.write_all(line)?;
+        if let Some(cursor) = cursor_of(line) {
+            let at = self.file.stream_position()?;
+            self.after = Some((at, cursor));
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the cursor of a line, its last member. In the texts of a line quotation marks are escaped.
+fn cursor_of(line: &[u8]) -> Option<String> {
+    const NAME: &[u8] = b",\"cursor\":\"";
+    let text = line.trim_ascii_end().strip_suffix(b"\"}")?;
+    let start = memchr::memmem::rfind(text, NAME)? + NAME.len();
+    let cursor = std::str::from_utf8(&text[start..]).ok()?;
+    cursor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_').then(|| cursor.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_the_last_member_of_a_line() {
+        assert_eq!(cursor_of(b"{\"n\":1,\"sums\":[[\"a\",1]],\"cursor\":\"aB-_9\"}\n").as_deref(), Some("aB-_9"));
+        for line in [
+            "{\"n\":1,\"sums\":[[\"a\",1]]}",
+            "{\"n\":1,\"sums\":[[\",\\\"cursor\\\":\\\"x\",1]]}",
+            "{\"n\":1,\"values\":[[\"a\",\",\\\"cursor\\\":\\\"x\"}",
+            "",
+        ] {
+            assert_eq!(cursor_of(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_continued_after_the_last_line_with_a_cursor() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.contents");
+        let kept = "{\"contents\":1,\"export\":\"x\"}\n{\"n\":1}\n{\"n\":2,\"cursor\":\"two\"}\n";
+        std::fs::write(&path, format!("{kept}{{\"n\":3}}\n{{\"n\":4,\"curs")).unwrap();
+        let mut partial = Partial::open(&path).unwrap();
+        assert_eq!(partial.rewind().unwrap().as_deref(), Some("two"));
+        // Another response begins with the first line again.
+        for line in ["{\"contents\":1,\"export\":\"x\"}\n", "{\"n\":3}\n"] {
+            assert_eq!(partial.write(line.as_bytes()).unwrap(), None);
+        }
+        assert_eq!(partial.write(b"{\"complete\":true}\n").unwrap(), Some(Ended::Complete));
+        let all = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(all, format!("{kept}{{\"n\":3}}\n{{\"complete\":true}}\n"));
+        // Without a cursor, it is read again.
+        std::fs::write(&path, "{\"contents\":1,\"export\":\"x\"}\n{\"n\":1}\n").unwrap();
+        assert_eq!(Partial::open(&path).unwrap().rewind().unwrap(), None);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! Sending contents. What is sent again is merged once, so a request is repeated until it is answered.
+
+use std::fmt;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::file::{ContentsFile, END, HEADER, Place, damaged};
+use super::service::Service;
+
+/// The bytes of lines after which a request is full.
+const REQUEST: usize = 1 << 20;
+
+/// What became of the contents that were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    merged: u64,
+    expired: u64,
+    pub(super) refused: u64,
+    repeated: u64,
+    /// Lines that were not sent, because earlier runs have sent them.
+    skipped: u64,
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { merged, expired, refused, repeated, skipped } = self;
+        write!(f, "{merged} contents merged, {expired} expired, {refused} refused")?;
+        if *repeated > 0 {
+            write!(f, ", {repeated} merged before")?;
+        }
+        if *skipped > 0 {
+            write!(f, ", {skipped} lines sent before")?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends the contents that still count, and ends the import.
+pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<Sent> {
+    let header = file.header_line();
+    let (mut sent, mut request) = (Sent::default(), header.clone());
+    let begun = post(to, name, &header).await?;
+    if begun["ended"] == true {
+        sent.skipped = file.lines();
+        return Ok(sent);
+    }
+    let through: Vec<Option<u64>> =
+        serde_json::from_value(begun["through"].clone()).context("the answer to an import has no 'through'")?;
+    for line in file.read()? {
+        let line = line.with_context(|| format!("cannot read {}", file.path().display()))?;
+        if line.starts_with(HEADER) {
+            continue;
+        }
+        if !line.starts_with(END) {
+            let place: Place = serde_json::from_str(&line).map_err(|_| damaged(file.path()))?;
+            // A track that the board does not need has no number.
+            if through.get(place.track).is_none_or(|through| through.is_none_or(|through| place.n <= through)) {
+                sent.skipped += 1;
+                continue;
+            }
+            if !place.before.is_empty() {
+                continue;
+            }
+            // Parts have no gaps: what no longer counts is sent as an empty one.
+            if place.slot.is_some_and(|slot| slot < file.floor(place.track)) {
+                request.push_str(&format!("{{\"n\":{},\"track\":{}}}\n", place.n, place.track));
+                continue;
+            }
+        }
+        request.push_str(&line);
+        request.push('\n');
+        if request.len() >= REQUEST {
+            sent.add(&post(to, name, &request).await?);
+            request.clone_from(&header);
+        }
+    }
+    sent.add(&post(to, name, &request).await?);
+    Ok(sent)
+}
+
+async fn post(to: &Service, name: &str, body: &str) -> anyhow::Result<Value> {
+    let path = format!("/v1/boards/{name}/contents");
+    to.json(|client, at| client.post(at(&path)).header("content-type", "application/x-ndjson").body(body.to_owned()))
+        .await
+}
+
+impl Sent {
+    fn add(&mut self, receipt: &Value) {
+        let number = |name: &str| receipt[name].as_u64().unwrap_or(0);
+        self.merged += number("merged");
+        self.expired += number("expired");
+        self.refused += number("refused");
+        self.repeated += number("repeated");
+    }
+}

@@ -1,0 +1,105 @@
+//! A server to copy from or to.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::board::Definition;
+use crate::cli::server::{self, ServerArgs, body_of, no_response};
+
+/// The time to wait for a connection, and for the next bytes of a response.
+const CONNECT: Duration = Duration::from_secs(5);
+const SILENCE: Duration = Duration::from_secs(60);
+/// The time for which requests are repeated while the server does not take them.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The first and the longest pause between two attempts. The pause doubles with each attempt.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Service {
+    args: ServerArgs,
+    client: Client,
+}
+
+impl Service {
+    /// Creates a client. The key is taken from this environment variable, or else from the usual one.
+    pub(super) fn new(url: String, ca: Option<PathBuf>, variable: &str) -> anyhow::Result<Self> {
+        let args = ServerArgs::with_url(url, ca);
+        let has_own = std::env::var_os(variable).is_some_and(|key| !key.is_empty());
+        let client = args.client_with(if has_own { variable } else { server::KEY })?;
+        Ok(Self { client: client.connect_timeout(CONNECT).read_timeout(SILENCE).build()?, args })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.args.url
+    }
+
+    /// Returns the names of all boards.
+    pub(super) async fn boards(&self) -> anyhow::Result<Vec<String>> {
+        let list = self.json(|client, at| client.get(at("/v1/boards"))).await?;
+        let items = list["items"].as_array().context("the list of boards has no 'items'")?;
+        Ok(items.iter().filter_map(|board| board["name"].as_str()).map(str::to_owned).collect())
+    }
+
+    /// Returns the definition of a board.
+    pub(super) async fn definition(&self, board: &str) -> anyhow::Result<Value> {
+        let answer = self.json(|client, at| client.get(at(&format!("/v1/boards/{board}")))).await?;
+        let Value::Object(members) = answer else { return Err(anyhow!("the board is not an object")) };
+        let known = |key: &str| Definition::KEYS.contains(&key);
+        Ok(Value::Object(members.into_iter().filter(|(key, value)| known(key) && !value.is_null()).collect()))
+    }
+
+    /// Defines a board, unless there is one of this name. Returns whether it is new.
+    pub(super) async fn define(&self, name: &str, definition: &Value) -> anyhow::Result<bool> {
+        let path = format!("/v1/boards/{name}");
+        let response = self.ask(|client, at| client.put(at(&path)).json(definition)).await?;
+        match response.status() {
+            StatusCode::CONFLICT => Ok(false),
+            status => body_of(&self.args.at(&path), response).await.map(|_| status == StatusCode::CREATED),
+        }
+    }
+
+    /// Returns the body of a response, as JSON.
+    pub(super) async fn json(
+        &self,
+        request: impl Fn(&Client, &dyn Fn(&str) -> String) -> RequestBuilder,
+    ) -> anyhow::Result<Value> {
+        body_of(&self.args.url, self.ask(request).await?).await
+    }
+
+    /// Sends a request until the server takes it, whatever it answers, and returns the response. Such a request may be
+    /// repeated.
+    pub(super) async fn ask(
+        &self,
+        request: impl Fn(&Client, &dyn Fn(&str) -> String) -> RequestBuilder,
+    ) -> anyhow::Result<Response> {
+        let (mut pause, started) = (PAUSES.0, std::time::Instant::now());
+        loop {
+            let sent = request(&self.client, &|path| self.args.at(path)).send().await;
+            let has_time = started.elapsed() + pause < PATIENCE;
+            match sent {
+                Ok(response) if !is_passing(response.status()) || !has_time => return Ok(response),
+                Err(error) if !has_time || error.is_builder() => return Err(no_response(&self.args.url, error)),
+                Ok(_) | Err(_) => {}
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+
+    /// Returns the number of differences that an audit of a board finds.
+    pub(super) async fn audit(&self, name: &str) -> anyhow::Result<u64> {
+        let report =
+            self.json(|client, at| client.post(at(&format!("/v1/boards/{name}/audit"))).json(&json!({}))).await?;
+        report["differences"].as_u64().context("the audit has no 'differences'")
+    }
+}
+
+/// Returns whether the same request may succeed shortly.
+fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+}
