@@ -67,6 +67,9 @@ pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
     if boards.len() > 1 && args.named.is_some() {
         bail!("--as gives one board a name; leave it out, or give one --board");
     }
+    if boards.is_empty() {
+        bail!("{} has no boards that the key may read", from.url());
+    }
     let mut failed = 0;
     for board in &boards {
         let name = args.named.as_ref().unwrap_or(board);

@@ -42,7 +42,9 @@ impl Service {
     pub(super) async fn boards(&self) -> anyhow::Result<Vec<String>> {
         let list = self.json(|client, at| client.get(at("/v1/boards"))).await?;
         let items = list["items"].as_array().context("the list of boards has no 'items'")?;
-        Ok(items.iter().filter_map(|board| board["name"].as_str()).map(str::to_owned).collect())
+        let name =
+            |board: &Value| board["board"].as_str().map(str::to_owned).context("a board of the list has no name");
+        items.iter().map(name).collect()
     }
 
     /// Returns the definition of a board.
