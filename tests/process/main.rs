@@ -28,6 +28,7 @@ mod clocks;
 mod cluster;
 mod command_line;
 mod compatibility;
+mod copying;
 mod crash;
 mod data;
 mod deploy;

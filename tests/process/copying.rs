@@ -1,0 +1,199 @@
+//! Tests of `rolltop copy`: from one store to another, into boards that are in use, and while everything is killed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use crate::harness::{process, rounds};
+use crate::redis_server::{Engine, RedisServer, free_port};
+use crate::running::{Running, program, serve};
+use crate::waiting::Wait;
+
+/// The boards, and which field of an item has its number or value.
+fn boards() -> Vec<(&'static str, Value, &'static str)> {
+    let of = |metric: &str, more: Value| {
+        let mut definition = json!({"metric": metric, "slot": "1h"});
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        definition
+    };
+    vec![
+        ("counts", of("COUNT(24h, like, post)", json!({"windows": ["7d/6h", "all"]})), "amount"),
+        ("sums", of("SUM(24h, sale, price, shop)", json!({"decimals": 2, "order": "asc"})), "amount"),
+        ("means", of("AVG(24h, rating, stars, film)", json!({"decimals": 1, "min_samples": 3})), "value"),
+        ("best", of("MAX(24h, game, score, player)", json!({"slot": "15m"})), "value"),
+        ("newest", of("LAST(24h, reading, degrees, sensor)", json!({})), "value"),
+        ("distinct", of("COUNT_DISTINCT(24h, login, device, user)", json!({})), "text"),
+        ("approximate", of("APPROX_COUNT_DISTINCT(24h, view, page, user)", json!({})), "text"),
+        ("totals", of("COUNT(all, like, post)", json!({"keep": "30d"})), "amount"),
+        ("unranked", of("COUNT(24h, login, device)", json!({"ranked": false, "keep": "48h"})), "amount"),
+    ]
+}
+
+/// Returns drawn items as lines. Those of one seed are the same.
+fn items(seed: u64, field: &str, number: usize) -> Vec<String> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let now = Utc::now();
+    let item = |n: usize| {
+        // Nothing leaves a window of a day while the test runs.
+        let at = now - TimeDelta::milliseconds(random.random_range(0..20 * 3_600_000));
+        let mut item = json!({"subject": format!("s{}", random.random_range(0..400)), "at": at.to_rfc3339(), "id": format!("{seed}-{n}")});
+        match field {
+            "text" => item["value"] = json!(format!("u{}", random.random_range(0..60))),
+            field => item[field] = json!(random.random_range(1..50)),
+        }
+        item.to_string() + "\n"
+    };
+    (0..number).map(item).collect()
+}
+
+async fn fill(service: &Running, number: usize) {
+    for (seed, (board, definition, field)) in boards().into_iter().enumerate() {
+        service.ok("PUT", &format!("/v1/boards/{board}"), Some(definition)).await;
+        service.ndjson_until_counted(board, &items(seed as u64, field, number)).await;
+    }
+}
+
+fn copy(folder: &Path, from: &Running, to: &Running, more: &[&str]) -> Command {
+    let mut command = program(folder);
+    command.args(["copy", "--from", &from.base, "--to", &to.base]).args(more);
+    for (board, ..) in boards() {
+        command.args(["--board", board]);
+    }
+    command
+}
+
+/// Returns everything that the boards answer, apart from times.
+async fn answers(service: &Running) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (board, definition, _) in boards() {
+        let status = service.ok("GET", &format!("/v1/boards/{board}"), None).await;
+        all.push(json!([board, status["total"], status["slots"]]));
+        let windows: &[&str] = if board == "counts" { &["24h", "7d", "all"] } else { &[""] };
+        for window in windows.iter().filter(|_| definition["ranked"] != false) {
+            let window = if window.is_empty() { String::new() } else { format!("&window={window}") };
+            let page = service.ok("GET", &format!("/v1/boards/{board}/rankings?limit=1000{window}"), None).await;
+            all.push(json!([board, page["items"], page["total"], page["retiring"]]));
+        }
+        for subject in ["s0", "s7", "s399"] {
+            let path = format!("/v1/boards/{board}/subjects/{subject}");
+            let standing = service.ok("GET", &path, None).await;
+            all.push(json!([board, standing["score"], standing["rank"], standing["slots"], standing["kept_slots"]]));
+            let last = service.ok("GET", &format!("{path}/window?last=6h"), None).await;
+            all.push(json!([board, last["count"], last["value"]]));
+            if board == "distinct" {
+                let values = service.ok("GET", &format!("{path}/values?limit=1000"), None).await;
+                all.push(json!([board, values["items"], values["total"]]));
+            }
+        }
+        let audit = service.ok("POST", &format!("/v1/boards/{board}/audit"), None).await;
+        assert_eq!((&audit["differences"], &audit["missing_slots"]), (&json!(0), &json!(0)), "{board}: {audit}");
+    }
+    all
+}
+
+fn assert_same(one: &[Value], other: &[Value]) {
+    for (one, other) in one.iter().zip(other) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(one.len(), other.len());
+}
+
+fn output(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {out}{error}");
+    out.into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn boards_of_every_metric_move_to_redis_and_back() {
+    let (folder, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let from = Running::start(folder.path(), &[]);
+    fill(&from, 3_000).await;
+    let before = answers(&from).await;
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let to = Running::start(folder.path(), &["--store", &server.url()]);
+        let said = output(copy(folder.path(), &from, &to, &["--shards", "5"]));
+        assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
+        assert_same(&answers(&to).await, &before);
+        let shards = to.ok("GET", "/v1/boards/counts", None).await["shards"].clone();
+        assert_eq!(shards, 5);
+        // A second run finds nothing to read twice: what was counted is the same.
+        let data = back.path().join(engine.name);
+        let there = Running::start(back.path(), &["--data-dir", data.to_str().unwrap()]);
+        let said = output(copy(folder.path(), &to, &there, &["--dir", "back"]));
+        assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
+        assert_same(&answers(&there).await, &before);
+    }
+}
+
+/// Kills the copy, the server that it copies to, or the one that it copies from, until a copy succeeds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
+    let mut random = StdRng::seed_from_u64(crate::drawn::seed());
+    let (folder, server) = (tempfile::tempdir().unwrap(), RedisServer::start(&Engine::available()[0]));
+    let url = server.url();
+    for round in 0..rounds(2) {
+        let (at, prefix) = (folder.path().join(format!("{round}")), format!("round-{round}"));
+        std::fs::create_dir_all(&at).unwrap();
+        let (here, there) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+        let from = || serve(&at, &["--listen", &here]);
+        let to_redis = round % 2 == 0;
+        let to = || match to_redis {
+            true => serve(&at, &["--listen", &there, "--store", &url, "--redis-prefix", &prefix]),
+            false => serve(&at, &["--listen", &there, "--data-dir", "other"]),
+        };
+        let (mut source, mut target) = (Running::launch(from()), Running::launch(to()));
+        fill(&source, 4_000).await;
+        output(copy(&at, &source, &target, &["--define"]));
+        let (mut kills, mut live) = (0, 0);
+        let wait = Wait::begin("a copy that is not killed");
+        loop {
+            let mut command = copy(&at, &source, &target, &[]);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            // Producers have switched, and send to the new boards meanwhile.
+            for (seed, (board, _, field)) in boards().into_iter().enumerate() {
+                let lines = items(1_000 + 100 * live + seed as u64, field, 100);
+                target.ndjson_until_counted(board, &lines).await;
+            }
+            live += 1;
+            tokio::time::sleep(Duration::from_millis(random.random_range(5..400))).await;
+            if kills == 12 {
+                let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+                assert!(status.success());
+                break;
+            }
+            kills += 1;
+            match random.random_range(0..3) {
+                0 => process::kill(child.id()),
+                1 => {
+                    target.kill();
+                    target = Running::launch(to());
+                }
+                _ => {
+                    source.kill();
+                    source = Running::launch(from());
+                }
+            }
+            child.kill().ok();
+            if child.wait().unwrap().success() {
+                break;
+            }
+            wait.pause("it goes on");
+        }
+        // What the new boards have received besides, the old ones receive now.
+        for turn in 0..live {
+            for (seed, (board, _, field)) in boards().into_iter().enumerate() {
+                source.ndjson_until_counted(board, &items(1_000 + 100 * turn + seed as u64, field, 100)).await;
+            }
+        }
+        println!("round {round}: {kills} kills, {live} times live items");
+        assert_same(&answers(&target).await, &answers(&source).await);
+    }
+}
