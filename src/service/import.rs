@@ -74,7 +74,12 @@ impl Service {
             ImportBegun::Open { through } => through,
             ImportBegun::Ended => return Ok(ImportState::Ended),
             ImportBegun::OtherOpen(other) => {
-                let detail = format!("the import {other} is open; end it first, or continue it with its contents");
+                let detail = match other.is_of_same_board(id) {
+                    true => format!(
+                        "an import of other contents of the same board ({other}) is open; continue it with the file that they are in, or remove the board and begin again"
+                    ),
+                    false => format!("the import {other} is open; complete it first, or end it"),
+                };
                 return Err(ServiceError::ImportRefused { open: Some(other), detail });
             }
             ImportBegun::MayHaveSamples => {

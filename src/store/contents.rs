@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::board::{Aggregate, Amount, Counted, Frame, Subject, Timestamp};
+use crate::board::{Aggregate, Amount, Counted, Frame, Generation, Subject, Timestamp};
 
 /// One thing that a subject has in a track.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +34,23 @@ pub struct ContentsStep {
     pub next: Option<ContentsCursor>,
 }
 
-/// Identifies the contents that are merged into a board, however often parts of them are sent.
+/// Identifies the contents that are merged into a board, however often parts of them are sent: the board that they are
+/// of, and the walk in which they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ImportId(pub u64);
 
 impl ImportId {
+    /// Returns the id of contents of a board of this generation, which were read in the walk with this number. (Of the
+    /// generation 32 bits are enough to tell the few imports of a board apart.)
+    pub fn new(board: Generation, walk: u32) -> Self {
+        Self(board.0 & !u64::from(u32::MAX) | u64::from(walk))
+    }
+
+    /// Returns whether both are contents of the same board. A board gets these once, whichever walk read them.
+    pub fn is_of_same_board(self, other: Self) -> bool {
+        self.0 >> 32 == other.0 >> 32
+    }
+
     /// Reads what `to_string` returns: 16 hex digits.
     pub fn parse(text: &str) -> Option<Self> {
         let id = u64::from_str_radix(text, 16).ok().map(Self)?;
@@ -58,7 +70,7 @@ pub enum ImportBegun {
     /// The import is open. For each track of the board, in its order: the number of the last piece that is merged in
     /// all partitions, 0 if none is.
     Open { through: Vec<u64> },
-    /// The import was ended before.
+    /// An import of contents of the same board was ended before.
     Ended,
     /// Another import is open.
     OtherOpen(ImportId),

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::harness::{process, rounds};
 use crate::redis_server::{Engine, RedisServer, free_port};
-use crate::running::{Running, program, serve};
+use crate::running::{Running, program};
 use crate::waiting::Wait;
 
 /// The boards, and which field of an item has its number or value.
@@ -34,10 +35,10 @@ fn boards() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns drawn items as lines. Those of one seed are the same.
+/// Returns drawn items as lines, the same for a seed.
 fn items(seed: u64, field: &str, number: usize) -> Vec<String> {
-    let mut random = StdRng::seed_from_u64(seed);
-    let now = Utc::now();
+    static NOW: LazyLock<DateTime<Utc>> = LazyLock::new(Utc::now);
+    let (mut random, now) = (StdRng::seed_from_u64(seed), *NOW);
     let item = |n: usize| {
         // Nothing leaves a window of a day while the test runs.
         let at = now - TimeDelta::milliseconds(random.random_range(0..20 * 3_600_000));
@@ -124,7 +125,10 @@ async fn boards_of_every_metric_move_to_redis_and_back() {
         assert_same(&answers(&to).await, &before);
         let shards = to.ok("GET", "/v1/boards/counts", None).await["shards"].clone();
         assert_eq!(shards, 5);
-        // A second run finds nothing to read twice: what was counted is the same.
+        // The same contents are merged once.
+        let said = output(copy(folder.path(), &from, &to, &[]));
+        assert_eq!(said.matches("merged before").count(), boards().len(), "{said}");
+        assert_same(&answers(&to).await, &before);
         let data = back.path().join(engine.name);
         let there = Running::start(back.path(), &["--data-dir", data.to_str().unwrap()]);
         let said = output(copy(folder.path(), &to, &there, &["--dir", "back"]));
@@ -143,11 +147,15 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
         let (at, prefix) = (folder.path().join(format!("{round}")), format!("round-{round}"));
         std::fs::create_dir_all(&at).unwrap();
         let (here, there) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
-        let from = || serve(&at, &["--listen", &here]);
-        let to_redis = round % 2 == 0;
-        let to = || match to_redis {
-            true => serve(&at, &["--listen", &there, "--store", &url, "--redis-prefix", &prefix]),
-            false => serve(&at, &["--listen", &there, "--data-dir", "other"]),
+        let listening = |address: &str, more: &[&str]| {
+            let mut command = program(&at);
+            command.args(["serve", "--listen", address]).args(more);
+            command
+        };
+        let from = || listening(&here, &[]);
+        let to = || match round % 2 {
+            0 => listening(&there, &["--store", &url, "--redis-prefix", &prefix]),
+            _ => listening(&there, &["--data-dir", "other"]),
         };
         let (mut source, mut target) = (Running::launch(from()), Running::launch(to()));
         fill(&source, 4_000).await;
@@ -170,7 +178,8 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
                 break;
             }
             kills += 1;
-            match random.random_range(0..3) {
+            let action = random.random_range(0..3);
+            match action {
                 0 => process::kill(child.id()),
                 1 => {
                     target.kill();
@@ -180,6 +189,10 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
                     source.kill();
                     source = Running::launch(from());
                 }
+            }
+            if action > 0 {
+                // The copy goes on with a server that is back.
+                tokio::time::sleep(Duration::from_millis(random.random_range(0..1_500))).await;
             }
             child.kill().ok();
             if child.wait().unwrap().success() {

@@ -59,15 +59,19 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
         digest.keep_from(floor);
         digest.contents.retain(|(track, _, list), _| !(*list == "retracted" && is_all_time(*track)));
     }
-    let more = there.events.iter().filter(|(slot, items)| **items > here.events.get(*slot).copied().unwrap_or(0));
-    let more: u64 = more.map(|(slot, items)| items - here.events.get(slot).copied().unwrap_or(0)).sum();
+    let items = |digest: &Digest, slot: &(usize, i64)| digest.events.get(slot).copied().unwrap_or(0);
+    if let Some((slot, _)) = here.events.iter().find(|(slot, expected)| items(&there, slot) < **expected) {
+        bail!(
+            "{name} has fewer items than the contents in the slot from {} of track {}: contents of a board are merged once, so if they were copied before, remove {name} and copy them again",
+            slot.1,
+            slot.0
+        );
+    }
+    let more: u64 = there.events.iter().map(|(slot, found)| found - items(&here, slot)).sum();
     if more > 0 {
         return Ok(format!(
             "no differences between scores and slots; {name} has counted {more} items of its own, so its contents were not compared"
         ));
-    }
-    if here.events != there.events {
-        bail!("{name} has fewer items than the contents; run the command again, and if it still differs, report it");
     }
     let all: u64 = here.contents.values().map(|(number, _)| number).sum();
     let same = |(of, what): (&(usize, i64, &str), &(u64, u128))| there.contents.get(of) == Some(what);

@@ -20,11 +20,16 @@ pub(super) struct Sent {
     repeated: u64,
     /// Lines that were not sent, because earlier runs have sent them.
     skipped: u64,
+    /// Whether contents of this board were merged before, so that nothing was sent.
+    was_merged: bool,
 }
 
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { merged, expired, refused, repeated, skipped } = self;
+        let Self { merged, expired, refused, repeated, skipped, was_merged } = self;
+        if *was_merged {
+            return f.write_str("its contents were merged before, which is done once");
+        }
         write!(f, "{merged} contents merged, {expired} expired, {refused} refused")?;
         if *repeated > 0 {
             write!(f, ", {repeated} merged before")?;
@@ -42,7 +47,7 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
     let (mut sent, mut request) = (Sent::default(), header.clone());
     let begun = post(to, name, &header).await?;
     if begun["ended"] == true {
-        sent.skipped = file.lines();
+        sent.was_merged = true;
         return Ok(sent);
     }
     let through: Vec<Option<u64>> =

@@ -63,10 +63,15 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
             None => None,
         };
     let is_continued = after.is_some();
-    let new = || After { export: ImportId(rand::random()), n: 0, position: ContentsPosition::default() };
-    let after = after.unwrap_or_else(new);
     let open = state.open(request.head(), &caller)?;
-    let (walk, before) = state.service.contents(&caller, &board, after.position.clone()).await?;
+    let from = after.as_ref().map_or_else(ContentsPosition::default, |after| after.position.clone());
+    let (walk, before) = state.service.contents(&caller, &board, from).await?;
+    let generation = walk.board().generation();
+    let after = after.unwrap_or_else(|| After {
+        export: ImportId::new(generation, rand::random()),
+        n: 0,
+        position: ContentsPosition::default(),
+    });
     Ok(export::respond(&request, open, &after, is_continued, walk, before))
 }
 

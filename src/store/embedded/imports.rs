@@ -92,7 +92,7 @@ impl Imports {
             let detail = "a board with the mode from_first takes no imports".to_owned();
             return Err(StoreError::NoImport { detail });
         }
-        if self.ended.contains(&id) {
+        if self.ended.iter().any(|ended| ended.is_of_same_board(id)) {
             return Ok(ImportBegun::Ended);
         }
         match &self.open {

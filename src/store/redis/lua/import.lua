@@ -33,8 +33,13 @@ if ARGV.action ~= 'open' then
   return {'closed'}
 end
 
-local _, imports = string.gsub(ended, '%x+', '')
-if string.find(ended, ID, 1, true) then
+local imports, is_ended = 0, false
+for other in string.gmatch(ended, '%x+') do
+  imports = imports + 1
+  -- The first half of an id stands for the board that the contents are of.
+  is_ended = is_ended or string.sub(other, 1, 8) == string.sub(ID, 1, 8)
+end
+if is_ended then
   return {'ended'}
 elseif held == ID then
   return {'open', meta[5] or '0'}
