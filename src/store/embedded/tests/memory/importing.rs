@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::board::{Aggregate, BoardTrack};
 use crate::store::embedded::storage::files::simulated::Crash;
-use crate::store::{Content, ContentsCursor, ImportBegun, ImportId, Merged, Piece, Rejection, StoreError};
+use crate::store::{Content, ContentsCursor, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece, Rejection, StoreError};
 
 const IMPORT: ImportId = ImportId(1);
 
@@ -214,4 +214,105 @@ async fn a_walk_ends_with_the_data_and_is_lost_with_the_store() {
     assert!(step.contents.is_empty() && step.next.is_none());
     store.close().await.unwrap();
     again.close().await.unwrap();
+}
+
+fn cell(number: u8, slot: Timestamp, amount: i64) -> (Subject, Content) {
+    (subject(number), Content::Cell { slot, aggregate: Aggregate::Sum(Amount(amount)) })
+}
+
+/// Tests that a content which cannot be merged is counted as such, and changes nothing.
+#[tokio::test]
+async fn contents_that_do_not_fit_are_refused() {
+    let store = fresh();
+    let board = define(&store, "SUM(3h, sale, amount, seller)").await;
+    let track = board.main();
+    let bound = track.slot_bound().0;
+    let hour = |number: i64| START.plus_millis(number * HOUR);
+    let other = |number, content| (subject(number), content);
+    let contents = vec![
+        cell(1, hour(0), bound),
+        cell(1, hour(0), 1),
+        cell(2, hour(-1), -bound - 1),
+        cell(2, hour(-2), 2),
+        cell(2, hour(-3), 1),
+        cell(2, hour(1), 1),
+        cell(2, START.plus_millis(1), 1),
+        other(2, Content::Cell { slot: START, aggregate: Aggregate::Extreme(Amount(1)) }),
+        other(2, Content::Value { value: Counted::parse("v").unwrap(), at: START, retracted: false }),
+        other(2, Content::Dropped { at: START }),
+        other(2, Content::Counter { start: START, amount: Amount(1) }),
+    ];
+    let events = [(-3, 1), (-2, 2), (0, 3), (1, 4)].map(|(number, count)| (hour(number), count)).into();
+    let piece = Piece { number: 5, contents, events };
+    assert!(matches!(store.merge(&track, IMPORT, &piece).await, Err(StoreError::NoImport { .. })));
+    store.begin_import(&board, IMPORT).await.unwrap();
+    let merged = store.merge(&track, IMPORT, &piece).await.unwrap();
+    assert_eq!(merged, Merged { merged: 2, expired: 1, refused: 8, repeated: 0 });
+    let status = store.status(&track).await.unwrap();
+    assert_eq!(status.events, [(hour(-2), 2), (hour(0), 3)]);
+    let amounts = |number: u8| {
+        let live = live(&store);
+        let state = live.state.lock();
+        state.holdings.aggregates(subject(number).as_str().into(), i64::MIN, i64::MAX)
+    };
+    assert_eq!(amounts(1), [(hour(0), Aggregate::Sum(Amount(bound)))]);
+    assert_eq!(amounts(2), [(hour(-2), Aggregate::Sum(Amount(2)))]);
+    store.close().await.unwrap();
+}
+
+/// Tests that a piece for which there is no room is merged in part, that the rest follows when there is room, and that
+/// no other piece comes in between.
+#[tokio::test]
+async fn a_piece_without_room_is_continued() {
+    let disk = Simulated::new();
+    let options =
+        |max_subjects| EmbeddedOptions { max_subjects, ..EmbeddedOptions::new("/data", ClockMode::Simulated(START)) };
+    let store = Embedded::open_on(Arc::new(disk.clone()), options(Some(5)), usual()).unwrap();
+    let board = define(&store, "SUM(3h, sale, amount, seller)").await;
+    let track = board.main();
+    store.begin_import(&board, IMPORT).await.unwrap();
+    let contents = (0..10).map(|number| cell(number, START, i64::from(number) + 1)).collect();
+    let piece = Piece { number: 2, contents, events: vec![(START, 10)] };
+    for _ in 0..2 {
+        assert!(matches!(store.merge(&track, IMPORT, &piece).await, Err(StoreError::MemoryFull)));
+    }
+    let later = Piece { number: 3, ..piece.clone() };
+    assert!(matches!(store.merge(&track, IMPORT, &later).await, Err(StoreError::NoImport { .. })));
+    assert_eq!(store.status(&track).await.unwrap().events, []);
+    store.close().await.unwrap();
+    let store = Embedded::open_on(Arc::new(disk), options(None), usual()).unwrap();
+    assert_eq!(store.begin_import(&board, IMPORT).await.unwrap(), ImportBegun::Open { through: vec![0] });
+    let merged = store.merge(&track, IMPORT, &piece).await.unwrap();
+    assert_eq!(merged, Merged { merged: 5, repeated: 5, ..Merged::default() });
+    assert_eq!(store.begin_import(&board, IMPORT).await.unwrap(), ImportBegun::Open { through: vec![2] });
+    let status = store.status(&track).await.unwrap();
+    assert_eq!((status.total, status.events), (10, vec![(START, 10)]));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_board_remembers_its_imports() {
+    let disk = Simulated::new();
+    let store = open(&disk, usual()).unwrap();
+    let board = define(&store, "SUM(3h, sale, amount, seller)").await;
+    for number in 0..MAX_IMPORTS as u64 {
+        let begun = store.begin_import(&board, ImportId(number)).await.unwrap();
+        assert_eq!(begun, ImportBegun::Open { through: vec![0] });
+        assert!(store.end_import(&board, ImportId(number)).await.unwrap());
+        assert!(!store.end_import(&board, ImportId(number)).await.unwrap());
+    }
+    let again = open(&disk.crash(0, Crash::Killed), usual()).unwrap();
+    for store in [store, again] {
+        assert_eq!(store.begin_import(&board, ImportId(3)).await.unwrap(), ImportBegun::Ended);
+        assert_eq!(store.begin_import(&board, ImportId(99)).await.unwrap(), ImportBegun::TooMany);
+        store.close().await.unwrap();
+    }
+    let store = fresh();
+    let from_first = Definition { ranked: false, mode: Mode::FromFirst, ..hours("SUM(3h, sale, amount, seller)") };
+    let board = define_as(&store, &from_first).await;
+    assert!(matches!(store.begin_import(&board, IMPORT).await, Err(StoreError::NoImport { .. })));
+    add(&store, &board, vec![increment(1, 5, None, None)]).await.unwrap();
+    let counter = Content::Counter { start: START, amount: Amount(5) };
+    assert_eq!(walk(&store, &board.main()).await, [(subject(1), counter)]);
+    store.close().await.unwrap();
 }
