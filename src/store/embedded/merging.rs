@@ -135,9 +135,9 @@ impl PieceApplication<'_> {
         let (floor, time, merged) = match content {
             Content::Cell { slot, aggregate } => {
                 let slot = slot.millis();
-                let is_start = holdings.subjects.numbering.start(holdings.number(slot)) == slot;
+                let numbering = &holdings.subjects.numbering;
                 let is_live = slot >= holdings.oldest_kept && slot < newest_end;
-                let merged = match is_live && is_start {
+                let merged = match is_live && numbering.start(numbering.number(slot)) == slot {
                     true => holdings.kind.merge(holdings, &to(slot, slot, false), aggregate, operations),
                     false => Err(OutOfRange),
                 };
