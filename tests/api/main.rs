@@ -20,6 +20,7 @@ mod bodies;
 mod browsers;
 mod connections;
 mod console;
+mod contents;
 mod delivery;
 mod document;
 mod evaluate;
