@@ -83,6 +83,39 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
     Ok(format!("{all} contents are the same at {}, and no scores differ from them", to.url()))
 }
 
+/// Returns how many items the board at the source has counted since the contents in the file were read, in slots that
+/// still count.
+pub(super) async fn counted_since(from: &Service, board: &str, file: &ContentsFile) -> anyhow::Result<u64> {
+    let path = format!("/v1/boards/{board}/contents");
+    let response = from.ask(|client, at| client.get(at(&path))).await?.error_for_status()?;
+    let (mut pieces, mut text) = (response.bytes_stream(), Vec::new());
+    // The first piece has the first line and the numbers of items.
+    let is_enough = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count() > file.end.tracks.len();
+    while !is_enough(&text)
+        && let Some(piece) = pieces.next().await
+    {
+        text.extend_from_slice(&piece?);
+    }
+    let (mut more, mut floors) = (BTreeMap::<usize, u64>::new(), Vec::new());
+    for line in text.split(|byte| *byte == b'\n') {
+        let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
+        if let Some(tracks) = line["tracks"].as_array().filter(|_| line["contents"] == 1) {
+            floors = tracks.iter().map(|track| track["floor"].as_i64().unwrap_or(i64::MAX)).collect();
+        }
+        let track = line["track"].as_u64().unwrap_or(0) as usize;
+        let floor = floors.get(track).copied().unwrap_or(i64::MAX);
+        for pair in line["before"].as_array().into_iter().flatten() {
+            let (slot, items) = (pair[0].as_i64().unwrap_or(0), pair[1].as_u64().unwrap_or(0));
+            let known = file.events.get(&track).and_then(|slots| slots.get(&slot)).copied().unwrap_or(0);
+            if slot >= floor {
+                *more.entry(track).or_default() += items.saturating_sub(known);
+            }
+        }
+    }
+    // Each item is counted in every window that reaches back to it.
+    Ok(more.into_values().max().unwrap_or(0))
+}
+
 /// Returns whether two boards have the same windows and slots.
 fn has_same_tracks(one: &Value, other: &Value) -> bool {
     ["metric", "slot", "windows", "keep", "timezone", "cover", "max_values", "ranked"]

@@ -83,6 +83,13 @@ impl ContentsFile {
         Ok(Some(file).filter(|file| file.end.complete))
     }
 
+    /// Returns whether the contents are of a board of this generation.
+    pub(super) fn is_of(&self, generation: &str) -> bool {
+        // The first half of the id stands for the board.
+        let export = self.header["export"].as_str().unwrap_or_default();
+        export.len() == 16 && generation.get(..8) == export.get(..8)
+    }
+
     /// Returns the number of lines between the first and the last one.
     pub(super) fn lines(&self) -> u64 {
         self.lines

@@ -85,39 +85,59 @@ pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
 }
 
 async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: &str) -> anyhow::Result<()> {
-    let is_new = define(from, to, args.shards, board, name).await?;
+    let (generation, definition) = from.board(board).await?;
+    let is_new = define(to, args.shards, definition, name).await?;
     say!("{board}: {} {name} at {}", if is_new { "defined" } else { "found" }, to.url())?;
     if args.define {
         return Ok(());
     }
     std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
-    let path = args.dir.join(format!("{board}.contents"));
-    let file = match ContentsFile::open(&path)? {
+    let file = match ContentsFile::open(&args.dir.join(format!("{board}.sending")))? {
         Some(file) => file,
-        None => {
-            read::contents(from, board, &path).await?;
-            let file = ContentsFile::open(&path)?;
-            file.with_context(|| format!("{} has no contents", path.display()))?
-        }
+        None => read(from, args, board).await?,
     };
+    if !file.is_of(&generation) {
+        bail!(
+            "{} has contents of another board of this name; finish its copy, or give another --dir",
+            file.path().display()
+        );
+    }
+    say!("{board}: {} lines of contents in {}", file.lines(), file.path().display())?;
+    let sent = send::contents(to, name, &file).await?;
+    say!("{board}: {sent}")?;
+    if sent.refused > 0 {
+        bail!("{} contents are too large together with what {name} has; they are missing there", sent.refused);
+    }
+    say!("{board}: {}", compare::contents(to, name, &file).await?)?;
+    let missed = compare::counted_since(from, board, &file).await?;
+    std::fs::remove_file(file.path()).with_context(|| format!("cannot remove {}", file.path().display()))?;
+    if missed > 0 {
+        bail!(
+            "{} has counted {missed} more items since its contents were read, which {name} does not have: switch all \
+             producers, remove {name} at {} and copy it again, or send these items there too",
+            from.url(),
+            to.url()
+        );
+    }
+    Ok(())
+}
+
+/// Reads the contents of a board. Once some of a file may have been sent, no other file will do, so it gets the name by
+/// which it is found again.
+async fn read(from: &Service, args: &CopyArgs, board: &str) -> anyhow::Result<ContentsFile> {
+    let (path, sending) = (args.dir.join(format!("{board}.contents")), args.dir.join(format!("{board}.sending")));
+    read::contents(from, board, &path).await?;
+    let file = ContentsFile::open(&path)?.with_context(|| format!("{} has no contents", path.display()))?;
     if let Err(changed) = file.check_unchanged() {
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         return Err(changed);
     }
-    say!("{board}: {} lines of contents in {}", file.lines(), path.display())?;
-    let sent = send::contents(to, name, &file).await?;
-    say!("{board}: {sent}")?;
-    if sent.refused > 0 {
-        bail!("{} amounts are too large together with what {name} has; they are missing there", sent.refused);
-    }
-    say!("{board}: {}", compare::contents(to, name, &file).await?)?;
-    std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-    Ok(())
+    std::fs::rename(&path, &sending).with_context(|| format!("cannot rename {}", path.display()))?;
+    ContentsFile::open(&sending)?.with_context(|| format!("{} has no contents", sending.display()))
 }
 
 /// Defines the board as it is defined at the source, unless there is one of this name. Returns whether it is new.
-async fn define(from: &Service, to: &Service, shards: Option<u32>, board: &str, name: &str) -> anyhow::Result<bool> {
-    let mut definition = from.definition(board).await?;
+async fn define(to: &Service, shards: Option<u32>, mut definition: Value, name: &str) -> anyhow::Result<bool> {
     if definition["mode"] == "from_first" {
         bail!(
             "a board with mode = \"from_first\" cannot be copied: the windows of its subjects begin with their first events"

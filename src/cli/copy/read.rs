@@ -1,7 +1,7 @@
 //! Reading contents into a file. A connection that broke is continued after the last line that has a cursor.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,10 +37,11 @@ enum Ended {
     Stale,
 }
 
-/// Reads the contents of a board into a file, which may have a part of them.
+/// Reads the contents of a board into a file. One that is there is from an earlier run, and the board may have changed
+/// since.
 pub(super) async fn contents(from: &Service, board: &str, path: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", path.display());
-    let mut partial = Partial::open(path).with_context(failed)?;
+    let mut partial = Partial::create(path).with_context(failed)?;
     let (mut attempts, mut pause) = (0, PAUSE);
     loop {
         let before = partial.after.clone();
@@ -91,21 +92,8 @@ async fn read(from: &Service, board: &str, partial: &mut Partial) -> anyhow::Res
 }
 
 impl Partial {
-    fn open(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        let mut partial = Self { file, after: None, has_header: false };
-        let (mut reader, mut line, mut at) = (BufReader::with_capacity(1 << 20, &partial.file), Vec::new(), 0);
-        let mut after = None;
-        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-            at += line.len() as u64;
-            partial.has_header |= line.starts_with(HEADER.as_bytes());
-            if let Some(cursor) = cursor_of(&line) {
-                after = Some((at, cursor));
-            }
-            line.clear();
-        }
-        partial.after = after.filter(|_| partial.has_header);
-        Ok(partial)
+    fn create(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { file: File::create(path)?, after: None, has_header: false })
     }
 
     /// Drops what comes after the last line with a cursor, and returns that cursor.
@@ -184,23 +172,28 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_continued_after_the_last_line_with_a_cursor() {
+    fn a_response_continues_after_the_last_line_with_a_cursor() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.contents");
-        let kept = "{\"contents\":1,\"export\":\"x\"}\n{\"n\":1}\n{\"n\":2,\"cursor\":\"two\"}\n";
-        std::fs::write(&path, format!("{kept}{{\"n\":3}}\n{{\"n\":4,\"curs")).unwrap();
-        let mut partial = Partial::open(&path).unwrap();
+        let mut partial = Partial::create(&path).unwrap();
+        let write = |partial: &mut Partial, lines: &[&str]| {
+            for line in lines {
+                assert_eq!(partial.write(format!("{line}\n").as_bytes()).unwrap(), None);
+            }
+        };
+        let header = "{\"contents\":1,\"export\":\"x\"}";
+        write(&mut partial, &[header, "{\"n\":1}", "{\"n\":2,\"cursor\":\"two\"}", "{\"n\":3}"]);
         assert_eq!(partial.rewind().unwrap().as_deref(), Some("two"));
         // Another response begins with the first line again.
-        for line in ["{\"contents\":1,\"export\":\"x\"}\n", "{\"n\":3}\n"] {
-            assert_eq!(partial.write(line.as_bytes()).unwrap(), None);
-        }
+        write(&mut partial, &[header, "{\"n\":3}"]);
         assert_eq!(partial.write(b"{\"complete\":true}\n").unwrap(), Some(Ended::Complete));
         let all = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(all, format!("{kept}{{\"n\":3}}\n{{\"complete\":true}}\n"));
-        // Without a cursor, it is read again.
-        std::fs::write(&path, "{\"contents\":1,\"export\":\"x\"}\n{\"n\":1}\n").unwrap();
-        assert_eq!(Partial::open(&path).unwrap().rewind().unwrap(), None);
+        let lines = [header, "{\"n\":1}", "{\"n\":2,\"cursor\":\"two\"}", "{\"n\":3}", "{\"complete\":true}"];
+        assert_eq!(all, lines.map(|line| format!("{line}\n")).concat());
+        // Without a cursor, everything is read again.
+        let mut partial = Partial::create(&path).unwrap();
+        write(&mut partial, &[header, "{\"n\":1}"]);
+        assert_eq!(partial.rewind().unwrap(), None);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }

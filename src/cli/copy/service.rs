@@ -47,12 +47,14 @@ impl Service {
         items.iter().map(name).collect()
     }
 
-    /// Returns the definition of a board.
-    pub(super) async fn definition(&self, board: &str) -> anyhow::Result<Value> {
+    /// Returns the generation of a board and its definition.
+    pub(super) async fn board(&self, board: &str) -> anyhow::Result<(String, Value)> {
         let answer = self.json(|client, at| client.get(at(&format!("/v1/boards/{board}")))).await?;
+        let generation = answer["generation"].as_str().context("the board has no 'generation'")?.to_owned();
         let Value::Object(members) = answer else { return Err(anyhow!("the board is not an object")) };
         let known = |key: &str| Definition::KEYS.contains(&key);
-        Ok(Value::Object(members.into_iter().filter(|(key, value)| known(key) && !value.is_null()).collect()))
+        let definition = members.into_iter().filter(|(key, value)| known(key) && !value.is_null()).collect();
+        Ok((generation, Value::Object(definition)))
     }
 
     /// Defines a board, unless there is one of this name. Returns whether it is new.
