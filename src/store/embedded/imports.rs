@@ -5,13 +5,10 @@
 //! the log as what was merged, so after a crash either both are there or neither. The state is written again at the
 //! start of each checkpoint, because the log before it is deleted.
 
+use super::import_progress::Progress;
 use super::log_operations::LogOperations;
-use super::{Awaited, Embedded};
 use crate::board::{Board, Timestamp};
 use crate::store::{ImportBegun, ImportId, MAX_IMPORTS, Result, StoreError};
-
-/// The largest number of bytes that the beginning or the end of an import adds to the log.
-const LOG_BYTES: usize = 64;
 
 /// The imports of a board.
 #[derive(Debug, Default)]
@@ -29,16 +26,6 @@ struct OpenImport {
     tracks: Vec<Progress>,
 }
 
-/// What is merged of an open import into one track.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
-    /// The number of the last piece that is merged, or 0.
-    pub through: u64,
-    /// The number of the piece of which a part is merged, or 0, and the number of its contents that are done.
-    pub partial: u64,
-    pub done: u64,
-}
-
 /// Whether a board has samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Samples {
@@ -49,29 +36,6 @@ enum Samples {
     /// It has, or it is not known: an earlier version, which does not record samples, defined the board.
     #[default]
     Possible,
-}
-
-impl Progress {
-    /// Returns how many contents of a piece are done, of `len`, or `None` if this piece is not the next one: an earlier
-    /// one is merged in part, or this one was left out.
-    pub(super) fn done(&self, piece: u64, len: u64) -> Option<u64> {
-        match self.partial {
-            _ if piece <= self.through => Some(len),
-            0 => Some(0),
-            partial if partial == piece => Some(self.done.min(len)),
-            _ => None,
-        }
-    }
-
-    /// Records that a part of a piece is done.
-    pub(super) fn did(&mut self, piece: u64, done: u64) {
-        (self.partial, self.done) = (piece, done);
-    }
-
-    /// Records that a piece is merged.
-    pub(super) fn finished(&mut self, piece: u64) {
-        *self = Self { through: piece, partial: 0, done: 0 };
-    }
 }
 
 impl Imports {
@@ -202,22 +166,5 @@ impl Imports {
     /// Restores whether the board has samples.
     pub(super) fn restore_sampled(&mut self, any: bool) {
         self.samples = if any { Samples::Possible } else { Samples::None };
-    }
-}
-
-impl Embedded {
-    /// Changes the imports of a board, and waits until the change, or the earlier one that left nothing to change, is
-    /// stored.
-    pub(super) async fn change_imports<T>(
-        &self,
-        board: &Board,
-        change: impl FnOnce(&mut Imports, &mut LogOperations) -> T,
-    ) -> Result<T> {
-        let permit = self.journal().admit(LOG_BYTES)?;
-        let (changed, _) =
-            self.change_state(board, |state, operations| (change(&mut state.imports, operations), Awaited::No))?;
-        drop(permit);
-        self.journal().wait(self.journal().ticket_for_all_appended()).await?;
-        Ok(changed)
     }
 }

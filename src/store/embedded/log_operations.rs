@@ -41,34 +41,12 @@ mod decoding;
 pub(super) use self::decoding::{OperationError, operations};
 use super::clock::ClockRecord;
 use super::fingerprint::Fingerprint;
-use super::imports::Progress;
+use super::import_progress::Progress;
 use super::last_seen::LastSeen;
+pub(super) use super::log_operation::LogOperation;
+use super::log_operation::*;
 use crate::board::{Generation, Mark, TrackId};
 use crate::store::ImportId;
-
-const TRACK: u8 = 1;
-const SLOT: u8 = 2;
-const AMOUNT: u8 = 3;
-const SAMPLES: u8 = 4;
-const MARKED: u8 = 5;
-const SKETCH: u8 = 6;
-const SEEN: u8 = 7;
-const RETRACTED: u8 = 8;
-const DROPPED: u8 = 9;
-const CAPPED: u8 = 10;
-const ID: u8 = 11;
-const REMOVED: u8 = 12;
-const ADVANCED: u8 = 13;
-const DEFINED: u8 = 14;
-const UNDEFINED: u8 = 15;
-const CLOCK: u8 = 16;
-const SIMULATED: u8 = 17;
-const EVENTS: u8 = 18;
-const LAST: u8 = 19;
-const ROW: u8 = 20;
-const IMPORT_BEGUN: u8 = 21;
-const IMPORT_ENDED: u8 = 22;
-const MERGED: u8 = 23;
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -81,58 +59,6 @@ pub(super) struct LogOperations {
     slot: Option<i64>,
     /// The range in `bytes` of the subject that was written last.
     subject: std::ops::Range<usize>,
-}
-
-/// A decoded operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogOperation<'a> {
-    /// The operations that follow are about this track. Ids are about the board of the track.
-    Track(TrackId),
-    /// The subject has this amount, or extreme, in this slot. On a `from_first` board, it has a counter that began at
-    /// this time.
-    Amount { slot: i64, amount: i64, subject: &'a str },
-    /// The subject has this sum and count in this slot.
-    Samples { slot: i64, sum: i64, count: i64, subject: &'a str },
-    /// The newest value of the subject in this slot, and its time.
-    Last { slot: i64, at: i64, value: i64, subject: &'a str },
-    /// A register of the subject's sketch in this slot is at least this high.
-    Marked { slot: i64, mark: Mark, subject: &'a str },
-    /// The subject's sketch in this slot.
-    Sketch { slot: i64, sketch: &'a [u8], subject: &'a str },
-    /// A value of the subject was last seen or retracted at this time. `None` means that nothing is stored about it.
-    Value { last_seen: Option<LastSeen>, subject: &'a str, value: &'a str },
-    /// The newest value of the subject that was dropped had this time.
-    Capped { at: i64, subject: &'a str },
-    /// An id was counted.
-    Id { arrival: i64, fingerprint: Fingerprint },
-    /// The subject has no data.
-    Removed { subject: &'a str },
-    /// The number of items counted in this slot.
-    Events { slot: i64, count: u64 },
-    /// The board's time has reached `now`.
-    Advanced { now: i64 },
-    /// The board was defined at this time. Versions that do not know this operation read it as
-    /// [`Advanced`](Self::Advanced).
-    DefinedAt { at: i64 },
-    /// Whether the board has counted a sample. Without this operation it is not known. Earlier versions read it as
-    /// [`Advanced`](Self::Advanced), or as a time of definition that the following operation replaces.
-    Sampled { any: bool },
-    /// An import into the board is open.
-    ImportBegun { import: ImportId },
-    /// An import into the board was ended.
-    ImportEnded { import: ImportId },
-    /// What is merged of an open import into the track.
-    Merged { import: ImportId, progress: Progress },
-    /// A board was defined.
-    Defined { generation: Generation, name: &'a str, definition: &'a str },
-    /// A board was removed.
-    Undefined { generation: Generation },
-    /// A reading of the system clock.
-    Clock(ClockRecord),
-    /// The time of the simulated clock.
-    Simulated { now: i64 },
-    /// The row of a table with this id. `None` means that there is no such row.
-    Row { table: &'a str, id: &'a str, text: Option<&'a str> },
 }
 
 impl LogOperations {

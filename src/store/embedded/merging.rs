@@ -1,4 +1,4 @@
-//! The merging of a piece of an import into a track.
+//! Imports: their beginning and end, and the merging of a piece into a track.
 //!
 //! A piece is applied in portions, like a batch. The operations of a portion end with the number of contents that are
 //! done, so that a call which ended halfway, or a restart, continues exactly there.
@@ -9,12 +9,13 @@ use super::board_state::BoardState;
 use super::engine::Ticket;
 use super::hashed_name::HashedName;
 use super::holdings::{Holdings, OutOfRange, WriteTo};
-use super::imports::Progress;
+use super::import_progress::Progress;
+use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::memory::{Level, Room};
 use super::tables::Tables;
 use super::{Awaited, Embedded};
-use crate::board::{Aggregate, BoardTrack, Change, Sketch};
+use crate::board::{Aggregate, Board, BoardTrack, Change, Sketch};
 use crate::store::{Content, ImportId, Merged, Piece, Result, StoreError};
 
 /// The largest number of contents in a portion.
@@ -27,6 +28,8 @@ const TIME_CHECK_EVERY: usize = 16;
 const VISIT_WORK_PER_CONTENT: u64 = 4;
 /// The largest number of bytes that a content adds to the log in addition to its texts.
 const LOG_OVERHEAD: usize = 96;
+/// The largest number of bytes that the beginning or the end of an import adds to the log.
+const IMPORT_LOG_BYTES: usize = 64;
 
 /// Returns the largest number of bytes that the operations of a piece can have.
 fn max_log_bytes(piece: &Piece) -> usize {
@@ -226,5 +229,20 @@ impl Embedded {
         };
         self.journal().wait(ticket).await?;
         Ok(application.merged)
+    }
+
+    /// Changes the imports of a board, and waits until the change, or the earlier one that left nothing to change, is
+    /// stored.
+    pub(super) async fn change_imports<T>(
+        &self,
+        board: &Board,
+        change: impl FnOnce(&mut Imports, &mut LogOperations) -> T,
+    ) -> Result<T> {
+        let permit = self.journal().admit(IMPORT_LOG_BYTES)?;
+        let (changed, _) =
+            self.change_state(board, |state, operations| (change(&mut state.imports, operations), Awaited::No))?;
+        drop(permit);
+        self.journal().wait(self.journal().ticket_for_all_appended()).await?;
+        Ok(changed)
     }
 }

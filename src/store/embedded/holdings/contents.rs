@@ -16,23 +16,6 @@ use crate::store::embedded::log_operations::LogOperations;
 /// The largest number of records visited in one portion, however few contents they have.
 const MAX_RECORDS: usize = 4_096;
 
-/// What walks over the contents of a track must know of it. Kept when the holdings are replaced.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct ContentsWalks {
-    /// A number that is drawn when the board is defined and whenever the store is opened: ids of records are others
-    /// then.
-    opened: u64,
-    /// See [`Status::upheavals`](crate::store::Status::upheavals). The first number is drawn, so that it changes when
-    /// the store is opened again.
-    upheavals: u64,
-}
-
-impl ContentsWalks {
-    pub(super) fn random() -> Self {
-        Self { opened: rand::random(), upheavals: rand::random() }
-    }
-}
-
 /// The position at which a walk over contents continues.
 #[derive(Debug)]
 pub(in super::super) struct ContentsWalk {
@@ -124,10 +107,5 @@ impl Holdings {
     /// Continues the numbers of the holdings that these replace, in which everything had expired.
     pub(in super::super) fn succeed(&mut self, expired: &Holdings) {
         self.contents_walks = expired.contents_walks;
-    }
-
-    /// Records that a subject was removed or its record was moved.
-    pub(super) fn count_upheaval(&mut self) {
-        self.contents_walks.upheavals = self.contents_walks.upheavals.wrapping_add(1);
     }
 }

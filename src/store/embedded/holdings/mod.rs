@@ -23,8 +23,8 @@ pub(super) mod walking;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::contents::ContentsWalks;
 use super::aggregate_state::{AggregateState, Garbage, NoState};
+use super::contents_walks::ContentsWalks;
 use super::hashed_name::HashedName;
 use super::last_seen::Floors;
 use super::log_operations::LogOperations;
@@ -294,7 +294,7 @@ impl Holdings {
         };
         self.set_key(id, self.traits.absent_key());
         self.remove_subject(id);
-        self.count_upheaval();
+        self.contents_walks.count_upheaval();
         Removed { live: live as u64, expired: (len - live) as u64, any: anything }
     }
 

@@ -1,7 +1,13 @@
 //! The decoding of operations.
 
-use super::*;
+use crate::board::{Generation, TrackId};
+use crate::store::ImportId;
+use crate::store::embedded::clock::ClockRecord;
 use crate::store::embedded::codec::{Damaged, Reader};
+use crate::store::embedded::fingerprint::Fingerprint;
+use crate::store::embedded::import_progress::Progress;
+use crate::store::embedded::last_seen::LastSeen;
+use crate::store::embedded::log_operation::*;
 use crate::store::embedded::storage::damage::StorageError;
 
 /// The length of an operation of the kind [`ADVANCED`].

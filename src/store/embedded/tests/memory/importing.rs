@@ -43,10 +43,13 @@ async fn copy(from: (&Embedded, &Arc<Board>), to: (&Embedded, &Arc<Board>)) -> M
     merged
 }
 
-fn contents_of(store: &Embedded) -> Vec<(Vec<contents::Content>, Vec<(i64, u64)>)> {
+/// The data of a track that a restart must not lose, and its numbers of counted items.
+type Kept = (Vec<contents::Content>, Vec<(i64, u64)>);
+
+fn contents_of(store: &Embedded) -> Vec<Kept> {
     let live = live(store);
     let state = live.state.lock();
-    let of = |tables: &Tables| (contents::live_contents(tables), tables.events.since(i64::MIN).collect());
+    let of = |tables: &Tables| -> Kept { (contents::live_contents(tables), tables.events.since(i64::MIN).collect()) };
     state.tracks.iter().map(of).collect()
 }
 
@@ -315,4 +318,61 @@ async fn a_board_remembers_its_imports() {
     let counter = Content::Counter { start: START, amount: Amount(5) };
     assert_eq!(walk(&store, &board.main()).await, [(subject(1), counter)]);
     store.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "measures: by hand, with optimizations"]
+async fn speed_of_walks_and_imports() {
+    const SUBJECTS: usize = 300_000;
+    for metric in
+        ["SUM(3h, a, b, c)", "AVG(3h, a, b, c)", "COUNT_DISTINCT(3h, a, b, c)", "APPROX_COUNT_DISTINCT(3h, a, b, c)"]
+    {
+        let (source, target) = (fresh(), fresh());
+        let (from, to) = (define(&source, metric).await, define(&target, metric).await);
+        let item = |number: usize| named(format!("subject-{number:06}"), change(&from, number as i64 % 1_000 + 1));
+        for first in (0..SUBJECTS).step_by(1_000) {
+            add(&source, &from, (first..first + 1_000).map(item).collect()).await.unwrap();
+        }
+        let (track, started) = (from.main(), std::time::Instant::now());
+        let (mut contents, mut cursor, mut steps) = (Vec::new(), Some(ContentsCursor::default()), Vec::new());
+        while let Some(from) = cursor {
+            let began = std::time::Instant::now();
+            let step = source.contents_step(&track, from).await.unwrap();
+            steps.push((began.elapsed(), step.contents.len()));
+            contents.extend(step.contents);
+            cursor = step.next;
+        }
+        steps.sort();
+        let portion = {
+            let live = live(&source);
+            let state = live.state.lock();
+            let (mut walk, mut longest) = (state.holdings.begin_contents(), Vec::new());
+            let mut operations = LogOperations::of(from.edition().main().id());
+            loop {
+                operations.clear();
+                let began = std::time::Instant::now();
+                let more = state.holdings.contents_portion(&mut walk, 12 << 10, &mut operations);
+                longest.push(began.elapsed());
+                if !more {
+                    break;
+                }
+            }
+            longest.sort();
+            (longest[longest.len() / 2], longest[longest.len() - 1])
+        };
+        println!(
+            "{metric}: {} contents in {:?}; median and longest step {:?} {:?}, portions {portion:?}",
+            contents.len(),
+            started.elapsed(),
+            steps[steps.len() / 2],
+            steps[steps.len() - 1]
+        );
+        target.begin_import(&to, IMPORT).await.unwrap();
+        let started = std::time::Instant::now();
+        for (nth, contents) in contents.chunks(Piece::MAX_CONTENTS).enumerate() {
+            let piece = Piece { number: nth as u64 + 1, contents: contents.to_vec(), events: Vec::new() };
+            assert_eq!(target.merge(&to.main(), IMPORT, &piece).await.unwrap().merged, contents.len() as u64);
+        }
+        println!("  merged in {:?}", started.elapsed());
+    }
 }
