@@ -9,6 +9,8 @@ use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::board::Timestamp;
+
 /// Complete contents.
 #[derive(Debug)]
 pub(super) struct ContentsFile {
@@ -25,6 +27,7 @@ pub(super) struct ContentsFile {
 #[derive(Debug, Deserialize)]
 pub(super) struct End {
     pub(super) complete: bool,
+    as_of: Option<String>,
     pub(super) tracks: Vec<EndOfTrack>,
 }
 
@@ -88,6 +91,12 @@ impl ContentsFile {
         // The first half of the id stands for the board.
         let export = self.header["export"].as_str().unwrap_or_default();
         export.len() == 16 && generation.get(..8) == export.get(..8)
+    }
+
+    /// Returns the time at which the last data was read.
+    pub(super) fn as_of(&self) -> anyhow::Result<Timestamp> {
+        let time = self.end.as_of.as_deref().and_then(|text| Timestamp::parse(text).ok());
+        time.ok_or_else(|| damaged(&self.path))
     }
 
     /// Returns the number of lines between the first and the last one.

@@ -103,6 +103,7 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
         );
     }
     say!("{board}: {} lines of contents in {}", file.lines(), file.path().display())?;
+    to.wait_until(name, file.as_of()?).await?;
     let sent = send::contents(to, name, &file).await?;
     say!("{board}: {sent}")?;
     if sent.refused > 0 {

@@ -3,18 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::board::Definition;
+use crate::board::{Definition, Timestamp};
 use crate::cli::server::{self, ServerArgs, body_of, no_response};
 
-/// The time to wait for a connection, and for the next bytes of a response.
+/// The time to wait for a connection, and for a response or its next bytes.
 const CONNECT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(60);
+/// The time to wait for an audit, which reads everything that a board has.
+const AUDIT: Duration = Duration::from_secs(6 * 3_600);
 /// The time for which requests are repeated while the server does not take them.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// The largest difference between the clocks of two servers that is waited for.
+const CLOCKS: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts. The pause doubles with each attempt.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
@@ -23,6 +27,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 pub(super) struct Service {
     args: ServerArgs,
     client: Client,
+    /// For requests that the server works on for long before it answers.
+    patient: Client,
 }
 
 impl Service {
@@ -30,8 +36,9 @@ impl Service {
     pub(super) fn new(url: String, ca: Option<PathBuf>, variable: &str) -> anyhow::Result<Self> {
         let args = ServerArgs::with_url(url, ca);
         let has_own = std::env::var_os(variable).is_some_and(|key| !key.is_empty());
-        let client = args.client_with(if has_own { variable } else { server::KEY })?;
-        Ok(Self { client: client.connect_timeout(CONNECT).read_timeout(SILENCE).build()?, args })
+        let client = || args.client_with(if has_own { variable } else { server::KEY });
+        let patient = client()?.connect_timeout(CONNECT).timeout(AUDIT).build()?;
+        Ok(Self { client: client()?.connect_timeout(CONNECT).read_timeout(SILENCE).build()?, patient, args })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -95,10 +102,31 @@ impl Service {
         }
     }
 
+    /// Waits until the board's time has reached this one: what is newer than its newest slot cannot be merged.
+    pub(super) async fn wait_until(&self, name: &str, time: Timestamp) -> anyhow::Result<()> {
+        loop {
+            let board = self.json(|client, at| client.get(at(&format!("/v1/boards/{name}")))).await?;
+            let now = board["as_of"].as_str().and_then(|text| Timestamp::parse(text).ok());
+            let behind = time.millis() - now.context("the board has no 'as_of'")?.millis();
+            match u64::try_from(behind) {
+                Ok(behind @ 1..) if behind > CLOCKS.as_millis() as u64 => {
+                    bail!(
+                        "the clock of {} is {} s behind that of the server to copy from; correct it, and run the command again",
+                        self.args.url,
+                        behind / 1_000
+                    )
+                }
+                Ok(behind @ 1..) => tokio::time::sleep(Duration::from_millis(behind)).await,
+                _ => return Ok(()),
+            }
+        }
+    }
+
     /// Returns the number of differences that an audit of a board finds.
     pub(super) async fn audit(&self, name: &str) -> anyhow::Result<u64> {
-        let report =
-            self.json(|client, at| client.post(at(&format!("/v1/boards/{name}/audit"))).json(&json!({}))).await?;
+        let request = self.patient.post(self.args.at(&format!("/v1/boards/{name}/audit")));
+        let response = request.send().await.map_err(|error| no_response(&self.args.url, error))?;
+        let report = body_of(&self.args.url, response).await?;
         report["differences"].as_u64().context("the audit has no 'differences'")
     }
 }

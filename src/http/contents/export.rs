@@ -1,6 +1,6 @@
 //! The contents of a board as a stream of lines.
 //!
-//! A step is read when the client has taken the lines of the previous one, so a request keeps one step in memory.
+//! A few steps are read when the client has taken the lines of the previous ones, so a request keeps only these in memory.
 
 use actix_web::http::Method;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -13,13 +13,20 @@ use tokio::task::spawn_blocking;
 use super::cursor::After;
 use super::lines::{ContentsEnd, ContentsHeader, ContentsLine, TrackState, VERSION};
 use super::parts;
+use crate::board::Subject;
 use crate::http::codes::Code;
 use crate::http::compression::StreamEncoder;
 use crate::http::limits::Open;
 use crate::http::problem::Problem;
 use crate::http::request_id::RequestId;
 use crate::http::response;
-use crate::service::{ContentsStep, ContentsWalk, ImportId, Status, is_unchanged};
+use crate::service::{self, Content, ContentsWalk, ImportId, Status, is_unchanged};
+
+/// The number of contents from which a piece has enough. The more there are, the fewer lines they are divided into: a step
+/// of the embedded store has contents of all slots.
+const ENOUGH: usize = 16_000;
+/// The largest number of steps of a piece, however few contents they have.
+const MOST_STEPS: usize = 32;
 
 /// Returns a response that streams the header and everything after the position.
 pub(super) fn respond(
@@ -82,7 +89,7 @@ struct Writing {
 
 /// What a piece is written from.
 enum Read {
-    Step(usize, ContentsStep),
+    Contents(usize, Vec<(Subject, Content)>),
     After(Vec<Status>),
 }
 
@@ -95,8 +102,8 @@ impl Writing {
                 let is_written = piece.is_ok();
                 return (piece, is_written.then_some((Stage::Steps, self)));
             }
-            Stage::Steps => match self.walk.next_step().await {
-                Ok(Some((track, step))) => Ok(Read::Step(track, step)),
+            Stage::Steps => match self.steps().await {
+                Ok(Some((track, contents))) => Ok(Read::Contents(track, contents)),
                 Ok(None) => return (Ok(Bytes::new()), Some((Stage::End, self))),
                 Err(error) => Err(error),
             },
@@ -105,10 +112,12 @@ impl Writing {
         // Thousands of lines are written and compressed elsewhere, so that they do not delay the other requests of this
         // thread.
         let written = spawn_blocking(move || match read {
-            Ok(Read::Step(track, step)) => match self.step(track, &step).and_then(|text| self.encode(&text, false)) {
-                Ok(piece) => (Ok(piece), Some((Stage::Steps, self))),
-                Err(problem) => (self.end(None, Some(problem)), None),
-            },
+            Ok(Read::Contents(track, contents)) => {
+                match self.contents(track, &contents).and_then(|text| self.encode(&text, false)) {
+                    Ok(piece) => (Ok(piece), Some((Stage::Steps, self))),
+                    Err(problem) => (self.end(None, Some(problem)), None),
+                }
+            }
             Ok(Read::After(after)) => (self.end(Some(&after), None), None),
             Err(error) => (self.end(None, Some(error.into())), None),
         });
@@ -144,10 +153,25 @@ impl Writing {
         Ok(text)
     }
 
-    /// Returns the lines of a step. The last one has the cursor after it.
-    fn step(&mut self, track: usize, step: &ContentsStep) -> Result<Vec<u8>, Problem> {
+    /// Reads some steps of one track. Returns the number of the track with its contents, or `None` at the end.
+    async fn steps(&mut self) -> service::Result<Option<(usize, Vec<(Subject, Content)>)>> {
+        let Some((track, step)) = self.walk.next_step().await? else { return Ok(None) };
+        let mut contents = step.contents;
+        for _ in 1..MOST_STEPS {
+            let is_same_track = self.walk.position().is_some_and(|position| position.track == track);
+            if !is_same_track || contents.len() >= ENOUGH {
+                break;
+            }
+            let Some((_, step)) = self.walk.next_step().await? else { break };
+            contents.extend(step.contents);
+        }
+        Ok(Some((track, contents)))
+    }
+
+    /// Returns contents as lines. The last one has the cursor after it.
+    fn contents(&mut self, track: usize, contents: &[(Subject, Content)]) -> Result<Vec<u8>, Problem> {
         let mut text = Vec::new();
-        let mut lines = parts::lines(&step.contents).into_iter().peekable();
+        let mut lines = parts::lines(contents).into_iter().peekable();
         while let Some(mut part) = lines.next() {
             (part.n, part.track) = (self.next(track), track);
             if lines.peek().is_none() {
