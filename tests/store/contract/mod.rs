@@ -11,6 +11,7 @@ mod bounds;
 mod capping;
 mod clock;
 mod concurrency;
+mod contents;
 mod distinct;
 mod events;
 mod everything;
@@ -147,6 +148,16 @@ contract! {
         concurrency::concurrent_rollovers_and_writes_leave_exact_scores,
         concurrency::concurrent_removals_and_writes_lose_nothing,
         concurrency::concurrent_redefinitions_keep_the_writes_to_the_current_board,
+        contents::a_walk_returns_the_contents_of_every_kind_of_board,
+        contents::a_walk_returns_what_was_counted_in_its_form,
+        contents::an_empty_board_has_no_contents,
+        contents::a_walk_over_thousands_of_subjects_takes_bounded_steps,
+        contents::a_subject_with_thousands_of_values_is_returned_in_steps,
+        contents::a_walk_through_rollover_and_retiring_returns_everything_once,
+        contents::subjects_that_stay_are_returned_while_others_expire,
+        contents::changes_during_a_walk_are_recognized,
+        contents::what_stays_is_returned_while_other_subjects_change,
+        contents::a_cursor_of_another_track_is_harmless,
         hostile::subjects_are_returned_unchanged,
         hostile::changes_to_a_subject_do_not_affect_other_subjects,
         hostile::ids_with_special_characters_are_distinct,
