@@ -306,6 +306,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Merges a piece of an open import into a track. If the call fails, a part of it may have been merged: call it again
     /// with the same piece.
+    ///
+    /// Returns [`StoreError::NoImport`] if the import is not open, and for a piece after one of which only a part is
+    /// merged. Returns [`StoreError::MemoryFull`] if there is no memory left for new data.
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged>;
 
     /// Ends an import, whether or not it is complete. Returns whether it was open.

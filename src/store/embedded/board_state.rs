@@ -4,6 +4,7 @@
 use super::aggregate_state::Garbage;
 use super::clock::ClockReading;
 use super::ids::{Bucket, Ids};
+use super::imports::Imports;
 use super::tables::{Advance, Tables};
 use crate::board::{Board, Timestamp, Window};
 use crate::store::ClockTrust;
@@ -15,6 +16,7 @@ pub(super) struct BoardState {
     pub tracks: Box<[Tables]>,
     /// The ids counted recently, on all tracks together.
     pub ids: Ids,
+    pub imports: Imports,
     /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
@@ -35,6 +37,7 @@ impl BoardState {
         Self {
             tracks: board.tracks().iter().map(|track| Tables::new(track, now)).collect(),
             ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
+            imports: Imports::default(),
             trust: None,
             removed: false,
         }

@@ -16,7 +16,8 @@ pub(super) struct EventCounts {
 impl EventCounts {
     /// Counts items of a slot. O(log slots).
     pub(super) fn add(&mut self, slot: i64, items: u64) {
-        *self.counts.entry(slot).or_default() += items;
+        let count = self.counts.entry(slot).or_default();
+        *count = count.saturating_add(items);
         if !self.changed.contains(&slot) {
             self.changed.push(slot);
         }

@@ -21,7 +21,8 @@
 //! Capped    time (8 bytes), subject
 //! Id        arrival (8 bytes), fingerprint (16 bytes)
 //! Removed   subject
-//! Advanced  time (8 bytes); if another Advanced follows, the time of the board's definition
+//! Advanced  time (8 bytes); if one more Advanced follows, the time of the board's definition; if two more follow, 0 if
+//!           the board has counted no sample, otherwise 1
 //! Events    count (varint)
 //! Last      time (8 bytes), value (signed varint), subject
 //! Defined   generation (8 bytes), name, definition as JSON
@@ -29,16 +30,21 @@
 //! Clock     wall clock and uptime in milliseconds (8 bytes each), boot id (16 bytes)
 //! Simulated time of the simulated clock (8 bytes)
 //! Row       table, id, then 1 and the text, or 0 if there is no such row
+//! Begun     import (8 bytes)                     Ended: the same
+//! Merged    import (8 bytes), last piece that is merged, piece that is merged in part, contents done of it (varints)
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
 
+mod decoding;
+
+pub(super) use self::decoding::{OperationError, operations};
 use super::clock::ClockRecord;
-use super::codec::{Damaged, Reader};
 use super::fingerprint::Fingerprint;
+use super::imports::Progress;
 use super::last_seen::LastSeen;
-use super::storage::damage::StorageError;
 use crate::board::{Generation, Mark, TrackId};
+use crate::store::ImportId;
 
 const TRACK: u8 = 1;
 const SLOT: u8 = 2;
@@ -60,6 +66,9 @@ const SIMULATED: u8 = 17;
 const EVENTS: u8 = 18;
 const LAST: u8 = 19;
 const ROW: u8 = 20;
+const IMPORT_BEGUN: u8 = 21;
+const IMPORT_ENDED: u8 = 22;
+const MERGED: u8 = 23;
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -105,6 +114,15 @@ pub(super) enum LogOperation<'a> {
     /// The board was defined at this time. Versions that do not know this operation read it as
     /// [`Advanced`](Self::Advanced).
     DefinedAt { at: i64 },
+    /// Whether the board has counted a sample. Without this operation it is not known. Earlier versions read it as
+    /// [`Advanced`](Self::Advanced), or as a time of definition that the following operation replaces.
+    Sampled { any: bool },
+    /// An import into the board is open.
+    ImportBegun { import: ImportId },
+    /// An import into the board was ended.
+    ImportEnded { import: ImportId },
+    /// What is merged of an open import into the track.
+    Merged { import: ImportId, progress: Progress },
     /// A board was defined.
     Defined { generation: Generation, name: &'a str, definition: &'a str },
     /// A board was removed.
@@ -233,6 +251,36 @@ impl LogOperations {
         self.advanced(now);
     }
 
+    /// Appends whether the board has counted a sample, the time of its definition, and the time that it has reached. A
+    /// number is whether there are samples if two times follow it, so nothing may come between the three.
+    ///
+    /// Versions before this one read the number as a time that the board reached long ago, or as the time of the
+    /// definition, until the next operation corrects that. So they can open a directory that contains it.
+    pub(super) fn sampled(&mut self, any: bool, defined_at: i64, now: i64) {
+        self.advanced(i64::from(any));
+        self.defined_at(defined_at, now);
+    }
+
+    pub(super) fn import_begun(&mut self, import: ImportId) {
+        self.import(IMPORT_BEGUN, import);
+    }
+
+    pub(super) fn import_ended(&mut self, import: ImportId) {
+        self.import(IMPORT_ENDED, import);
+    }
+
+    pub(super) fn merged(&mut self, import: ImportId, progress: Progress) {
+        self.import(MERGED, import);
+        self.unsigned(progress.through);
+        self.unsigned(progress.partial);
+        self.unsigned(progress.done);
+    }
+
+    fn import(&mut self, code: u8, import: ImportId) {
+        self.bytes.push(code);
+        self.bytes.extend_from_slice(&import.0.to_le_bytes());
+    }
+
     pub(super) fn events(&mut self, slot: i64, count: u64) {
         self.slot(slot);
         self.bytes.push(EVENTS);
@@ -310,128 +358,6 @@ impl LogOperations {
     /// Appends a signed varint: small numbers of either sign become small unsigned numbers (zigzag encoding).
     fn signed(&mut self, number: i64) {
         self.unsigned(((number << 1) ^ (number >> 63)) as u64);
-    }
-}
-
-/// The reason why an operation cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum OperationError {
-    #[error(transparent)]
-    Damaged(#[from] Damaged),
-    /// A later version wrote it: what is decoded was written and has the right checksum.
-    #[error("an operation of kind {0} is not known")]
-    Unknown(u8),
-}
-
-impl OperationError {
-    /// Returns the error for a file, in which the operations begin at this byte.
-    pub(super) fn in_file(self, file: &str, offset: u64) -> StorageError {
-        match self {
-            OperationError::Damaged(damaged) => StorageError::damaged(file, offset, damaged.to_string()),
-            OperationError::Unknown(code) => StorageError::UnknownOperation { file: file.to_owned(), offset, code },
-        }
-    }
-}
-
-/// Decodes operations. Ends after the first error.
-pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<LogOperation<'_>, OperationError>> {
-    let mut decoder = Decoder { reader: Reader(bytes), slot: None, subject: None };
-    std::iter::from_fn(move || {
-        let operation = decoder.next().transpose()?;
-        if operation.is_err() {
-            decoder.reader.0 = &[];
-        }
-        Some(operation)
-    })
-}
-
-struct Decoder<'a> {
-    reader: Reader<'a>,
-    slot: Option<i64>,
-    subject: Option<&'a str>,
-}
-
-impl<'a> Decoder<'a> {
-    fn next(&mut self) -> Result<Option<LogOperation<'a>>, OperationError> {
-        while !self.reader.0.is_empty() {
-            let [code] = self.reader.array()?;
-            match code {
-                TRACK => {
-                    (self.slot, self.subject) = (None, None);
-                    return Ok(Some(LogOperation::Track(TrackId(self.reader.u64()?))));
-                }
-                SLOT => self.slot = Some(self.reader.i64()?),
-                code => return self.operation(code).map(Some),
-            }
-        }
-        Ok(None)
-    }
-
-    fn operation(&mut self, code: u8) -> Result<LogOperation<'a>, OperationError> {
-        let slot = self.slot.ok_or(Damaged);
-        Ok(match code {
-            AMOUNT => LogOperation::Amount { slot: slot?, amount: self.reader.signed()?, subject: self.subject()? },
-            SAMPLES => LogOperation::Samples {
-                slot: slot?,
-                sum: self.reader.signed()?,
-                count: self.reader.signed()?,
-                subject: self.subject()?,
-            },
-            LAST => LogOperation::Last {
-                slot: slot?,
-                at: self.reader.i64()?,
-                value: self.reader.signed()?,
-                subject: self.subject()?,
-            },
-            MARKED => LogOperation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },
-            SKETCH => LogOperation::Sketch { slot: slot?, sketch: self.reader.bytes()?, subject: self.subject()? },
-            SEEN | RETRACTED => {
-                let last_seen = Some(LastSeen { at: self.reader.i64()?, retracted: code == RETRACTED });
-                LogOperation::Value { last_seen, subject: self.subject()?, value: self.reader.text()? }
-            }
-            DROPPED => LogOperation::Value { last_seen: None, subject: self.subject()?, value: self.reader.text()? },
-            CAPPED => LogOperation::Capped { at: self.reader.i64()?, subject: self.subject()? },
-            ID => LogOperation::Id {
-                arrival: self.reader.i64()?,
-                fingerprint: Fingerprint(u128::from_le_bytes(self.reader.array()?)),
-            },
-            REMOVED => LogOperation::Removed { subject: self.subject()? },
-            ADVANCED => match (self.reader.i64()?, self.reader.0.first()) {
-                (at, Some(&ADVANCED)) => LogOperation::DefinedAt { at },
-                (now, _) => LogOperation::Advanced { now },
-            },
-            EVENTS => LogOperation::Events { slot: slot?, count: self.reader.unsigned()? },
-            DEFINED => LogOperation::Defined {
-                generation: Generation(self.reader.u64()?),
-                name: self.reader.text()?,
-                definition: self.reader.text()?,
-            },
-            UNDEFINED => LogOperation::Undefined { generation: Generation(self.reader.u64()?) },
-            CLOCK => LogOperation::Clock(ClockRecord {
-                wall: self.reader.i64()?,
-                uptime: self.reader.i64()?,
-                boot: u128::from_le_bytes(self.reader.array()?),
-            }),
-            SIMULATED => LogOperation::Simulated { now: self.reader.i64()? },
-            ROW => {
-                let (table, id) = (self.reader.text()?, self.reader.text()?);
-                let text = match self.reader.array()? {
-                    [0] => None,
-                    [1] => Some(self.reader.text()?),
-                    _ => return Err(Damaged.into()),
-                };
-                LogOperation::Row { table, id, text }
-            }
-            code => return Err(OperationError::Unknown(code)),
-        })
-    }
-
-    fn subject(&mut self) -> Result<&'a str, Damaged> {
-        let text = self.reader.text()?;
-        if !text.is_empty() {
-            self.subject = Some(text);
-        }
-        self.subject.ok_or(Damaged)
     }
 }
 

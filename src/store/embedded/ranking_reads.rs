@@ -164,6 +164,6 @@ pub(super) fn status(tables: &Tables) -> Status {
         slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
         retiring: lists.take_while(|list| list.start < floor).map(count).collect(),
         events: tables.events.since(floor).map(|(start, count)| (Timestamp::from_millis(start), count)).collect(),
-        upheavals: 0,
+        upheavals: tables.holdings.upheavals(),
     }
 }

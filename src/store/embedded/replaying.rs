@@ -43,6 +43,10 @@ pub(super) fn replay(
         LogOperation::Id { arrival, fingerprint } => state.ids.restore(fingerprint, arrival, now),
         LogOperation::Events { slot, count } => tables.events.restore(slot, count),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
+        LogOperation::Sampled { any } => state.imports.restore_sampled(any),
+        LogOperation::ImportBegun { import } => state.imports.restore_begun(import),
+        LogOperation::ImportEnded { import } => state.imports.restore_ended(import),
+        LogOperation::Merged { import, progress } => state.imports.set_progress(import, number, progress),
         LogOperation::Advanced { .. }
         | LogOperation::Track(_)
         | LogOperation::Defined { .. }

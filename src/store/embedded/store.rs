@@ -10,6 +10,7 @@ use super::board_state::BoardState;
 use super::boards::{LiveBoard, UncheckpointedLog};
 use super::clock::Clock;
 use super::engine::Ticket;
+use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::rows::RowChange;
@@ -135,10 +136,11 @@ impl Store for Embedded {
                 let board = Arc::new(board.with_defined_at(Some(now)));
                 let mut state = BoardState::new(&board, now);
                 state.trust = self.clock.trust_of_new_board();
+                state.imports = Imports::of_new_board();
                 let mut operations = LogOperations::of_store();
                 operations.defined(board.generation(), board.name().as_str(), &json);
                 let mut header = LogOperations::of(board.edition().main().id());
-                header.defined_at(now.millis(), now.millis());
+                state.imports.write_times(&board, now.millis(), &mut header);
                 operations.append(&header);
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
@@ -256,7 +258,10 @@ impl Store for Embedded {
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         let permit = self.journal().admit(board.tracks().len() * (subject.as_str().len() + 64))?;
-        let ((removal, removed), ticket) = self.change_state(board, |state, operations| {
+        let (removed, ticket) = self.change_state(board, |state, operations| {
+            if state.imports.is_open() {
+                return (Err(StoreError::ImportOpen), Awaited::No);
+            }
             let (mut removals, mut any) = (Vec::with_capacity(board.tracks().len()), false);
             for (track, tables) in board.tracks().iter().zip(&mut state.tracks) {
                 let score = ranking_reads::score(tables, subject);
@@ -274,9 +279,10 @@ impl Store for Embedded {
                 let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
                 removals.push(Removal { frame: tables.frame(), score, live_slots, retiring_slots });
             }
-            ((Removal::of_board(board, removals), any), Awaited::Yes)
+            (Ok((Removal::of_board(board, removals), any)), Awaited::Yes)
         })?;
         drop(permit);
+        let (removal, removed) = removed?;
         // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
         // it has to wait for the disk.
         let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
@@ -311,20 +317,20 @@ impl Store for Embedded {
         self.read_tables(track, |_, tables, _| audit::step(tables, &cursor, repair))
     }
 
-    async fn contents_step(&self, _track: &BoardTrack, _cursor: ContentsCursor) -> Result<ContentsStep> {
-        Err(StoreError::WalkLost)
+    async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {
+        self.walk_contents(track, &cursor)
     }
 
-    async fn begin_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<ImportBegun> {
-        Ok(ImportBegun::Ended)
+    async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
+        self.change_imports(board, |imports, operations| imports.begin(board, import, operations)).await?
     }
 
-    async fn merge(&self, _track: &BoardTrack, _import: ImportId, _piece: &Piece) -> Result<Merged> {
-        Err(StoreError::ImportOpen)
+    async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        self.merge_piece(track, import, piece).await
     }
 
-    async fn end_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<bool> {
-        Ok(false)
+    async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
+        self.change_imports(board, |imports, operations| imports.end(import, operations)).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

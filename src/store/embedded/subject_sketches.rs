@@ -100,6 +100,27 @@ impl Sketches {
         raised
     }
 
+    /// Merges another sketch into the one at this index, and on a ranked board into the merge of all. Returns whether
+    /// that changed the one at this index. O(cells + registers).
+    pub(super) fn unite(&mut self, at: usize, other: &Sketch, ranked: bool) -> bool {
+        let Some(sketch) = self.by_cell.get_mut(at) else { return false };
+        let mut united = sketch.clone();
+        united.merge(other);
+        if united == *sketch {
+            return false;
+        }
+        *sketch = united;
+        if !self.runs.is_empty() {
+            let nth = self.run_of(at).0;
+            self.runs[nth].1.merge(other);
+        }
+        if ranked {
+            self.merged.merge(other);
+        }
+        self.count_bytes();
+        true
+    }
+
     /// Raises a register of the merge of all sketches. Returns whether the register was lower.
     pub(super) fn mark_merged(&mut self, mark: Mark) -> bool {
         mark_counted(&mut self.merged, mark, &mut self.bytes)
@@ -239,6 +260,17 @@ mod tests {
                     3 => sketches.insert(which % (len + 1), ranked),
                     4 if len > 0 => (0..(which % 8).min(len)).for_each(|_| sketches.remove(0)),
                     5 if len > 0 => sketches.remove(which % len),
+                    6 if len > 0 => {
+                        let mut other = Sketch::default();
+                        (0..which as u16).for_each(|more| {
+                            other.mark(Mark { register: (register + more) % 2_048, rank });
+                        });
+                        let mut united = sketches.by_cell[which % len].clone();
+                        united.merge(&other);
+                        let changes = united != sketches.by_cell[which % len];
+                        prop_assert_eq!(sketches.unite(which % len, &other, ranked), changes);
+                        prop_assert_eq!(&sketches.by_cell[which % len], &united);
+                    }
                     _ if len > 0 => {
                         let mark = Mark { register, rank };
                         let (before, fits) = (sketches.memory_bytes(), sketches.has_register(which % len, mark));

@@ -120,7 +120,8 @@ impl Tables {
         // The counters of a `from_first` board each end at their own time.
         if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
-            let new = new_holdings(track, traits, &window);
+            let mut new = new_holdings(track, traits, &window);
+            new.succeed(&self.holdings);
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;

@@ -214,6 +214,8 @@ impl EntryApplication<'_> {
         };
         if is_known {
             set(Outcome::Duplicate { score: None });
+        } else if replaces && self.state.imports.is_open() {
+            set(Outcome::Rejected(Rejection::ImportOpen));
         } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
             set(Outcome::Rejected(refused));
         } else if let Some(fingerprint) = fingerprint {
@@ -240,6 +242,9 @@ impl EntryApplication<'_> {
         }
         if counted > 0 {
             self.count_events(entry, counted as u64);
+            if replaces {
+                self.state.imports.counted_sample();
+            }
         }
     }
 

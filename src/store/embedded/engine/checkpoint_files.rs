@@ -61,11 +61,15 @@ impl Checkpointer {
         let mut operations = LogOperations::of(track);
         let mut walk = {
             let mut state = self.lock(live)?;
-            let tables = &mut state.tracks[number];
-            match live.board.defined_at().filter(|_| number == 0) {
-                Some(defined_at) => operations.defined_at(defined_at.millis(), tables.now.millis()),
-                None => operations.advanced(tables.now.millis()),
+            let now = state.now().millis();
+            if number == 0 {
+                state.imports.write_times(&live.board, now, &mut operations);
+                state.imports.write(&mut operations);
+            } else {
+                operations.advanced(now);
             }
+            state.imports.write_progress(number, &mut operations);
+            let tables = &mut state.tracks[number];
             tables.events.write(&mut operations);
             tables.holdings.begin_walk()
         };

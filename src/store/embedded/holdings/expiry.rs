@@ -59,6 +59,7 @@ impl Holdings {
             }
         }
         self.subjects.free_id(id);
+        self.count_upheaval();
         4 + len as u64 / 4
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! Callers name slots by their start in milliseconds. Internally slots are named by their number ([`Numbering`]).
 
+pub(super) mod contents;
 mod counters;
 mod demand;
 mod expiry;
@@ -22,6 +23,7 @@ pub(super) mod walking;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use self::contents::ContentsWalks;
 use super::aggregate_state::{AggregateState, Garbage, NoState};
 use super::hashed_name::HashedName;
 use super::last_seen::Floors;
@@ -52,6 +54,7 @@ pub(super) struct Holdings {
     epoch: u64,
     /// The position of a walk: see [`Walk`](walking::Walk).
     walk_position: Option<u32>,
+    contents_walks: ContentsWalks,
     /// While restoring: the number of the first slot that has not expired, or the first start of a counter that has not
     /// ended.
     first_restored: i64,
@@ -137,6 +140,16 @@ pub(super) trait StoredKind: Debug + Sync {
         operations: &mut LogOperations,
     ) -> Result<(), OutOfRange>;
 
+    /// Merges the content of a slot of another board into the slot, and appends the operations that restore the result,
+    /// or changes nothing. Fails if the content is of another kind too.
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange>;
+
     /// Returns the content of the cell at index `at`.
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate;
 
@@ -215,6 +228,7 @@ impl Holdings {
             garbage: Vec::new(),
             epoch: new_epoch(),
             walk_position: None,
+            contents_walks: ContentsWalks::random(),
             first_restored: i64::MIN,
         }
     }
@@ -280,6 +294,7 @@ impl Holdings {
         };
         self.set_key(id, self.traits.absent_key());
         self.remove_subject(id);
+        self.count_upheaval();
         Removed { live: live as u64, expired: (len - live) as u64, any: anything }
     }
 

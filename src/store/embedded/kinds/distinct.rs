@@ -64,6 +64,17 @@ impl StoredKind for Distinct {
         }
     }
 
+    fn merge(
+        &self,
+        _holdings: &mut Holdings,
+        _to: &WriteTo<'_>,
+        _aggregate: &Aggregate,
+        _operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        // A slot has the values that were last seen in it, and these are merged one by one.
+        Err(OutOfRange)
+    }
+
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
         Sum.aggregate(holdings, id, cell, at)
     }
@@ -272,6 +283,16 @@ impl Holdings {
         }
         change_values(&mut self.subjects, id, |values| values.capped = Some(at))?;
         Some(at)
+    }
+
+    /// Merges the time of a value that was dropped elsewhere. Returns the time if it is the newest such time.
+    pub(in crate::store::embedded) fn merge_dropped(
+        &mut self,
+        name: HashedName,
+        at: i64,
+    ) -> Result<Option<i64>, OutOfRange> {
+        let id = self.id_or_add(self.subjects.id(name), name)?;
+        Ok(self.record_dropped(id, at))
     }
 
     /// Adds to the number of values in a slot. Returns the change of the score.

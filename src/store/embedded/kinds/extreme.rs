@@ -3,7 +3,7 @@
 //! Memory keeps every slot's extreme. When the best one is removed, all of them are scanned: 2,000 adjacent numbers
 //! take a microsecond, which is less than the update of the ranking takes.
 
-use super::StoredKind;
+use super::{StoredKind, is_exact};
 use crate::board::{Aggregate, Amount, Change, Value};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
@@ -31,6 +31,21 @@ impl StoredKind for Extreme {
             operations.amount(to.slot, extreme, to.name.text);
         }
         Ok(())
+    }
+
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        match aggregate {
+            Aggregate::Extreme(amount) if is_exact(*amount) => {
+                self.apply(holdings, to, &Change::Amount(*amount), operations)
+            }
+            _ => Err(OutOfRange),
+        }
     }
 
     fn aggregate(&self, _holdings: &Holdings, _id: u32, cell: Cell, _at: usize) -> Aggregate {

@@ -1,6 +1,6 @@
 //! LAST: the newest value of each slot with its time, and the newest of them.
 
-use super::StoredKind;
+use super::{StoredKind, is_exact};
 use crate::board::{Aggregate, Amount, Change, Timestamp, Value};
 use crate::store::embedded::aggregate_state::AggregateState;
 use crate::store::embedded::cell_pairs::{self, CellPairs};
@@ -43,6 +43,28 @@ impl StoredKind for Last {
         holdings.set_key(id, key);
         operations.last(to.slot, at, value, to.name.text);
         Ok(())
+    }
+
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let (at, value) = match aggregate {
+            Aggregate::Last { at, value } if is_exact(*value) => (at.millis(), *value),
+            _ => return Err(OutOfRange),
+        };
+        let slot = holdings.number(to.slot);
+        let held = holdings.subjects.id(to.name).and_then(|id| {
+            let held = holdings.subjects.find_cell(id, slot).ok();
+            held.map(|held| holdings.last_at(id, held))
+        });
+        if held.is_some_and(|held| at <= held) {
+            return Ok(());
+        }
+        self.apply(holdings, &WriteTo { at, ..*to }, &Change::Set { sum: value, count: 1 }, operations)
     }
 
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {

@@ -45,6 +45,19 @@ impl StoredKind for Mean {
         Ok(())
     }
 
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let Aggregate::Mean { sum, count } = aggregate else { return Err(OutOfRange) };
+        let samples = holdings.add_samples(to.name, to.slot, (sum.0, *count), to.bound)?;
+        operations.samples(to.slot, samples, to.name.text);
+        Ok(())
+    }
+
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
         Aggregate::Mean { sum: Amount(cell.amount), count: holdings.count_at(id, at) }
     }

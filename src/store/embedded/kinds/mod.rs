@@ -12,7 +12,7 @@ mod sketch;
 mod sum;
 
 pub(super) use super::holdings::StoredKind;
-use crate::board::Kind;
+use crate::board::{Amount, EXACT_MAX, Kind};
 
 /// Returns the implementation of a kind.
 pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
@@ -24,4 +24,9 @@ pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
         Kind::Last => &last::Last,
         Kind::Sketch => &sketch::Approximate,
     }
+}
+
+/// Returns whether every store represents a measurement exactly. Those of items are checked when they are read.
+fn is_exact(amount: Amount) -> bool {
+    amount.0.unsigned_abs() <= EXACT_MAX.unsigned_abs()
 }

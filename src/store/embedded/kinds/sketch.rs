@@ -54,6 +54,20 @@ impl StoredKind for Approximate {
         if fits { Demand::Nothing } else { Demand::More }
     }
 
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let Aggregate::Sketch(sketch) = aggregate else { return Err(OutOfRange) };
+        if !sketch.is_empty() && holdings.unite_sketch(to.name, to.slot, sketch)? {
+            holdings.write_sketch(to, operations);
+        }
+        Ok(())
+    }
+
     fn aggregate(&self, holdings: &Holdings, id: u32, _cell: Cell, at: usize) -> Aggregate {
         let sketch = sketches(&holdings.subjects, id).and_then(|sketches| sketches.by_cell().get(at));
         Aggregate::Sketch(sketch.cloned().unwrap_or_default())
@@ -177,6 +191,33 @@ impl Holdings {
             self.set_key(id, key);
         }
         Ok(raised)
+    }
+
+    /// Merges a sketch into that of a slot. Returns whether that raised a register. O(log n + cells + registers).
+    fn unite_sketch(&mut self, name: HashedName, slot: i64, sketch: &Sketch) -> Result<bool, OutOfRange> {
+        let slot = self.number(slot);
+        let id = self.id_or_add(self.subjects.id(name), name)?;
+        self.set_cell(id, slot, 0);
+        let (Ok(at), ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked) else { return Ok(false) };
+        let united = change_sketches(&mut self.subjects, id, |sketches| {
+            let raised = sketches.unite(at, sketch, ranked);
+            (raised, (raised && ranked).then(|| sketches.merged().estimate()))
+        });
+        let (raised, key) = united.unwrap_or_default();
+        if let Some(key) = key {
+            self.set_key(id, key);
+        }
+        Ok(raised)
+    }
+
+    /// Appends the sketch of a slot.
+    fn write_sketch(&self, to: &WriteTo<'_>, operations: &mut LogOperations) {
+        let Some(id) = self.subjects.id(to.name) else { return };
+        let sketch = self.subjects.find_cell(id, self.number(to.slot)).ok();
+        let sketch = sketch.and_then(|at| sketches(&self.subjects, id)?.by_cell().get(at));
+        if let Some(sketch) = sketch {
+            operations.sketch(to.slot, sketch.as_bytes(), to.name.text);
+        }
     }
 
     /// Merges all cells' sketches again. Returns the key. O(cells / 32 + 32) merges of O(registers).

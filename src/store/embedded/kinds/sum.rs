@@ -37,6 +37,17 @@ impl StoredKind for Sum {
         Ok(())
     }
 
+    fn merge(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        aggregate: &Aggregate,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let Aggregate::Sum(amount) = aggregate else { return Err(OutOfRange) };
+        self.apply(holdings, to, &Change::Amount(*amount), operations)
+    }
+
     fn aggregate(&self, _holdings: &Holdings, _id: u32, cell: Cell, _at: usize) -> Aggregate {
         Aggregate::Sum(Amount(cell.amount))
     }

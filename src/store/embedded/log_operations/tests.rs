@@ -1,5 +1,7 @@
 use super::*;
 
+const IMPORT: ImportId = ImportId(u64::MAX - 1);
+const PROGRESS: Progress = Progress { through: (1 << 40) - 2, partial: (1 << 40) - 1, done: 999 };
 const MARK: Mark = Mark { register: 2_047, rank: 54 };
 
 fn clock() -> ClockRecord {
@@ -29,6 +31,13 @@ fn sample() -> LogOperations {
     operations.events(3, u64::MAX);
     operations.row("keys", "k", Some(""));
     operations.row("keys", "päth", None);
+    operations.import_begun(IMPORT);
+    operations.merged(IMPORT, PROGRESS);
+    operations.import_ended(IMPORT);
+    operations.advanced(7);
+    operations.sampled(false, 8, 9);
+    operations.events(3, 1);
+    operations.sampled(true, 8, 9);
     operations
 }
 
@@ -62,9 +71,31 @@ fn log_operations_round_trip() {
             LogOperation::Events { slot: 3, count: u64::MAX },
             LogOperation::Row { table: "keys", id: "k", text: Some("") },
             LogOperation::Row { table: "keys", id: "päth", text: None },
+            LogOperation::ImportBegun { import: IMPORT },
+            LogOperation::Merged { import: IMPORT, progress: PROGRESS },
+            LogOperation::ImportEnded { import: IMPORT },
+            LogOperation::Advanced { now: 7 },
+            LogOperation::Sampled { any: false },
+            LogOperation::DefinedAt { at: 8 },
+            LogOperation::Advanced { now: 9 },
+            LogOperation::Events { slot: 3, count: 1 },
+            LogOperation::Sampled { any: true },
+            LogOperation::DefinedAt { at: 8 },
+            LogOperation::Advanced { now: 9 },
         ]
     );
     assert_eq!(LogOperations::of(TrackId(7)).len(), HEADER);
+}
+
+/// Tests that versions which know no samples read times only, of which the last two are the right ones.
+#[test]
+fn earlier_versions_can_read_whether_there_are_samples() {
+    for any in [false, true] {
+        let (mut sampled, mut times) = (LogOperations::of(TrackId(7)), LogOperations::of(TrackId(7)));
+        sampled.sampled(any, 8_000, 9_000);
+        [i64::from(any), 8_000, 9_000].into_iter().for_each(|time| times.advanced(time));
+        assert_eq!(sampled.bytes(), times.bytes());
+    }
 }
 
 #[test]

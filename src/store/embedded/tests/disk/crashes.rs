@@ -15,8 +15,13 @@ struct Left {
     what: String,
 }
 
-/// Runs the script and returns the state after a crash before each operation.
-fn crash_everywhere(durability: Durability, seed: u64) -> Vec<Left> {
+/// Runs a script, which is told where to count the writes acknowledged, and returns the state after a crash before each
+/// operation.
+fn crash_everywhere(
+    durability: Durability,
+    seed: u64,
+    script: impl AsyncFn(&Embedded, &AtomicUsize) -> Result<()>,
+) -> Vec<Left> {
     let disk = Simulated::new();
     let (left, acknowledged) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let (images, counter, source) = (left.clone(), acknowledged.clone(), disk.clone());
@@ -36,16 +41,21 @@ fn crash_everywhere(durability: Durability, seed: u64) -> Vec<Left> {
     }));
     runtime().block_on(async {
         let store = open(&disk, durability).unwrap();
-        let boards = define(&store).await.unwrap();
-        run(&store, &boards, &acknowledged).await.unwrap();
+        script(&store, &acknowledged).await.unwrap();
         store.close().await.unwrap();
     });
     std::mem::take(&mut *left.lock())
 }
 
-fn survives(durability: Durability) {
+/// Tests that a store survives a crash at every point of a script. `check` is called with each store that was opened
+/// after a crash, the number of writes that it must contain, and a description.
+pub(super) fn survives(
+    durability: Durability,
+    script: impl AsyncFn(&Embedded, &AtomicUsize) -> Result<()>,
+    check: impl AsyncFn(&Embedded, usize, &str),
+) {
     let seed = super::drawn::seed();
-    let mut left = crash_everywhere(durability, seed);
+    let mut left = crash_everywhere(durability, seed, script);
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     left.shuffle(&mut random);
     left.truncate(points(left.len()));
@@ -78,12 +88,17 @@ fn survives(durability: Durability) {
     }
 }
 
+async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {
+    let boards = define(store).await?;
+    run(store, &boards, acknowledged).await
+}
+
 #[test]
 fn crashes_with_always_lose_no_acknowledged_write() {
-    survives(Durability::Always);
+    survives(Durability::Always, script, check);
 }
 
 #[test]
 fn crashes_with_everysec_keep_the_durability_guarantee() {
-    survives(Durability::EverySecond);
+    survives(Durability::EverySecond, script, check);
 }

@@ -11,6 +11,7 @@ mod crashes;
 #[path = "../../../../../tests/support/drawn.rs"]
 mod drawn;
 mod faults;
+mod importing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

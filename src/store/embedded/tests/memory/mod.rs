@@ -6,6 +6,7 @@ mod auditing;
 mod contents;
 mod crashing;
 mod freeing;
+mod importing;
 mod limiting;
 mod measuring;
 mod passing;

@@ -1,0 +1,230 @@
+//! The merging of a piece of an import into a track.
+//!
+//! A piece is applied in portions, like a batch. The operations of a portion end with the number of contents that are
+//! done, so that a call which ended halfway, or a restart, continues exactly there.
+
+use std::time::{Duration, Instant};
+
+use super::board_state::BoardState;
+use super::engine::Ticket;
+use super::hashed_name::HashedName;
+use super::holdings::{Holdings, OutOfRange, WriteTo};
+use super::imports::Progress;
+use super::log_operations::LogOperations;
+use super::memory::{Level, Room};
+use super::tables::Tables;
+use super::{Awaited, Embedded};
+use crate::board::{Aggregate, BoardTrack, Change, Sketch};
+use crate::store::{Content, ImportId, Merged, Piece, Result, StoreError};
+
+/// The largest number of contents in a portion.
+const MAX_PORTION: usize = 128;
+/// The duration that a portion aims for.
+const TARGET_DURATION: Duration = Duration::from_micros(500);
+/// The number of contents after which a portion reads the time.
+const TIME_CHECK_EVERY: usize = 16;
+/// The work spent on visits for each content while a round of visits is due: as much as for an item that is written.
+const VISIT_WORK_PER_CONTENT: u64 = 4;
+/// The largest number of bytes that a content adds to the log in addition to its texts.
+const LOG_OVERHEAD: usize = 96;
+
+/// Returns the largest number of bytes that the operations of a piece can have.
+fn max_log_bytes(piece: &Piece) -> usize {
+    let of = |content: &Content| match content {
+        Content::Cell { aggregate: Aggregate::Sketch(_), .. } => Sketch::MAX_BYTES,
+        // A value may cause a different value to be dropped, which is written to the log as well.
+        Content::Value { value, .. } => value.as_str().len() + 512,
+        Content::Cell { .. } | Content::Dropped { .. } | Content::Counter { .. } => 0,
+    };
+    let contents = piece.contents.iter().map(|(subject, content)| subject.as_str().len() + of(content) + LOG_OVERHEAD);
+    LOG_OVERHEAD + contents.sum::<usize>() + piece.events.len() * LOG_OVERHEAD
+}
+
+/// Returns the error for an import that is not open.
+fn not_open(import: ImportId) -> StoreError {
+    StoreError::NoImport { detail: format!("the import {import} into the board is not open; begin an import first") }
+}
+
+/// A piece that is being merged.
+struct PieceApplication<'a> {
+    track: &'a BoardTrack,
+    import: ImportId,
+    piece: &'a Piece,
+    names: Vec<HashedName<'a>>,
+    /// The number of contents that this call has counted in `merged`.
+    counted: usize,
+    merged: Merged,
+}
+
+/// What became of one content.
+enum Outcome {
+    Merged,
+    Expired,
+    Refused,
+}
+
+impl PieceApplication<'_> {
+    /// Merges the next portion into a board that has been advanced. Returns whether the piece is done.
+    ///
+    /// Fails, without a change, if the import is not open, or if there is no memory left for new data.
+    fn apply_portion(&mut self, state: &mut BoardState, room: Room, operations: &mut LogOperations) -> Result<bool> {
+        let (number, len) = (self.track.number(), self.piece.contents.len());
+        let mut progress = state.imports.progress(self.import, number).ok_or_else(|| not_open(self.import))?;
+        let done = progress.done(self.piece.number, len as u64).ok_or_else(|| out_of_order(self.piece, progress))?;
+        // What another call for the same piece did in the meantime is repeated by this one.
+        let done = usize::try_from(done).unwrap_or(len).max(self.counted);
+        self.merged.repeated += (done - self.counted) as u64;
+        self.counted = done;
+        if progress.through >= self.piece.number {
+            return Ok(true);
+        }
+        let tables = &mut state.tracks[number];
+        let is_crowded = |holdings: &Holdings| holdings.traits.ranked && holdings.subjects.len() >= room.max_subjects;
+        let has_room = |tables: &Tables, name| {
+            room.level == Level::Free && (!is_crowded(&tables.holdings) || tables.holdings.subjects.id(name).is_some())
+        };
+        let started = Instant::now();
+        let end = len.min(done + MAX_PORTION);
+        tables.holdings.prefetch(&self.names[done..end]);
+        let mut own = LogOperations::of(self.track.id());
+        while self.counted < end {
+            let at = self.counted;
+            if !has_room(tables, self.names[at]) {
+                if at == done {
+                    return Err(StoreError::MemoryFull);
+                }
+                break;
+            }
+            match self.merge(tables, self.names[at], &self.piece.contents[at].1, &mut own) {
+                Outcome::Merged => self.merged.merged += 1,
+                Outcome::Expired => self.merged.expired += 1,
+                Outcome::Refused => self.merged.refused += 1,
+            }
+            self.counted += 1;
+            if self.counted.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {
+                break;
+            }
+        }
+        let is_done = self.counted == len;
+        if is_done {
+            progress.finished(self.piece.number);
+            self.count_events(tables);
+        } else {
+            progress.did(self.piece.number, self.counted as u64);
+        }
+        tables.events.log_changes(&mut own);
+        tables.visit_portion(VISIT_WORK_PER_CONTENT * (self.counted - done) as u64);
+        own.merged(self.import, progress);
+        operations.append(&own);
+        state.imports.set_progress(self.import, number, progress);
+        Ok(is_done)
+    }
+
+    fn merge(
+        &self,
+        tables: &mut Tables,
+        name: HashedName,
+        content: &Content,
+        operations: &mut LogOperations,
+    ) -> Outcome {
+        let (floors, newest_end) = (tables.floors(), tables.window.end.millis());
+        let bound = self.track.slot_bound().0;
+        let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
+        let holdings = &mut tables.holdings;
+        // The time from which the content expires, its own, and how it is merged.
+        let (floor, time, merged) = match content {
+            Content::Cell { slot, aggregate } => {
+                let slot = slot.millis();
+                let numbering = &holdings.subjects.numbering;
+                let is_live = slot >= holdings.oldest_kept && slot < newest_end;
+                let merged = match is_live && numbering.start(numbering.number(slot)) == slot {
+                    true => holdings.kind.merge(holdings, &to(slot, slot, false), aggregate, operations),
+                    false => Err(OutOfRange),
+                };
+                (holdings.oldest_kept, slot, merged)
+            }
+            Content::Value { value, at, retracted } => {
+                let (at, floor) = (at.millis(), floors.of(*retracted));
+                let change = Change::Seen(value.clone());
+                let is_live = at >= floor && at < newest_end && holdings.traits.kind.remembers_values();
+                let merged = match is_live {
+                    true => holdings.kind.apply(holdings, &to(at, at, *retracted), &change, operations),
+                    false => Err(OutOfRange),
+                };
+                (floor, at, merged)
+            }
+            Content::Dropped { at } => {
+                let at = at.millis();
+                let is_live = at >= floors.seen && at < newest_end && holdings.traits.kind.remembers_values();
+                let merged = if is_live { holdings.merge_dropped(name, at) } else { Err(OutOfRange) };
+                if let Ok(Some(newest)) = merged {
+                    operations.capped(newest, name.text);
+                }
+                (floors.seen, at, merged.map(drop))
+            }
+            // Only a `from_first` board has counters, and none takes imports.
+            Content::Counter { .. } => return Outcome::Refused,
+        };
+        match merged {
+            Ok(()) => Outcome::Merged,
+            Err(OutOfRange) if time < floor => Outcome::Expired,
+            Err(OutOfRange) => Outcome::Refused,
+        }
+    }
+
+    /// Adds the numbers of counted items of the slots that are kept.
+    fn count_events(&self, tables: &mut Tables) {
+        let (oldest, end) = (tables.holdings.oldest_kept, tables.window.end.millis());
+        for (slot, count) in &self.piece.events {
+            let (slot, numbering) = (slot.millis(), &tables.holdings.subjects.numbering);
+            if (oldest..end).contains(&slot) && numbering.start(numbering.number(slot)) == slot && *count > 0 {
+                tables.events.add(slot, *count);
+            }
+        }
+    }
+}
+
+/// Returns the error for a piece that must not be merged now.
+fn out_of_order(piece: &Piece, progress: Progress) -> StoreError {
+    let (number, partial) = (piece.number, progress.partial);
+    StoreError::NoImport {
+        detail: format!(
+            "piece {number} cannot be merged now: piece {partial} of the same track is merged in part and must be sent \
+             again first"
+        ),
+    }
+}
+
+impl Embedded {
+    /// Merges a piece into a track: see [`Store::merge`](crate::store::Store::merge).
+    pub(super) async fn merge_piece(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        let permit = self.journal().admit(max_log_bytes(piece))?;
+        let names = piece.contents.iter().map(|(subject, _)| HashedName::from(subject.as_str())).collect();
+        let mut application = PieceApplication { track, import, piece, names, counted: 0, merged: Merged::default() };
+        let ticket = loop {
+            let (done, ticket) = self.change_state(track.board(), |state, operations| {
+                let done = application.apply_portion(state, self.room(), operations);
+                // The last portion's ticket acknowledges the earlier ones too.
+                let awaited = if matches!(done, Ok(true)) { Awaited::Yes } else { Awaited::No };
+                (done, awaited)
+            })?;
+            if done? {
+                break ticket;
+            }
+            // Other calls run between portions.
+            tokio::task::yield_now().await;
+            if !self.journal().has_room().await {
+                return Err(self.journal().unknown());
+            }
+        };
+        drop(permit);
+        let ticket = match ticket {
+            // The last portion was merged by another call, and may still be on its way to the disk. The response
+            // confirms it, so it has to wait for the disk.
+            Ticket::Done => self.journal().ticket_for_all_appended(),
+            ticket => ticket,
+        };
+        self.journal().wait(ticket).await?;
+        Ok(application.merged)
+    }
+}
