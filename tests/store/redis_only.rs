@@ -18,6 +18,7 @@ mod instances;
 mod load;
 mod lookups;
 mod metrics;
+mod moving;
 mod parted_pages;
 mod proxy;
 mod reads;

@@ -47,6 +47,7 @@ mod audit;
 mod boards;
 mod claim;
 mod clock;
+mod contents;
 mod division;
 mod expiry;
 mod findings;
@@ -54,6 +55,7 @@ mod hash_slot;
 mod healing;
 mod health;
 mod id_buckets;
+mod imports;
 mod keys;
 mod kinds;
 mod merge;
@@ -390,20 +392,20 @@ impl Store for RedisStore {
         audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await
     }
 
-    async fn contents_step(&self, _track: &BoardTrack, _cursor: ContentsCursor) -> Result<ContentsStep> {
-        Err(StoreError::WalkLost)
+    async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {
+        contents::step(&self.session, &self.session.parts_of(track), cursor).await
     }
 
-    async fn begin_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<ImportBegun> {
-        Ok(ImportBegun::Ended)
+    async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
+        imports::begin(&self.session, board, import).await
     }
 
-    async fn merge(&self, _track: &BoardTrack, _import: ImportId, _piece: &Piece) -> Result<Merged> {
-        Err(StoreError::ImportOpen)
+    async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        imports::merge(&self.session, track, import, piece).await
     }
 
-    async fn end_import(&self, _board: &Arc<Board>, _import: ImportId) -> Result<bool> {
-        Ok(false)
+    async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
+        imports::end(&self.session, board, import).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

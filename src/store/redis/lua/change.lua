@@ -19,7 +19,7 @@
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
---       used up the script's time) or `damaged`; the subject's score after all entries if wanted and there is one, else
+--       used up the script's time), `importing` (a sample, while an import is open) or `damaged`; the subject's score after all entries if wanted and there is one, else
 --       ''. All numbers are those of the main track
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
@@ -70,6 +70,22 @@ if #some > 0 then
         is_duplicate[some[i]] = true
       end
     end
+  end
+end
+
+-- Whether an entry is a sample.
+local function is_sample(entry)
+  return entry.verb == 'set' or entry.verb == 'follow'
+end
+
+-- What the board has noted for samples: whether an import is open, and whether there was a sample. Read only if there
+-- is a sample now.
+local importing, had_samples = false, true
+for _, entry in ipairs(entries) do
+  if is_sample(entry) then
+    local noted = call('HMGET', KEYS[1], 'import', 'samples')
+    importing, had_samples = noted[1], noted[2] == '1'
+    break
   end
 end
 
@@ -128,8 +144,7 @@ end
 
 -- Applies an entry in all tracks, or in none. Returns nil, or its outcome if it is not simply counted.
 local function apply_to(changed, number)
-  local is_sample = main.entries[number].verb == 'follow'
-  local early = is_sample and prepare_total(number)
+  local early = main.entries[number].verb == 'follow' and prepare_total(number)
   if early then
     return early
   end
@@ -160,6 +175,8 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
+  elseif importing and is_sample(entry) then
+    outcomes[i] = 'importing'
   elseif not is_look then
     outcomes[i] = faults[i] or apply_to(changes[i], i)
     if outcomes[i] == 'refused' and entry.code >= 2 then
@@ -177,6 +194,9 @@ if gave_up then
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
+if not had_samples and not importing then
+  call('HSET', KEYS[1], 'samples', '1')
+end
 for _, track in ipairs(tracks) do
   track.save()
   track.finish()

@@ -37,6 +37,8 @@ else
   -- An empty board has a version too, so that answers about it can be cached. A generation is never used again.
   add('version', 'n:' .. ARGV.generation)
   add('retiring', '0')
+  -- Known to have received no samples, so that an import may begin.
+  add('samples', '0')
 end
 if ARGV.run ~= '' then
   add('run', ARGV.run)

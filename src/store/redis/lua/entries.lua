@@ -4,7 +4,7 @@
 local BOUND = tonumber(ARGV.bound)
 local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV.slots), tonumber(ARGV.subjects), tonumber(ARGV.entries)
 local FIRST_SLOT_KEY = 6
-local FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = tonumber(ARGV.first_subject_key), tonumber(ARGV.first_bucket_key)
+local FIRST_SUBJECT_KEY = tonumber(ARGV.first_subject_key)
 local OLDEST, PERIOD = tonumber(ARGV.oldest), ARGV.period
 -- Valid only if subjects have keys of their own.
 local PERIODS, WRITTEN = KEYS[#KEYS - 1], KEYS[#KEYS]

@@ -6,6 +6,7 @@
 -- The field `o:<writer>:<lane>` of meta contains the last operation of a lane: `<sequence>:<now>:<reply, packed>`. A
 -- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
 -- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
+-- The writer of an import is `import-<import>`, and its field stays until the import has ended.
 
 local SEQUENCE, WRITE_LANE = ARGV.sequence, ARGV.write_lane
 local FIELD = 'o:' .. WRITE_LANE

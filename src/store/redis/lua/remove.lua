@@ -5,10 +5,18 @@
 -- reply ok, now, reading, retiring, its previous score or '', number of live slots and number of retiring slots that
 --       had an amount
 -- errors  stale_keys: other slots exist
+--       importing: an import is open; nothing was done
 -- cost  O(log subjects + slots)
 -- why a script: if a slot was left out, or a write came in between, score and slots would differ
 
-local early = enter()
+local early = read_meta('import')
+if early then
+  return early
+end
+if asked_field then
+  return {'importing'}
+end
+early = advance()
 if early then
   return early
 end
@@ -43,6 +51,7 @@ for i = 6 + slots, #KEYS do
   call('UNLINK', KEYS[i])
 end
 recount()
+call('HINCRBY', META, 'upheavals', 1)
 touch(ARGV.version)
 local reply = ok()
 reply[5], reply[6], reply[7] = score, live, retiring

@@ -135,11 +135,12 @@ local function withdraw_from_totals(start, subjects, cells)
 end
 
 -- Removes the records of write operations that no instance sends again: an instance stops after some seconds, and five
--- minutes are longer than a network may take to deliver a late request.
+-- minutes are longer than a network may take to deliver a late request. The record of an import stays until that has
+-- ended: a piece may be sent again at any time.
 local function forget_operations()
   local fields, old = {}, {}
   for _, field in ipairs(call('HKEYS', META)) do
-    if string.sub(field, 1, 2) == 'o:' then
+    if string.sub(field, 1, 2) == 'o:' and string.sub(field, 1, 9) ~= 'o:import-' then
       fields[#fields + 1] = field
     end
   end

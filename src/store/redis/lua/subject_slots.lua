@@ -9,6 +9,7 @@
 -- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', then start and
 --       cell of every slot that has data, in any order; on a `counter` board the start and amount of the counter if its
 --       window has not ended
+-- errors  importing: an import is open, and the subject was to be removed; nothing was done
 -- cost  O(slots), or O(log values) for each slot on a `seen` board; the memory of removed keys is freed in the server's
 --       background
 -- why a script: all slots must be of one instant, after the window was advanced, and exactly the data that is returned
@@ -17,7 +18,16 @@
 local FIRST_START = FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START + 1
 
-local early = enter()
+local REMOVES = ARGV.action == 'remove'
+
+local early = read_meta(REMOVES and 'import')
+if early then
+  return early
+end
+if REMOVES and asked_field then
+  return {'importing'}
+end
+early = advance()
 if early then
   return early
 end
@@ -89,8 +99,9 @@ read_by[ARGV.stored](function(start, cell)
   reply[#reply + 1] = start
   reply[#reply + 1] = cell
 end)
-if ARGV.action == 'remove' then
+if REMOVES then
   call('UNLINK', KEYS[6], KEYS[7])
   call('SREM', KEYS[#KEYS], ARGV.subject)
+  call('HINCRBY', META, 'upheavals', 1)
 end
 return reply

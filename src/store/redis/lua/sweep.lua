@@ -122,7 +122,12 @@ end
 if #moved > 0 then
   -- They were written to after the period, or an earlier step moved them.
   call('ZADD', PERIODS, ARGV.current, ARGV.current)
-  each_thousand('SADD', CURRENT, moved)
+  local added = each_thousand('SADD', CURRENT, moved)
+  -- A walk over the contents may return these subjects twice, and also others if it reads a set that shrinks. It reads
+  -- no period that is due, except on a board whose values never expire.
+  if added > 0 or ARGV.stored == 'seen_forever' then
+    call('HINCRBY', META, 'upheavals', 1)
+  end
 end
 each_thousand('SREM', PERIOD, finished)
 local gone = call('EXISTS', PERIOD) == 0

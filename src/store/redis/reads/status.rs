@@ -23,7 +23,7 @@ pub(super) async fn status_of(
         moment.existing.slots.clone()
     });
     let ScriptAnswer { frame, asked: starts, mut reply, .. } = answer.await?;
-    let (total, dropped) = (reply.count()?, reply.time()?);
+    let (total, dropped, upheavals) = (reply.count()?, reply.time()?, reply.count()?);
     let (mut slots, mut retiring) = (Vec::new(), Vec::new());
     for start in starts.iter() {
         let subjects = reply.count()?;
@@ -40,5 +40,5 @@ pub(super) async fn status_of(
             events.insert(start, items);
         }
     }
-    Ok(Status { frame, total, slots, retiring, events: events.into_iter().collect(), upheavals: 0 })
+    Ok(Status { frame, total, slots, retiring, events: events.into_iter().collect(), upheavals })
 }

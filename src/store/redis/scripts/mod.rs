@@ -40,6 +40,8 @@
 //!
 //! The kinds `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
 //!
+//! `merge` is about one track. It has the parts of `change`, and no function around them.
+//!
 //! The scripts of each kind are in its [`KindScripts`]. The module `kinds` chooses those of a board.
 //!
 //! The arguments that every call of a script has are listed in [`scripts!`] by name, and nowhere by number. The texts
@@ -63,6 +65,10 @@ pub(super) struct KindScripts {
     pub change_kept: LazyLock<Script>,
     /// Retires slots.
     pub retire: LazyLock<Script>,
+    /// Merges contents of an import into a ranked track.
+    pub merge_ranked: LazyLock<Script>,
+    /// Merges contents of an import into an unranked track.
+    pub merge_unranked: LazyLock<Script>,
 }
 
 /// The texts of parts, one after the other.
@@ -126,6 +132,7 @@ macro_rules! scripts {
         write $write_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
+        merge $merge_arguments:tt
         kinds { $($kind:ident: $ranked:tt, $unranked:tt, $retired:tt;)* }
     ) => {
         $(pub(super) static $constant: LazyLock<Script> =
@@ -142,6 +149,8 @@ macro_rules! scripts {
             change_unranked: scripts!(change $change_arguments $unranked),
             change_kept: scripts!(kept $change_arguments $ranked $unranked),
             retire: scripts!(retire $retire_arguments $retired),
+            merge_ranked: scripts!(merge $merge_arguments $ranked),
+            merge_unranked: scripts!(merge $merge_arguments $unranked),
         };)*
 
         #[cfg(test)]
@@ -150,7 +159,8 @@ macro_rules! scripts {
                 $(&$constant,)*
                 &WRITE,
                 $(&$change,)*
-                $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*
+                $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*,
+                $(&$kind.merge_ranked, &$kind.merge_unranked),*
             ]
         }
     };
@@ -167,6 +177,9 @@ macro_rules! scripts {
     };
     (retire $arguments:tt [$part:literal]) => {
         script!("retire", ["stopwatch", "clock", "board", $part, "scores"], 8, $arguments, false)
+    };
+    (merge $arguments:tt [$($part:literal),*]) => {
+        script!("merge", ["clock", "board", "operation", "entries", $($part),*], 5, $arguments, false)
     };
 }
 
@@ -196,6 +209,12 @@ scripts! {
             ["board", "below", "slots", "subjects"] repeatable;
         AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys
             ["board", "version", "read_at", "subjects", "slots"] repeatable;
+        CONTENTS = "contents" after ["clock", "board"] with 5 keys ["board", "from", "slots", "cursor", "cells"] repeatable;
+        CONTENTS_FIND = "contents_find" after ["clock", "board"] with 7 keys
+            ["board", "from", "cursor", "subjects"] repeatable;
+        CONTENTS_READ = "contents_read" after ["clock", "board"] with 5 keys ["board", "stored", "kept", "most"] repeatable;
+        IMPORT = "import" after [] with 1 keys
+            ["generation", "epoch", "action", "import", "samples", "most"] repeatable;
         HEAL = "heal" after [] with 1 keys ["generation", "epoch", "action", "instance", "run", "duration", "reason"] repeatable;
         SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys
             ["board", "stored", "due", "current", "kept", "cells"];
@@ -221,7 +240,11 @@ scripts! {
     retire [
         "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "kept", "version"
     ]
-    // For each kind: the parts of `change` on ranked boards, of `change` on unranked boards, and of `retire`.
+    merge [
+        "board", "operation", "import", "piece", "expired", "refused", "events", "bound", "slots", "subjects", "entries",
+        "first_subject_key", "oldest", "period"
+    ]
+    // For each kind: the parts of `change` and `merge` on ranked boards, of both on unranked boards, and of `retire`.
     kinds {
         SUM: ["kind/sum", "scores", "ranked"], ["kind/sum", "unranked"], ["kind/sum"];
         MEAN: ["kind/mean", "scores", "ranked"], ["kind/mean", "unranked"], ["kind/mean"];

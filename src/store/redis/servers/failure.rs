@@ -21,6 +21,10 @@ pub(in crate::store::redis) enum ServerFailure {
     Corrupt(String),
     /// The board of this generation does not exist: nothing was done.
     BoardChanged,
+    /// An import into the board is open, which the call does not allow: nothing was done.
+    ImportOpen,
+    /// The import is not open: nothing was done.
+    NoImport,
     /// The store no longer has a clock, because it was emptied: nothing was done.
     Emptied,
     /// The board's definition cannot be read: nothing was done.
@@ -139,6 +143,8 @@ impl ServerFailure {
             ServerFailure::ReadOnly(reason) => StoreError::ReadOnly { reason },
             ServerFailure::Corrupt(detail) => StoreError::Corrupt { detail },
             ServerFailure::BoardChanged => StoreError::BoardChanged,
+            ServerFailure::ImportOpen => StoreError::ImportOpen,
+            ServerFailure::NoImport => StoreError::NoImport { detail: "the import is not open".to_owned() },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },
             ServerFailure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
             ServerFailure::KeptChanging => StoreError::Overloaded { retry_after: Duration::from_secs(1) },

@@ -126,6 +126,7 @@ impl<'a> Flush<'a> {
                     continue;
                 }
                 Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
+                Some("importing") => Outcome::Rejected(Rejection::ImportOpen),
                 Some(other) => {
                     let detail =
                         format!("the amount of '{}' in slot {} is {other}", entry.subject, entry.slots.first());

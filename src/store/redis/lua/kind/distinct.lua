@@ -4,7 +4,7 @@
 --       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
 -- ARGV  last: the largest number of values to remember, or ''; over all time followed by a comma and the time for which
 --       tombstones are kept, in ms
--- verbs  `seen` a; `gone` a: its retraction
+-- verbs  `seen` a; `gone` a: its retraction; `dropped`: a value of the time of the entry was dropped elsewhere
 --
 -- A value whose time is below the floor counts as absent, and so does a tombstone. Over all time, where the floor never
 -- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in the slot
@@ -91,6 +91,9 @@ function prepare(entry)
     return
   end
   local who, memory = entry.who, memory_of(entry.who)
+  if entry.verb == 'dropped' then
+    return
+  end
   local known, time = state(who, entry.a)
   if not is_ranked then
     return
@@ -227,6 +230,9 @@ function apply(entry)
   touched[entry.who] = true
   if entry.verb == 'seen' then
     see(entry.who, entry.a, entry.at, entry.slot)
+  elseif entry.verb == 'dropped' then
+    call('ZADD', gone_key(entry.who), 'GT', format(entry.at), 'c')
+    memories[entry.who].has_gone = true
   else
     retract(entry.who, entry.a, entry.at)
   end

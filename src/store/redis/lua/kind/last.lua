@@ -1,6 +1,6 @@
 -- LAST. Not a script of its own.
 --
--- verbs  `add` a; `set` a
+-- verbs  `add` a; `set` a; `merge` a: as `add`, but of two values of the same time the present one stays
 --
 -- A cell is `time,value`: the newest value of the slot and its time in ms. The total is `start,value`: the newest slot
 -- with a cell, and its value, which is the score.
@@ -59,6 +59,9 @@ local function change_cell(before, entry, acc)
     held_at, held = parse(before)
   end
   local at, value = entry.at, tonumber(entry.a)
+  if held_at and entry.verb == 'merge' and at <= held_at then
+    return
+  end
   if held_at and entry.verb == 'add' and at < held_at then
     if entry.is_timed then
       return

@@ -1,7 +1,8 @@
 -- AVG. Not a script of its own.
 --
 -- ARGV  last: the number of measurements from which a subject is ranked, at least 1
--- verbs  `add` a: one measurement; `undo` a: its retraction; `set` a, b: sum and count
+-- verbs  `add` a: one measurement; `undo` a: its retraction; `set` a, b: sum and count; `merge`
+--       a, b: sum and count to add
 --
 -- A cell is `sum,count`, never `0,0`, and so is the total of all cells. The score is sum divided by count.
 
@@ -64,6 +65,8 @@ local function mean_after(before, entry)
   local sum, count = tonumber(entry.a), tonumber(entry.b)
   if entry.verb == 'add' then
     sum, count = held_sum + sum, held_count + 1
+  elseif entry.verb == 'merge' then
+    sum, count = held_sum + sum, held_count + count
   elseif entry.verb == 'undo' then
     sum, count = held_sum - sum, held_count - 1
   end

@@ -1,6 +1,6 @@
 -- APPROX_COUNT_DISTINCT. Not a script of its own.
 --
--- verbs  `mark` a, b: register and rank
+-- verbs  `mark` a, b: register and rank; `merge` a: a sketch
 --
 -- A cell is a sketch in the form of board/sketch.rs. Up to 682 marked registers: entries of 3 bytes (register, high
 -- byte first, and rank), ordered by register. More: all 2,048 ranks, one byte each. The total is the merged sketch of
@@ -221,7 +221,27 @@ local function withdraw(acc, _, cell, next_other)
   return true
 end
 
+-- Returns the sketch united with the ranks, or nil if they raise none of its registers.
+local function unite(text, ranks)
+  local own, is_raised = ranks_of(text), false
+  for place, rank in pairs(ranks) do
+    if rank > (own[place] or 0) then
+      own[place], is_raised = rank, true
+    end
+  end
+  return is_raised and print_ranks(own) or nil
+end
+
 local function change_cell(before, entry, acc)
+  if entry.verb == 'merge' then
+    local ranks = ranks_of(entry.a)
+    local united = unite(before or '', ranks)
+    local total = united and acc and unite(total_of(acc) or '', ranks)
+    if total then
+      acc.text = total
+    end
+    return united, not total and 'same' or nil
+  end
   local register, rank = tonumber(entry.a), tonumber(entry.b)
   local marked = mark(before or '', register, rank)
   local total = marked and acc and mark(total_of(acc) or '', register, rank)

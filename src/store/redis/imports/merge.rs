@@ -1,0 +1,207 @@
+//! Merging of pieces. Every part of a track receives every piece, also one that has nothing for it, so that each knows
+//! which pieces are merged.
+//!
+//! A piece is divided into chunks, one script each. The record of a write operation makes it safe to send one again: the
+//! writer is the import, and the number of the operation is that of the piece and of the chunk. So a chunk counts once,
+//! whoever sends it, and one that is older than the last one is known to have been sent.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use redis::{Cmd, Value};
+use tokio::time::{Instant, sleep};
+
+use super::chunk::{Chunk, LAST, divide, plan};
+use crate::board::{Subject, Timestamp};
+use crate::store::redis::expiry;
+use crate::store::redis::kinds;
+use crate::store::redis::part::Part;
+use crate::store::redis::partitions::Parts;
+use crate::store::redis::reply::{Reply, ScriptStatus};
+use crate::store::redis::scripts::{Script, ScriptCall};
+use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::session::{ATTEMPTS, Moment, Session};
+use crate::store::{Content, ImportId, Merged, Piece};
+
+/// The longest time for which a chunk is sent again, and the pause between two attempts.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
+/// The number of parts into which a piece is merged at the same time.
+const TOGETHER: usize = 8;
+/// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names.
+const LIKELY: usize = 32;
+
+/// A chunk of a piece for one part.
+struct Merging<'a> {
+    session: &'a Session,
+    part: &'a Part,
+    import: ImportId,
+    piece: &'a Piece,
+    chunk: Chunk<'a>,
+    /// Whether the part receives the numbers of events.
+    counts_events: bool,
+}
+
+/// Merges a piece into all parts of a track.
+pub(super) async fn merge(
+    session: &Session,
+    parts: &Parts,
+    import: ImportId,
+    piece: &Piece,
+) -> Result<Merged, ServerFailure> {
+    let mut shares: Vec<Vec<&(Subject, Content)>> = vec![Vec::new(); parts.count()];
+    for content in &piece.contents {
+        shares[parts.number_of(&content.0)].push(content);
+    }
+    let of_parts: Vec<_> = parts
+        .all()
+        .iter()
+        .zip(&shares)
+        .enumerate()
+        .map(|(number, (part, share))| merge_share(session, part, (import, piece), share, number == 0))
+        .collect();
+    let mut merged = stream::iter(of_parts).buffer_unordered(TOGETHER);
+    let mut all = Merged::default();
+    while let Some(merged) = merged.next().await {
+        all.add(merged?);
+    }
+    Ok(all)
+}
+
+/// Merges what a part has of a piece. The first part receives the numbers of events.
+async fn merge_share(
+    session: &Session,
+    part: &Part,
+    (import, piece): (ImportId, &Piece),
+    share: &[&(Subject, Content)],
+    is_first: bool,
+) -> Result<Merged, ServerFailure> {
+    let mut merged = Merged::default();
+    for chunk in divide(part, share) {
+        let counts_events = is_first && chunk.number == LAST;
+        merged.add(Merging { session, part, import, piece, chunk, counts_events }.merge().await?);
+    }
+    Ok(merged)
+}
+
+impl Merging<'_> {
+    fn script(&self) -> &'static Script {
+        let scripts = kinds::of(self.part.track.kind()).scripts();
+        if self.part.track.is_ranked() { &scripts.merge_ranked } else { &scripts.merge_unranked }
+    }
+
+    /// Sends the chunk until it is known to be merged.
+    async fn merge(&self) -> Result<Merged, ServerFailure> {
+        let Self { session, part, .. } = self;
+        let deadline = Instant::now() + PATIENCE;
+        let script = self.script();
+        let (mut known, mut needed, mut is_doubtful) = (None, BTreeSet::new(), false);
+        for _ in 0..ATTEMPTS {
+            let now = session.time_for(&part.clock, known).await?;
+            let moment = session.moment(part, now, None);
+            let command = script.command(&self.call(&moment, &needed));
+            let (reply, was_lost) = self.send(&command, deadline).await?;
+            is_doubtful |= was_lost;
+            let mut reply = Reply::new(reply)?;
+            let all = self.chunk.contents.len() as u64;
+            if reply.is_word("superseded") {
+                return Ok(Merged { repeated: all, ..Merged::default() });
+            }
+            match session.learn(part, &mut reply)? {
+                ScriptStatus::Done(_) => {
+                    let merged = Merged {
+                        merged: reply.count()?,
+                        expired: reply.count()?,
+                        refused: reply.count()?,
+                        repeated: 0,
+                    };
+                    // The reply of an attempt of this call that was lost comes without that word too.
+                    let is_own = !reply.is_empty() || is_doubtful;
+                    return Ok(if is_own { merged } else { Merged { repeated: all, ..Merged::default() } });
+                }
+                ScriptStatus::Stale { now, .. } => known = Some(now),
+                ScriptStatus::StaleKeys { header, .. } => known = Some(header.now),
+                ScriptStatus::Missing { header, slots } => {
+                    known = Some(header.now);
+                    needed.extend(slots.into_iter().flatten());
+                }
+            }
+        }
+        Err(ServerFailure::KeptChanging)
+    }
+
+    /// Calls the script until it is known to be done. Also returns whether the reply of an attempt was lost. The failure
+    /// after a lost reply is [`ServerFailure::Unknown`]: a later refusal does not change that.
+    async fn send(&self, command: &Cmd, deadline: Instant) -> Result<(Value, bool), ServerFailure> {
+        let (script, slot) = (self.script(), self.part.slot());
+        let mut doubt = None;
+        loop {
+            let failure = match self.session.servers.call(slot, Channel::BulkWrites, script, command).await {
+                Ok(reply) => return Ok((reply, doubt.is_some())),
+                Err(failure) => failure,
+            };
+            if !failure.may_pass() || Instant::now() + PAUSE >= deadline {
+                return Err(doubt.unwrap_or(failure));
+            }
+            if failure.is_unknown() {
+                doubt = Some(failure);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Returns the arguments of `merge.lua`.
+    fn call(&self, moment: &Moment<'_>, needed: &BTreeSet<Timestamp>) -> ScriptCall {
+        let Self { session, part, import, piece, chunk, .. } = self;
+        let (track, keys) = (&part.track, &part.keys);
+        let planned = plan(moment, session.limits.max_skew, chunk);
+        let by_values = track.kind().remembers_values();
+        let likely = if by_values && track.is_ranked() { LIKELY } else { 0 };
+        let likely = moment.starts.iter().rev().take(likely);
+        let slots = planned.slots(needed.iter().chain(likely).copied());
+        let (subjects, places) = planned.subjects();
+
+        let mut call = session.begin(moment);
+        if track.is_ranked() {
+            for start in slots.keys() {
+                call.key(keys.slot(*start));
+            }
+        }
+        let first_subject_key = 6 + if track.is_ranked() { slots.len() } else { 0 };
+        for subject in &subjects {
+            if by_values {
+                call.key(keys.seen(subject)).key(keys.gone(subject));
+            } else if !track.is_ranked() {
+                call.key(keys.subject(subject));
+            }
+        }
+        let period = expiry::has_subject_keys(track).then(|| expiry::period(track, moment.now));
+        if let Some(period) = period {
+            call.key(&keys.periods).key(keys.written(period));
+        }
+        let oldest = part.kept(&moment.window).oldest;
+        let events: Vec<_> = match self.counts_events {
+            true => piece.events.iter().filter(|(start, _)| *start >= oldest).collect(),
+            false => Vec::new(),
+        };
+
+        let is_last = chunk.number == LAST;
+        call.arg("sequence", piece.number << LAST.count_ones() | chunk.number);
+        call.arg("write_lane", format!("import-{import}:0")).arg("import", import);
+        call.arg("piece", if is_last { piece.number.to_string() } else { String::new() });
+        call.arg("expired", planned.expired).arg("refused", planned.refused).arg("events", events.len());
+        call.arg("bound", track.slot_bound().0).arg("slots", slots.len()).arg("subjects", subjects.len());
+        call.arg("entries", planned.len()).arg("first_subject_key", first_subject_key);
+        call.arg("oldest", oldest.millis());
+        call.arg("period", period.map_or_else(String::new, |period| period.to_string()));
+        call.all(slots.keys().map(|start| start.millis())).all(&subjects);
+        planned.add_to(&mut call, &slots, &places);
+        for (start, items) in events {
+            let start = track.calendar().slot_of((*start).min(moment.window.head));
+            call.more(start.millis()).more(items);
+        }
+        call.more(kinds::option(track));
+        call
+    }
+}
