@@ -15,6 +15,7 @@ mod redis_server;
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;
 
+mod carrying;
 mod contract;
 mod given;
 mod model;

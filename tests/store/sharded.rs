@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
-    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values,
-    ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ContentsCursor, ContentsStep, Defined, IdCost,
+    ImportBegun, ImportId, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result, RetireStep, Rows,
+    SlotContents, SlotQuery, Standing, Status, Store, TableName, Values, ValuesStart,
 };
 
 pub struct Sharded {
@@ -128,6 +128,22 @@ impl Store for Sharded {
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         self.store.audit_step(track, cursor, repair).await
+    }
+
+    async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {
+        self.store.contents_step(track, cursor).await
+    }
+
+    async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
+        self.store.begin_import(board, import).await
+    }
+
+    async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        self.store.merge(track, import, piece).await
+    }
+
+    async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
+        self.store.end_import(board, import).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

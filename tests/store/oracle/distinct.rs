@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Counted, Timestamp};
+use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Counted, Frame, Timestamp};
+use rolltop::store::Content;
 
 use super::history::Taken;
 
@@ -23,8 +24,32 @@ enum State {
 impl LastSeen {
     /// Returns the state after all past events, for a window with this floor.
     pub fn after(board: &BoardTrack, past: &[Taken], floor: Timestamp) -> LastSeen {
+        let mut all = LastSeen::of(board, past);
+        // Tombstones make no difference to a read.
+        all.forget_before(floor, floor);
+        all
+    }
+
+    /// Returns the state after all past events with the tombstones that have not expired.
+    pub fn remembered(board: &BoardTrack, past: &[Taken], frame: &Frame) -> LastSeen {
+        let mut all = LastSeen::of(board, past);
+        all.forget_before(frame.window.floor, LastSeen::oldest_tombstone(board, frame));
+        all.capped = all.capped.filter(|at| *at >= frame.window.floor);
+        all
+    }
+
+    /// Returns the time before which tombstones have expired.
+    pub fn oldest_tombstone(board: &BoardTrack, frame: &Frame) -> Timestamp {
+        board.tombstone_life().map_or(frame.window.floor, |life| frame.as_of.plus_millis(-life))
+    }
+
+    fn of(board: &BoardTrack, past: &[Taken]) -> LastSeen {
         let mut all = LastSeen::default();
         for taken in past {
+            if let Some(Content::Dropped { at }) = taken.merged {
+                all.capped = all.capped.max(Some(at));
+                continue;
+            }
             let Change::Seen(value) = &taken.change else { panic!("{taken:?} is not a value that was seen") };
             let gone = board.tombstone_life().map_or(taken.floor, |life| taken.now.plus_millis(-life));
             all.forget_before(taken.floor, gone);
@@ -36,8 +61,6 @@ impl LastSeen {
             all.forget_before(taken.floor, gone);
             all.cap(board, taken.retract);
         }
-        // Tombstones make no difference to a read.
-        all.forget_before(floor, floor);
         all
     }
 
@@ -108,6 +131,15 @@ impl LastSeen {
         }
         seen.sort();
         seen.into_iter().rev().map(|(at, value)| (value, at)).collect()
+    }
+
+    /// Returns the values seen and retracted, and the time of the newest one that was dropped.
+    pub fn contents(self) -> Vec<Content> {
+        let of_value = |(value, state)| match state {
+            State::Seen(at) => Content::Value { value, at, retracted: false },
+            State::Gone(at) => Content::Value { value, at, retracted: true },
+        };
+        self.values.into_iter().map(of_value).chain(self.capped.map(|at| Content::Dropped { at })).collect()
     }
 
     /// Returns whether values of slots from this one on were dropped.

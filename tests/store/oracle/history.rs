@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rolltop::board::{Aggregate, Amount, BoardTrack, Change, Kind, Mark, Sketch, Timestamp};
+use rolltop::store::Content;
 
 use super::distinct::LastSeen;
 
@@ -21,6 +22,8 @@ pub struct Taken {
     pub retract: bool,
     /// The slot that is kept beside the total, if it belongs to one.
     pub beside: Option<Timestamp>,
+    /// The content that was merged, if it is not an item. A value of COUNT_DISTINCT is like an item.
+    pub merged: Option<Content>,
 }
 
 impl Taken {
@@ -46,6 +49,9 @@ struct Cell {
 
 impl Cell {
     fn take(&mut self, kind: Kind, taken: &Taken) {
+        if let Some(Content::Cell { aggregate, .. }) = &taken.merged {
+            return self.merge(kind, aggregate);
+        }
         match &taken.change {
             Change::Amount(_) => {
                 self.sum += taken.units();
@@ -68,6 +74,25 @@ impl Cell {
                 self.extreme = Some(sum.0);
                 self.last = Some((taken.at, sum.0));
             }
+        }
+    }
+
+    fn merge(&mut self, kind: Kind, other: &Aggregate) {
+        match other {
+            Aggregate::Sum(sum) => self.sum += i128::from(sum.0),
+            Aggregate::Mean { sum, count } => {
+                self.sum += i128::from(sum.0);
+                self.count += i128::from(*count);
+            }
+            Aggregate::Extreme(amount) => {
+                self.extreme = Some(self.extreme.map_or(amount.0, |held| kind.better(held, amount.0)));
+            }
+            Aggregate::Last { at, value } => {
+                if self.last.is_none_or(|(held, _)| held < *at) {
+                    self.last = Some((*at, value.0));
+                }
+            }
+            Aggregate::Sketch(sketch) => self.sketch.merge(sketch),
         }
     }
 
@@ -115,6 +140,7 @@ pub fn aggregates(board: &BoardTrack, past: &[Taken], floor: Timestamp) -> BTree
 /// Returns the item that is the newest value of all, for LAST.
 pub fn newest(past: &[Taken]) -> Option<&Taken> {
     past.iter().fold(None, |newest: Option<&Taken>, taken| match newest {
+        Some(newest) if taken.merged.is_some() && taken.at <= newest.at => Some(newest),
         Some(newest) if matches!(taken.change, Change::Amount(_)) && taken.at < newest.at => Some(newest),
         _ => Some(taken),
     })

@@ -4,6 +4,7 @@
 
 mod distinct;
 mod history;
+mod importing;
 mod reading;
 mod writing;
 
@@ -17,13 +18,15 @@ use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, EventId, Frame, Order, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, IdCost, Limits,
-    Listing, Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
-    Standing, Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, ContentsCursor, ContentsStep, Defined,
+    Direction, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, NextTo, Page, PageStart, Piece, Ranked,
+    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
+    ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
 use self::history::Taken;
+use self::importing::Imports;
 
 pub struct Oracle {
     mode: ClockMode,
@@ -48,7 +51,9 @@ struct Held {
     events: BTreeMap<Timestamp, u64>,
     /// The time when each id arrived.
     ids: BTreeMap<(Subject, EventId), Timestamp>,
-    /// The further windows. Their ids are not used.
+    imports: Imports,
+    upheavals: u64,
+    /// The further windows. Their ids and imports are not used.
     further: Vec<Held>,
 }
 
@@ -87,6 +92,8 @@ impl Held {
             past: BTreeMap::new(),
             events: BTreeMap::new(),
             ids: BTreeMap::new(),
+            imports: Imports::default(),
+            upheavals: 0,
             further: if track.is_main() {
                 track.board().each_track().skip(1).map(|other| Held::new(other, now)).collect()
             } else {
@@ -327,10 +334,14 @@ impl Store for Oracle {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        if self.with(&board.main(), |held, _, _| held.imports.is_open())? {
+            return Err(StoreError::ImportOpen);
+        }
         let removal = self.with(&board.main(), |held, frame, _| {
             let score = held.score(&frame, subject);
             let live_slots = held.live(&frame, subject).len() as u64;
             held.past.remove(subject);
+            held.upheavals += 1;
             Removal { frame, score, live_slots, retiring_slots: 0 }
         });
         let mut removal = removal?;
@@ -338,6 +349,7 @@ impl Store for Oracle {
             let live = self.with(&track, |held, frame, _| {
                 let live = held.live(&frame, subject).len() as u64;
                 held.past.remove(subject);
+                held.upheavals += 1;
                 live
             })?;
             if board.edition().kept_slots().is_some() {
@@ -357,7 +369,8 @@ impl Store for Oracle {
             }
             let total = held.ranking(&frame).len() as u64;
             let events = held.events.range(frame.window.floor..).map(|(slot, items)| (*slot, *items)).collect();
-            Status { frame, total, slots: slots.into_iter().collect(), retiring: Vec::new(), events }
+            let (slots, upheavals) = (slots.into_iter().collect(), held.upheavals);
+            Status { frame, total, slots, retiring: Vec::new(), events, upheavals }
         })
     }
 
@@ -379,6 +392,23 @@ impl Store for Oracle {
             let checked = held.ranking(&frame).len() as u64;
             AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })
+    }
+
+    async fn contents_step(&self, track: &BoardTrack, _cursor: ContentsCursor) -> Result<ContentsStep> {
+        self.with(track, |held, frame, _| ContentsStep { frame, contents: held.contents(&frame), next: None })
+    }
+
+    async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
+        self.with(&board.main(), |held, _, _| held.begin_import(import))?
+    }
+
+    async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        let number = track.number();
+        self.with(&track.board().main(), |held, frame, _| held.merge_piece(number, &frame, import, piece))?
+    }
+
+    async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
+        self.with(&board.main(), |held, _, _| held.end_import(import))
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

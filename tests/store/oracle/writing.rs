@@ -34,6 +34,11 @@ impl Held {
                     continue;
                 }
             };
+            let is_known = first.id.as_ref().is_some_and(|id| self.is_known(frames, first, id));
+            if self.imports.is_open() && matches!(first.change, Change::Set { .. }) && !is_known {
+                outcomes[index] = Some(Outcome::Rejected(Rejection::ImportOpen));
+                continue;
+            }
             if let Some(id) = &first.id {
                 outcomes[index] = Some(self.take_with_id(frames, &slots, first, id));
                 continue;
@@ -44,6 +49,9 @@ impl Held {
             }
         }
         let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+        self.imports.has_samples |= outcomes.iter().zip(&batch.increments).any(|(outcome, item)| {
+            matches!(outcome, Outcome::Counted { .. }) && matches!(item.change, Change::Set { .. })
+        });
         if batch.return_scores {
             for (outcome, item) in outcomes.iter_mut().zip(&batch.increments) {
                 if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
@@ -155,6 +163,7 @@ impl Held {
                 change,
                 retract: item.retract,
                 beside: slots.get(1).copied().flatten(),
+                merged: None,
             }));
             fit &= match held.track.board().definition().mode {
                 Mode::Sliding => fits(&held.track, past, slot),
