@@ -80,7 +80,8 @@ pub struct Piece {
     /// At most [`MAX_CONTENTS`](Self::MAX_CONTENTS). The slot of a cell is the start of a slot of the track, for LAST the
     /// slot that contains the time of its value.
     pub contents: Vec<(Subject, Content)>,
-    /// Starts of slots, each with a number of items that were counted in it.
+    /// Starts of slots, each with a number of items that were counted in it. They are added when all contents of the
+    /// piece are done. Those of slots that the track does not have are left out.
     pub events: Vec<(Timestamp, u64)>,
 }
 
@@ -95,7 +96,8 @@ pub struct Merged {
     pub merged: u64,
     /// Their slots are below the floor of the track, so they no longer count.
     pub expired: u64,
-    /// Together with what the subject has, they would exceed the bound of a slot; or the subject's data is damaged.
+    /// Together with what the subject has, they would exceed the bound of a slot; or the subject's data is damaged; or
+    /// they are not contents of the track: of another kind, or of a slot that does not exist or is after the head.
     pub refused: u64,
     /// They were merged, or not, by an earlier call for the same piece.
     pub repeated: u64,

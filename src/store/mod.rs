@@ -297,7 +297,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may have
     /// more than that, then it is returned in several steps.
     ///
-    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store was restarted, or too many other walks of
+    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store or its server was restarted, or too many other walks of
     /// the same track began.
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep>;
 
@@ -306,6 +306,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Merges a piece of an open import into a track. If the call fails, a part of it may have been merged: call it again
     /// with the same piece.
+    ///
+    /// Returns [`StoreError::NoImport`] if the import is not open, and for a piece after one of which only a part is
+    /// merged. Returns [`StoreError::MemoryFull`] if there is no memory left for new data.
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged>;
 
     /// Ends an import, whether or not it is complete. Returns whether it was open.
