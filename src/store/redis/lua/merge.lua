@@ -17,7 +17,7 @@
 --       superseded: a later part of the import was merged before, so this one was merged, or never will be
 --       missing, now, reading, retiring, starts: one list of slots that the call must name too; nothing was done except
 --       advancing
--- cost  5-15 us per entry, up to 60 us for a sketch
+-- cost  5-15 us per entry, up to 600 us for a large sketch
 -- why a script: the reasons of change.lua. The import must be open when something is merged. Unlike a write, an attempt
 --       that does nothing is not recorded: the next attempt has the same number, so only one of them is done
 
