@@ -297,7 +297,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may have
     /// more than that, then it is returned in several steps.
     ///
-    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store was restarted, or too many other walks of
+    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store or its server was restarted, or too many other walks of
     /// the same track began.
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep>;
 

@@ -27,6 +27,10 @@
 //! board is deleted in steps that any instance continues (see `removing`). Every decision that depends on time uses the
 //! believed time (see `store_clock` and `partition_clock`), never the server's clock alone.
 //!
+//! # Walks and imports
+//! `contents` reads what subjects have in a track, part by part. `imports` merges it into a part: `merge.lua` has the
+//! parts of `change.lua`, and is about one track.
+//!
 //! # Partitions and tracks
 //! A board with `shards` is divided into partitions (see `division`, `partitions`), each with a hash tag of its own.
 //! Each track of a board has keys of its own in each partition: a *part*. The board's own meta key is that of its main

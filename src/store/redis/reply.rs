@@ -78,7 +78,7 @@ impl Reply {
             "missing" => Ok(ScriptStatus::Missing { header: self.header()?, slots: self.times_of_windows()? }),
             "board_changed" => Err(ServerFailure::BoardChanged),
             "importing" => Err(ServerFailure::ImportOpen),
-            "no_import" => Err(ServerFailure::NoImport),
+            "no_import" => Err(ServerFailure::NoImport(self.text()?)),
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),
             other => Err(ServerFailure::Corrupt(format!("unexpected reply of a script: '{other}'"))),

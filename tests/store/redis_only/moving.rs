@@ -398,6 +398,44 @@ async fn a_piece_that_was_merged_in_part_is_completed() {
 }
 
 #[tokio::test]
+async fn a_piece_that_is_not_the_next_one_is_refused() {
+    let Some(engine) = Engine::available().into_iter().next() else { return };
+    let server = RedisServer::start(&engine);
+    let store = simulated(&server).await;
+    let board = hourly(&store, "b").await;
+    begin(&store, &board).await;
+    let head = t("2026-01-01T00:00:00Z");
+    store.merge(&board.main(), IMPORT, &one(1, "a", head, 5)).await.unwrap();
+    // As if the first part of the second piece had been merged.
+    let record = format!("{}:{}:", 2 * 4096, head.millis());
+    behind::<()>(&server, &["HSET", "rolltop:1:{b}:meta", &format!("o:import-{IMPORT}:0"), &record]);
+    let refused = store.merge(&board.main(), IMPORT, &one(3, "a", head, 5)).await;
+    assert!(matches!(refused, Err(StoreError::NoImport { .. })), "{refused:?}");
+    let merged = store.merge(&board.main(), IMPORT, &one(2, "a", head, 5)).await.unwrap();
+    assert_eq!(merged.merged, 1);
+    store.merge(&board.main(), IMPORT, &one(3, "a", head, 5)).await.unwrap();
+    assert_eq!(scores(&store, &board).await, [("a".to_owned(), 15)]);
+    assert_eq!(begin(&store, &board).await, [3]);
+}
+
+#[tokio::test]
+async fn counters_are_walked_and_not_imported() {
+    let Some(engine) = Engine::available().into_iter().next() else { return };
+    let server = RedisServer::start(&engine);
+    let store = simulated(&server).await;
+    let mode = rolltop::board::Mode::FromFirst;
+    let board = define_as(&store, "b", &Definition { mode, ..unranked("SUM(3h, e, v, s)", "1h") }).await;
+    add(&store, &board, [item("old", 2)]).await;
+    store.set_clock(t(START).plus_millis(2 * HOUR)).await.unwrap();
+    add(&store, &board, [item("a", 5), item("a", 6)]).await;
+    store.set_clock(t(START).plus_millis(3 * HOUR)).await.unwrap();
+    let counter = Content::Counter { start: t(START).plus_millis(2 * HOUR), amount: Amount(11) };
+    assert_eq!(walk(&store, &board.main()).await.0, [(subject("a"), counter)]);
+    assert!(matches!(store.begin_import(&board, IMPORT).await, Err(StoreError::NoImport { .. })));
+    assert!(!store.end_import(&board, IMPORT).await.unwrap());
+}
+
+#[tokio::test]
 async fn the_record_of_an_import_survives_housekeeping_until_it_has_ended() {
     let Some(engine) = Engine::available().into_iter().next() else { return };
     let server = RedisServer::start(&engine);
@@ -481,6 +519,27 @@ async fn boards_that_may_have_samples_take_no_import() {
     let old = hourly(&store, "old").await;
     behind::<()>(&server, &["HDEL", "rolltop:1:{old}:meta", "samples"]);
     assert_eq!(store.begin_import(&old, IMPORT).await.unwrap(), ImportBegun::MayHaveSamples);
+}
+
+#[tokio::test]
+#[ignore = "measures"]
+async fn the_speed_of_merging_large_sketches() {
+    let Some(engine) = Engine::available().into_iter().next() else { return };
+    let server = RedisServer::start(&engine);
+    let store = simulated(&server).await;
+    let from = define(&store, "from", "APPROX_COUNT_DISTINCT(3h, e, s, c)", "1h").await;
+    let to = define(&store, "to", "APPROX_COUNT_DISTINCT(3h, e, s, c)", "1h").await;
+    for turn in 0..2 {
+        let increments = (0..40_000).map(|nth| seen(&format!("s{}", nth % 20), &format!("{turn}c{nth}")));
+        let board = if turn == 0 { &from } else { &to };
+        store.add(board, Batch { increments: increments.collect(), return_scores: false }).await.unwrap();
+    }
+    begin(&store, &to).await;
+    let pieces = pieces(&store, &from, 1_000).await;
+    reset(&server);
+    merge_all(&store, &to, &pieces).await;
+    let stats: String = behind(&server, &["INFO", "commandstats"]);
+    println!("{:?}", stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")));
 }
 
 #[tokio::test]

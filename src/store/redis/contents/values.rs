@@ -14,7 +14,7 @@ use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ScriptAnswer, Session};
 
 /// The position within the data of a subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum LargePlace {
     /// The slot with which to continue.
@@ -22,13 +22,8 @@ pub(super) enum LargePlace {
     /// The member of the values, or with `gone` of their companion, after which to continue. The newest come first.
     Value { gone: bool, after: Option<(i64, String)> },
     /// At the beginning.
+    #[default]
     Begin,
-}
-
-impl Default for LargePlace {
-    fn default() -> Self {
-        Self::Begin
-    }
 }
 
 /// A piece of the data of a subject.

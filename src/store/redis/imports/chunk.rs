@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::board::{Aggregate, Subject, Timestamp};
+use crate::board::{Aggregate, Kind, Sketch, Subject, Timestamp};
 use crate::store::Content;
 use crate::store::redis::contents::is_live;
 use crate::store::redis::kinds;
@@ -15,6 +15,8 @@ use crate::store::redis::session::Moment;
 
 /// The largest number of bytes of subjects and values in one script, unless its first content alone has more.
 const BYTES: usize = 128 << 10;
+/// The same on a board of sketches: uniting four large ones takes 2 to 3 ms.
+const SKETCH_BYTES: usize = 4 * (Sketch::MAX_BYTES + 64);
 /// The number of each last chunk of a piece, by which it is known that the piece is complete.
 pub(super) const LAST: u64 = (1 << 12) - 1;
 
@@ -55,11 +57,12 @@ fn bytes((subject, content): &(Subject, Content)) -> usize {
 /// Divides the contents of a piece that a part has. There is always a last chunk.
 pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) -> Vec<Chunk<'a>> {
     let most = kinds::of(part.track.kind()).limits().ranked_changes;
+    let most_bytes = if part.track.kind() == Kind::Sketch { SKETCH_BYTES } else { BYTES };
     let mut chunks = Vec::new();
     let (mut from, mut size) = (0, 0);
     for (i, content) in contents.iter().enumerate() {
         let more = bytes(content);
-        if i > from && (i - from >= most || size + more > BYTES) {
+        if i > from && (i - from >= most || size + more > most_bytes) {
             chunks.push(Chunk { number: chunks.len() as u64, contents: &contents[from..i] });
             (from, size) = (i, 0);
         }
@@ -70,14 +73,14 @@ pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) ->
 }
 
 /// Decides what to do about the contents of a chunk with this window.
-pub(super) fn plan<'a>(moment: &Moment<'_>, max_skew: i64, chunk: &Chunk<'a>) -> Planned<'a> {
+pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &Chunk<'a>) -> Planned<'a> {
     let mut planned = Planned { entries: Vec::with_capacity(chunk.contents.len()), expired: 0, refused: 0 };
     for (subject, content) in chunk.contents.iter().copied() {
         if !is_live(moment.part, &moment.window, moment.now, content) {
             planned.expired += 1;
             continue;
         }
-        match entry(moment, max_skew, subject, content) {
+        match entry(moment, subject, content) {
             Some(entry) => planned.entries.push(entry),
             None => planned.refused += 1,
         }
@@ -85,8 +88,9 @@ pub(super) fn plan<'a>(moment: &Moment<'_>, max_skew: i64, chunk: &Chunk<'a>) ->
     planned
 }
 
-/// Returns the entry for a content, or `None` if it is not one of the board, or too far ahead of the clock.
-fn entry<'a>(moment: &Moment<'_>, max_skew: i64, subject: &'a Subject, content: &'a Content) -> Option<Entry<'a>> {
+/// Returns the entry for a content, or `None` if it is not one of the track: of another kind, of
+/// no slot, or of a slot after the head.
+fn entry<'a>(moment: &Moment<'_>, subject: &'a Subject, content: &'a Content) -> Option<Entry<'a>> {
     let track = &moment.part.track;
     let kind = kinds::of(track.kind());
     let by_values = track.kind().remembers_values();
@@ -108,11 +112,11 @@ fn entry<'a>(moment: &Moment<'_>, max_skew: i64, subject: &'a Subject, content: 
         Content::Dropped { at } if by_values => (*at, "dropped", Vec::new(), 0, Some(*at)),
         _ => return None,
     };
-    // As of an event, a time that is slightly ahead of the clock counts as now.
-    if time > moment.now.plus_millis(max_skew) && time > moment.window.head {
+    let slot = track.calendar().slot_of(time);
+    let is_slot = slot <= moment.window.head && (by_values || slot == time);
+    if !is_slot {
         return None;
     }
-    let slot = track.calendar().slot_of(time.min(moment.window.head));
     Some(Entry { subject, slot, verb, a, b, at })
 }
 

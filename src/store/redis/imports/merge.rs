@@ -155,7 +155,7 @@ impl Merging<'_> {
     fn call(&self, moment: &Moment<'_>, needed: &BTreeSet<Timestamp>) -> ScriptCall {
         let Self { session, part, import, piece, chunk, .. } = self;
         let (track, keys) = (&part.track, &part.keys);
-        let planned = plan(moment, session.limits.max_skew, chunk);
+        let planned = plan(moment, chunk);
         let by_values = track.kind().remembers_values();
         let likely = if by_values && track.is_ranked() { LIKELY } else { 0 };
         let likely = moment.starts.iter().rev().take(likely);
@@ -181,8 +181,12 @@ impl Merging<'_> {
             call.key(&keys.periods).key(keys.written(period));
         }
         let oldest = part.kept(&moment.window).oldest;
+        // Those of slots that the track does not have are left out.
+        let is_slot = |start: Timestamp| {
+            start >= oldest && start <= moment.window.head && track.calendar().slot_of(start) == start
+        };
         let events: Vec<_> = match self.counts_events {
-            true => piece.events.iter().filter(|(start, _)| *start >= oldest).collect(),
+            true => piece.events.iter().filter(|(start, items)| is_slot(*start) && *items > 0).collect(),
             false => Vec::new(),
         };
 
@@ -198,7 +202,6 @@ impl Merging<'_> {
         call.all(slots.keys().map(|start| start.millis())).all(&subjects);
         planned.add_to(&mut call, &slots, &places);
         for (start, items) in events {
-            let start = track.calendar().slot_of((*start).min(moment.window.head));
             call.more(start.millis()).more(items);
         }
         call.more(kinds::option(track));

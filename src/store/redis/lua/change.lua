@@ -78,9 +78,9 @@ local function is_sample(entry)
   return entry.verb == 'set' or entry.verb == 'follow'
 end
 
--- What the board has noted for samples: whether an import is open, and whether there was a sample. Read only if there
--- is a sample now.
-local importing, had_samples = false, true
+-- What the board has noted for samples: whether an import is open, and whether there was a sample before. Read only if
+-- there is a sample now. has_sampled: whether one counts now.
+local importing, had_samples, has_sampled = false, true, false
 for _, entry in ipairs(entries) do
   if is_sample(entry) then
     local noted = call('HMGET', KEYS[1], 'import', 'samples')
@@ -167,7 +167,7 @@ end
 
 local outcomes, refused = {}, {}
 for i, entry in ipairs(entries) do
-  local field, is_look, looked_at = fields[i], #changes[i] == 0, 0
+  local field, is_look, looked_at, sampling = fields[i], #changes[i] == 0, 0, is_sample(entry)
   for _, track in ipairs(changes[i]) do
     looked_at = looked_at + track.work.looked_at
   end
@@ -175,10 +175,11 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
-  elseif importing and is_sample(entry) then
+  elseif importing and sampling then
     outcomes[i] = 'importing'
   elseif not is_look then
     outcomes[i] = faults[i] or apply_to(changes[i], i)
+    has_sampled = has_sampled or sampling and not outcomes[i]
     if outcomes[i] == 'refused' and entry.code >= 2 then
       refused[entry.who] = true
     elseif field and not outcomes[i] then
@@ -194,7 +195,7 @@ if gave_up then
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
-if not had_samples and not importing then
+if has_sampled and not had_samples then
   call('HSET', KEYS[1], 'samples', '1')
 end
 for _, track in ipairs(tracks) do

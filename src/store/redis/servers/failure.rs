@@ -23,8 +23,8 @@ pub(in crate::store::redis) enum ServerFailure {
     BoardChanged,
     /// An import into the board is open, which the call does not allow: nothing was done.
     ImportOpen,
-    /// The import is not open: nothing was done.
-    NoImport,
+    /// The import is not open, or a piece is not the next one, for this reason: nothing was done.
+    NoImport(String),
     /// The store no longer has a clock, because it was emptied: nothing was done.
     Emptied,
     /// The board's definition cannot be read: nothing was done.
@@ -144,7 +144,7 @@ impl ServerFailure {
             ServerFailure::Corrupt(detail) => StoreError::Corrupt { detail },
             ServerFailure::BoardChanged => StoreError::BoardChanged,
             ServerFailure::ImportOpen => StoreError::ImportOpen,
-            ServerFailure::NoImport => StoreError::NoImport { detail: "the import is not open".to_owned() },
+            ServerFailure::NoImport(detail) => StoreError::NoImport { detail },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },
             ServerFailure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
             ServerFailure::KeptChanging => StoreError::Overloaded { retry_after: Duration::from_secs(1) },
