@@ -125,7 +125,7 @@ async fn fill(store: &RedisStore, board: &Arc<Board>, salt: u64, items: u64) {
             false => item(&who, (mixed >> 20) as i64 % 100 - 50),
             true => seen(&who, &format!("c{}", (mixed >> 20) % 9)),
         };
-        let retract = board.kind() == Kind::Distinct && mixed % 5 == 0;
+        let retract = board.kind() == Kind::Distinct && mixed.is_multiple_of(5);
         Increment { retract, ..change.at_time(at) }
     };
     let increments = (0..items).map(item).collect();
