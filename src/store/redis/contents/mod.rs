@@ -9,6 +9,7 @@
 //! process of the server, which orders the same data in another way. So the position contains the run id of the server,
 //! and the walk is lost if that has changed.
 
+mod cells;
 mod frames;
 mod ranked;
 mod subjects;

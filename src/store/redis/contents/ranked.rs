@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::cells::damaged;
 use super::{AIM, NoStep, PartStep, is_cursor, run_of};
-use crate::board::{Subject, Timestamp};
+use crate::board::Timestamp;
 use crate::store::Content;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::CONTENTS;
-use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ScriptAnswer, Session};
 
 /// The largest number of slots that one script reads.
@@ -83,8 +83,4 @@ pub(super) async fn step(session: &Session, part: &Part, place: SlotPlace) -> Re
         None => None,
     };
     Ok(PartStep { frame, contents, next })
-}
-
-pub(super) fn damaged(subject: &Subject, slot: Timestamp) -> ServerFailure {
-    ServerFailure::Corrupt(format!("what '{subject}' has in slot {slot} is not what the metric writes"))
 }

@@ -2,16 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cells::cells;
 use super::frames::retain_live;
-use super::ranked::damaged;
 use super::values::{self, LargePlace};
 use super::{AIM, MOST, NoStep, PartStep, is_cursor, run_of};
-use crate::board::{Aggregate, Frame, Subject, Timestamp};
+use crate::board::{Frame, Subject};
 use crate::store::Content;
 use crate::store::redis::expiry;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
-use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{CONTENTS_FIND, CONTENTS_READ};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Moment, ScriptAnswer, Session};
@@ -190,20 +189,4 @@ async fn read(
     }
     place.pending.drain(..done);
     Ok(frame)
-}
-
-/// Reads the cells of a subject, or its counter.
-pub(super) fn cells(part: &Part, subject: &Subject, reply: &mut Reply) -> Result<Vec<Content>, ServerFailure> {
-    let kind = kinds::of(part.track.kind());
-    let mut cells = Vec::with_capacity(reply.len() / 2);
-    while !reply.is_empty() {
-        let slot: Timestamp = reply.time()?;
-        let aggregate = reply.aggregate(part.track.kind())?.filter(|cell| kind.is_sound(cell));
-        cells.push(match aggregate {
-            Some(Aggregate::Sum(amount)) if part.track.is_from_first() => Content::Counter { start: slot, amount },
-            Some(aggregate) => Content::Cell { slot, aggregate },
-            None => return Err(damaged(subject, slot)),
-        });
-    }
-    Ok(cells)
 }

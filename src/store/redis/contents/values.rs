@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::AIM;
+use super::cells::cells;
 use super::frames::is_live;
-use super::{AIM, subjects};
 use crate::board::{Counted, Frame, Subject, Timestamp};
 use crate::store::Content;
 use crate::store::redis::kinds;
@@ -106,7 +107,7 @@ async fn of_slots(
     });
     let ScriptAnswer { frame, asked: next, mut reply, .. } = answer.await?;
     reply.maybe_time()?;
-    let contents = subjects::cells(part, subject, &mut reply)?;
+    let contents = cells(part, subject, &mut reply)?;
     Ok(LargePage { frame, contents, next })
 }
 
