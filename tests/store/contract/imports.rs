@@ -116,6 +116,8 @@ pub async fn a_board_has_one_open_import(site: Site) {
         assert!(!site.other.end_import(&board, ID).await.unwrap());
         assert_eq!(begin(&site, &board, OTHER).await, open(&[0]));
         assert_eq!(begin(&site, &board, ID).await, ImportBegun::Ended);
+        // Neither is one of the same board whose contents were read in another walk.
+        assert_eq!(begin(&site, &board, ImportId(ID.0 + 1)).await, ImportBegun::Ended);
         // Each import has numbers of its own.
         let merged = site.store.merge(&board.main(), OTHER, &piece(1, vec![amount_in("a", "08", 1)])).await.unwrap();
         assert_eq!((merged.merged, site.value(&board, "a").await), (1, exact(1)));
@@ -126,13 +128,13 @@ pub async fn a_board_has_one_open_import(site: Site) {
 pub async fn a_board_remembers_a_limited_number_of_imports(site: Site) {
     for board in site.both(SUM, "1h").await {
         for nth in 0..MAX_IMPORTS as u64 {
-            assert_eq!(begin(&site, &board, ImportId(nth)).await, open(&[0]));
-            assert!(site.store.end_import(&board, ImportId(nth)).await.unwrap());
+            assert_eq!(begin(&site, &board, ImportId(nth << 32)).await, open(&[0]));
+            assert!(site.store.end_import(&board, ImportId(nth << 32)).await.unwrap());
         }
         assert_eq!(begin(&site, &board, OTHER).await, ImportBegun::TooMany);
         assert!(is_no_import(site.store.merge(&board.main(), OTHER, &piece(1, vec![amount_in("a", "08", 1)])).await));
         for nth in 0..MAX_IMPORTS as u64 {
-            assert_eq!(begin(&site, &board, ImportId(nth)).await, ImportBegun::Ended);
+            assert_eq!(begin(&site, &board, ImportId(nth << 32)).await, ImportBegun::Ended);
         }
         // Samples and removals work, because no import is open.
         assert_eq!(site.add(&board, vec![sample("a", 1, EIGHT)]).await, [COUNTED]);
@@ -374,7 +376,7 @@ pub async fn several_imports_add_up(site: Site) {
         // Each import doubles what is there.
         for nth in 0..5 {
             let of_tracks = pieces_of(&site.store, &board, 1).await;
-            let merged = import(&site, &board, ImportId(nth), &of_tracks).await;
+            let merged = import(&site, &board, ImportId(nth << 32), &of_tracks).await;
             assert_eq!(merged, Merged { merged: 2, ..Merged::default() });
         }
         assert_eq!((site.value(&board, "s0").await, site.value(&board, "s1").await), (exact(32), exact(160)));

@@ -211,7 +211,8 @@ fn any_import(rng: &mut StdRng, boards: usize) -> Import {
     Import {
         from: rng.random_range(0..boards),
         to,
-        id: rng.random_range(0..4),
+        // Of three boards, each read in two walks.
+        id: rng.random_range(0..3) << 32 | rng.random_range(0..2),
         size: pick(rng, &[1, 7, 100, 1_000]),
         leap: rng.random_bool(0.3).then(|| any_leap(rng, to)),
         interruptions: (0..pick(rng, &[0, 0, 1, 2])).map(|_| rng.random_range(0..2_000)).collect(),

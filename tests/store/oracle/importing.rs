@@ -58,7 +58,7 @@ impl Held {
         }
         let imports = &mut self.imports;
         Ok(match &imports.open {
-            _ if imports.ended.contains(&import) => ImportBegun::Ended,
+            _ if imports.ended.iter().any(|ended| ended.is_of_same_board(import)) => ImportBegun::Ended,
             Some((open, through)) if *open == import => ImportBegun::Open { through: through.clone() },
             Some((open, _)) => ImportBegun::OtherOpen(*open),
             None if imports.has_samples => ImportBegun::MayHaveSamples,

@@ -11,7 +11,9 @@ use super::*;
 use crate::given::{With, sample, seen, unranked};
 
 const HOUR: i64 = 3_600_000;
-const IMPORT: ImportId = ImportId(7);
+const IMPORT: ImportId = ImportId(7 << 32);
+const OTHER: ImportId = ImportId(8 << 32);
+const LAST: ImportId = ImportId(9 << 32);
 
 fn definition(metric: &str) -> Definition {
     Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
@@ -482,16 +484,16 @@ async fn an_import_that_was_opened_or_ended_in_part_can_be_continued() {
     behind::<()>(&server, &["HDEL", &metas[1], "import"]);
     assert_eq!(begin(&store, &board).await, [0, 0]);
     assert_eq!(fields("import").len(), 6);
-    assert_eq!(store.begin_import(&board, ImportId(8)).await.unwrap(), ImportBegun::OtherOpen(IMPORT));
+    assert_eq!(store.begin_import(&board, OTHER).await.unwrap(), ImportBegun::OtherOpen(IMPORT));
     // As if the call that ends it had ended halfway.
     behind::<()>(&server, &["HDEL", &metas[5], "import"]);
     behind::<()>(&server, &["HSET", &metas[5], "imports", &id]);
     assert_eq!(store.begin_import(&board, IMPORT).await.unwrap(), ImportBegun::Ended);
     assert_eq!((fields("import"), fields("imports")), (Vec::new(), vec![id; 6]));
     // It is not opened if one part cannot be, and then in no part.
-    let ids: Vec<String> = (100..100 + MAX_IMPORTS as u64).map(|id| ImportId(id).to_string()).collect();
+    let ids: Vec<String> = (100..100 + MAX_IMPORTS as u64).map(|id| ImportId(id << 32).to_string()).collect();
     behind::<()>(&server, &["HSET", &metas[3], "imports", &ids.join(",")]);
-    assert_eq!(store.begin_import(&board, ImportId(9)).await.unwrap(), ImportBegun::TooMany);
+    assert_eq!(store.begin_import(&board, LAST).await.unwrap(), ImportBegun::TooMany);
     assert_eq!(fields("import"), Vec::<String>::new());
 }
 
@@ -508,11 +510,11 @@ async fn boards_that_may_have_samples_take_no_import() {
     assert!(matches!(store.remove(&board, &subject("b")).await, Err(StoreError::ImportOpen)));
     assert!(store.end_import(&board, IMPORT).await.unwrap());
     assert!(store.remove(&board, &subject("b")).await.is_ok());
-    assert!(matches!(store.begin_import(&board, ImportId(8)).await.unwrap(), ImportBegun::Open { .. }));
-    assert!(store.end_import(&board, ImportId(8)).await.unwrap());
+    assert!(matches!(store.begin_import(&board, OTHER).await.unwrap(), ImportBegun::Open { .. }));
+    assert!(store.end_import(&board, OTHER).await.unwrap());
     let added = add(&store, &board, [set]).await;
     assert_eq!(added.outcomes, [counted(5)]);
-    assert_eq!(store.begin_import(&board, ImportId(9)).await.unwrap(), ImportBegun::MayHaveSamples);
+    assert_eq!(store.begin_import(&board, LAST).await.unwrap(), ImportBegun::MayHaveSamples);
     let added = add(&store, &board, [sample("a", 6, START)]).await;
     assert_eq!(added.outcomes, [counted(6)]);
     // A board that an earlier version defined has no such field.

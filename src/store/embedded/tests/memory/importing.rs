@@ -299,15 +299,15 @@ async fn a_board_remembers_its_imports() {
     let store = open(&disk, usual()).unwrap();
     let board = define(&store, "SUM(3h, sale, amount, seller)").await;
     for number in 0..MAX_IMPORTS as u64 {
-        let begun = store.begin_import(&board, ImportId(number)).await.unwrap();
+        let begun = store.begin_import(&board, ImportId(number << 32)).await.unwrap();
         assert_eq!(begun, ImportBegun::Open { through: vec![0] });
-        assert!(store.end_import(&board, ImportId(number)).await.unwrap());
-        assert!(!store.end_import(&board, ImportId(number)).await.unwrap());
+        assert!(store.end_import(&board, ImportId(number << 32)).await.unwrap());
+        assert!(!store.end_import(&board, ImportId(number << 32)).await.unwrap());
     }
     let again = open(&disk.crash(0, Crash::Killed), usual()).unwrap();
     for store in [store, again] {
-        assert_eq!(store.begin_import(&board, ImportId(3)).await.unwrap(), ImportBegun::Ended);
-        assert_eq!(store.begin_import(&board, ImportId(99)).await.unwrap(), ImportBegun::TooMany);
+        assert_eq!(store.begin_import(&board, ImportId(3 << 32)).await.unwrap(), ImportBegun::Ended);
+        assert_eq!(store.begin_import(&board, ImportId(99 << 32)).await.unwrap(), ImportBegun::TooMany);
         store.close().await.unwrap();
     }
     let store = fresh();
