@@ -107,7 +107,10 @@ mod tests {
             (board("COUNT(24h, like, user)", "1h", |_| ()), "COUNT(24h, like, post)"),
             (board("COUNT(24h, like, post WHERE app = 1)", "1h", |_| ()), "WHERE"),
             (board("COUNT(24h, like, post)", "5m", |_| ()), "no slots of which those of 5m of the window 24h consist"),
-            (board("COUNT(all, like, post)", "1h", |_| ()), "no totals over all time"),
+            (
+                board("COUNT(all, like, post)", "1h", |definition| definition.keep = Some("30d".parse().unwrap())),
+                "no totals over all time",
+            ),
             (
                 board("COUNT(3d, like, post)", "1d", |definition| {
                     definition.timezone = "Asia/Kolkata".parse().unwrap()
