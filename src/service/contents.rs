@@ -16,7 +16,8 @@ pub struct ContentsPosition {
     pub cursor: ContentsCursor,
 }
 
-/// A walk over the contents of a board. Only a call of [`next_step`](Self::next_step) reads the store.
+/// A walk over the contents of a board. It reads nothing until [`next_step`](Self::next_step) or
+/// [`statuses`](Self::statuses) is called.
 pub struct ContentsWalk {
     service: Arc<Service>,
     /// Asked before each step whether it may still read.
@@ -82,6 +83,8 @@ impl ContentsWalk {
     fn error(&self, error: StoreError) -> ServiceError {
         match error {
             StoreError::BoardChanged => ServiceError::StaleCursor(self.board.name().clone()),
+            // A position that no step returned.
+            StoreError::Setup { .. } => StoreError::WalkLost.into(),
             error => error.into(),
         }
     }

@@ -22,6 +22,8 @@ pub struct ImportSource {
 pub struct ImportPart {
     /// From 1. Each part has a number of its own, and parts of one track come in the order of their numbers.
     pub number: u64,
+    /// The number of the part before it of the same track, or 0.
+    pub previous: u64,
     /// The number of the track of the source, from 0.
     pub track: usize,
     pub contents: Vec<(Subject, Content)>,
@@ -153,6 +155,9 @@ impl Import {
                 all.add(Merged { repeated: contents, ..Merged::default() });
                 continue;
             }
+            if self.through.get(number).is_some_and(|through| part.previous > *through) {
+                return Err(self.missing(part.track, self.through[number], part.previous));
+            }
             let piece = self.piece(part, &track)?;
             all.add(self.service.store.merge(&track, self.id, &piece).await?);
             self.through[number] = part.number;
@@ -201,19 +206,32 @@ impl Import {
         Ok(Piece { number: part.number, contents, events: events.collect::<Result<_>>()? })
     }
 
+    /// Returns the error for parts of a track that are missing.
+    fn missing(&self, track: usize, through: u64, last: u64) -> ServiceError {
+        let detail = format!("parts of track {track} are missing: send those after {through}, up to {last}, first");
+        ServiceError::ImportRefused { open: Some(self.id), detail }
+    }
+
     /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or 0.
     ///
-    /// Returns [`ServiceError::ImportRefused`] if parts are missing.
+    /// Returns [`ServiceError::ImportRefused`] if parts are missing, or if the import is not open any more.
     pub async fn complete(&mut self, last: &[u64]) -> Result<()> {
+        if last.len() != self.tracks() {
+            let detail = format!("'last' must have a number for each of the {} tracks", self.tracks());
+            return Err(ServiceError::InvalidContents { line: None, detail });
+        }
         // A master that failed may have lost what it had answered, so the store is asked.
-        if let ImportBegun::Open { through } = self.service.store.begin_import(&self.board, self.id).await? {
-            self.through = through;
+        match self.service.store.begin_import(&self.board, self.id).await? {
+            ImportBegun::Open { through } => self.through = through,
+            ImportBegun::Ended => return Ok(()),
+            ImportBegun::OtherOpen(_) | ImportBegun::MayHaveSamples | ImportBegun::TooMany => {
+                let detail = format!("the import {} is not open any more", self.id);
+                return Err(ServiceError::ImportRefused { open: None, detail });
+            }
         }
         for (track, (through, last)) in self.through().iter().zip(last).enumerate() {
             if through < last {
-                let detail =
-                    format!("parts of track {track} are missing: send those after {through}, up to {last}, again");
-                return Err(ServiceError::ImportRefused { open: Some(self.id), detail });
+                return Err(self.missing(track, *through, *last));
             }
         }
         self.service.store.end_import(&self.board, self.id).await?;

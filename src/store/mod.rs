@@ -75,8 +75,8 @@
 //!   added; of two extremes the better one stays; of two LAST values the newer one, and of the same time the one that is
 //!   there; sketches are united; a value of COUNT_DISTINCT is handled as if it were seen, or retracted, at its time. A
 //!   content takes effect as a whole or is counted as [expired](Merged::expired) or [refused](Merged::refused). Each
-//!   piece of an import is merged once, whoever sends it how often, also if the store was restarted or a call ended
-//!   halfway. The numbers of counted items of slots are added.
+//!   piece of an import is merged once, also if it is sent several times, by several callers, after a restart, or after a
+//!   call that ended halfway. The numbers of counted items of slots are added.
 //! - **Imports.** A board has at most one open import. While one is open, samples are rejected
 //!   ([`Rejection::ImportOpen`]) and no subject can be removed ([`StoreError::ImportOpen`]). A board whose edition takes
 //!   samples begins an import only if it is known to have received none. Imports of `from_first` boards, and pieces of an

@@ -49,7 +49,7 @@ async fn contents_have_a_first_line_parts_and_a_last_line() {
     assert_eq!(last["export"], first["export"]);
     let ten = 1_767_348_000_000_i64;
     let nine = ten - 3_600_000;
-    assert_eq!(lines[1], json!({"n": 1, "track": 0, "before": [[nine, 1], [ten, 3]]}));
+    assert_eq!(lines[1], json!({"n": 1, "prev": 0, "track": 0, "before": [[nine, 1], [ten, 3]]}));
     let mut cells: Vec<(i64, Value)> = Vec::new();
     for line in &lines[2..lines.len() - 2] {
         for cell in line["sums"].as_array().unwrap() {
@@ -59,7 +59,8 @@ async fn contents_have_a_first_line_parts_and_a_last_line() {
     cells.sort_by_key(|(slot, cell)| (*slot, cell.to_string()));
     assert_eq!(cells, [(nine, json!(["c", 5])), (ten, json!(["a", 2])), (ten, json!(["b", 1]))]);
     let n = lines.len() as u64 - 2;
-    assert_eq!(lines[lines.len() - 2], json!({"n": n, "track": 0, "events": [[nine, 1], [ten, 3]]}));
+    assert_eq!(lines[lines.len() - 2], json!({"n": n, "prev": n - 1, "track": 0, "events": [[nine, 1], [ten, 3]]}));
+    assert_eq!(lines[2]["prev"], 0);
     assert_eq!(last["last"], json!([n]));
     // Nothing but the head of a response to HEAD.
     let head = site.client.send(Method::HEAD, "/v1/boards/old/contents", None, "").await;
@@ -175,7 +176,9 @@ async fn a_board_with_an_open_import_takes_no_samples_and_removals() {
     assert_eq!(client.delete(&path).await.body, json!({"ended": false}));
     assert_eq!(remove().await.status, 200);
     assert_eq!(put().await.body["accepted"], 1);
-    assert_eq!(import(client, "new", &lines).await.body["ended"], true, "what was ended is not continued");
+    let answer = import(client, "new", &lines).await;
+    assert_eq!((&answer.body["ended"], &answer.body["merged"]), (&json!(true), &json!(0)), "it is not continued");
+    assert_eq!(client.score("new", "c").await, 0);
     // It may replace what older contents would add to.
     let refused = import(client, "new", &third).await;
     assert_eq!(refused.refusal(), (409, "import_refused"), "{refused:?}");
@@ -186,9 +189,21 @@ async fn a_board_with_an_open_import_takes_no_samples_and_removals() {
 #[actix_web::test]
 async fn lines_that_are_missing_keep_an_import_open() {
     let (site, lines) = filled().await;
-    let without_parts = [lines[0].clone(), lines[lines.len() - 1].clone()];
-    let answer = import(&site.client, "new", &without_parts).await;
-    assert_eq!(answer.refusal(), (409, "import_refused"), "{answer:?}");
+    for missing in 2..lines.len() - 1 {
+        let mut others = lines.clone();
+        others.remove(missing);
+        let answer = import(&site.client, "new", &others).await;
+        assert_eq!(answer.refusal(), (409, "import_refused"), "{missing}: {answer:?}");
+        // What came before it is merged, and the problem says so.
+        let merged: usize = lines[..missing].iter().map(|line| line["sums"].as_array().map_or(0, Vec::len)).sum();
+        let known = |name: &str| answer.body[name].as_u64().unwrap() as usize;
+        assert_eq!(known("accepted") + known("duplicates"), merged, "{missing}: {answer:?}");
+    }
+    for last in [json!([]), json!([1, 1])] {
+        let end = json!({"complete": true, "last": last});
+        let answer = import(&site.client, "new", &[lines[0].clone(), end]).await;
+        assert_eq!(answer.refusal(), (422, "invalid_contents"), "{answer:?}");
+    }
     assert_eq!(import(&site.client, "new", &lines).await.body["ended"], true);
     assert_eq!(ranking(&site.client, "new").await, ranking(&site.client, "old").await);
 }
@@ -200,8 +215,8 @@ async fn contents_continue_after_a_cursor() {
     for board in ["old", "new"] {
         client.define(board, "COUNT(24h, like, post)", "1h").await;
     }
-    let lines: String = (0..20_000).map(|n| format!("{{\"subject\":\"post-{n}\",\"amount\":{}}}\n", n + 1)).collect();
-    assert_eq!(client.ndjson("old", lines).await.body["accepted"], 20_000);
+    let lines: String = (0..60_000).map(|n| format!("{{\"subject\":\"post-{n}\",\"amount\":{}}}\n", n + 1)).collect();
+    assert_eq!(client.ndjson("old", lines).await.body["accepted"], 60_000);
     let all = contents(client, "old", "").await;
     let is_position = |line: &&Value| line["cursor"].is_string();
     let middle = all.iter().filter(is_position).nth(1).expect("several steps");
@@ -213,27 +228,50 @@ async fn contents_continue_after_a_cursor() {
     let joined = all.iter().filter(|line| line["n"].as_u64().is_none_or(|n| n <= after));
     let joined: Vec<Value> = joined.filter(|line| line["complete"].is_null()).chain(&rest[1..]).cloned().collect();
     let answer = import(client, "new", &joined).await;
-    assert_eq!((&answer.body["merged"], &answer.body["ended"]), (&json!(20_000), &json!(true)), "{answer:?}");
+    assert_eq!((&answer.body["merged"], &answer.body["ended"]), (&json!(60_000), &json!(true)), "{answer:?}");
     assert_eq!(ranking(client, "new").await, ranking(client, "old").await);
+    // A position belongs to one board.
+    client.define("other", "COUNT(24h, like, post)", "1h").await;
+    let of_other = format!("/v1/boards/other/contents?after={}", middle["cursor"].as_str().unwrap());
+    assert_eq!(client.get(&of_other).await.refusal(), (409, "stale_cursor"));
     for text in ["x", "AAAA", ""] {
         let answer = client.get(&format!("/v1/boards/old/contents?after={text}")).await;
         assert_eq!(answer.refusal(), (422, "invalid_field"), "{text}");
     }
 }
 
+/// Reads contents slowly, and counts an item after the first piece.
 #[actix_web::test]
-async fn what_changed_the_board_during_the_walk_is_said() {
+async fn contents_say_whether_the_board_changed_while_they_were_read() {
     let site = Site::new().await;
     let client = &site.client;
     client.define("old", "COUNT(24h, like, post)", "1h").await;
-    client.count("old", &["a", "b"]).await;
-    let header = contents(client, "old", "").await[0].clone();
-    client.delete("/v1/boards/old/subjects/b").await;
+    let names = |n: usize| format!("{{\"subject\":\"{n:0500}\"}}\n");
+    let lines: String = (0..60_000).map(names).collect();
+    assert_eq!(client.ndjson("old", lines).await.body["accepted"], 60_000);
+    let url = format!("http://127.0.0.1:{}/v1/boards/old/contents", client.port);
+    let mut response = reqwest::Client::new().get(url).send().await.unwrap();
+    let mut text = response.chunk().await.unwrap().unwrap().to_vec();
+    client.count("old", &["new"]).await;
+    while let Some(piece) = response.chunk().await.unwrap() {
+        text.extend_from_slice(&piece);
+    }
+    let end: Value = serde_json::from_slice(text.trim_ascii_end().rsplit(|b| *b == b'\n').next().unwrap()).unwrap();
+    assert_eq!((&end["complete"], &end["unchanged"]), (&json!(true), &json!(false)), "{end}");
+    let quiet = contents(client, "old", "").await;
+    assert_eq!(quiet.last().unwrap()["unchanged"], true);
+    client.delete("/v1/boards/old/subjects/new").await;
     let later = contents(client, "old", "").await;
-    assert_ne!(later[0]["tracks"][0]["upheavals"], header["tracks"][0]["upheavals"]);
-    // A failure ends the contents with a line that says so.
+    assert_ne!(later[0]["tracks"][0]["upheavals"], quiet[0]["tracks"][0]["upheavals"], "a removal");
+}
+
+#[actix_web::test]
+async fn a_failure_ends_contents_with_a_line_that_says_so() {
+    let site = Site::new().await;
+    site.client.define("old", "COUNT(24h, like, post)", "1h").await;
+    site.client.count("old", &["a", "b"]).await;
     site.switch.fail_after_reads(Fault::Unreachable, 2);
-    let failed = contents(client, "old", "").await;
+    let failed = contents(&site.client, "old", "").await;
     let end = failed.last().unwrap();
     assert_eq!((&end["complete"], &end["problem"]["code"]), (&json!(false), &json!("store_unreachable")), "{end}");
 }

@@ -1,5 +1,6 @@
 //! Tests of `rolltop copy`: from one store to another, into boards that are in use, and while everything is killed.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -85,6 +86,7 @@ async fn answers(service: &Running) -> Vec<Value> {
             let standing = service.ok("GET", &path, None).await;
             all.push(json!([board, standing["score"], standing["rank"], standing["slots"], standing["kept_slots"]]));
             let last = service.ok("GET", &format!("{path}/window?last=6h"), None).await;
+            assert!(last["count"].is_number() || last["value"].is_number() || standing["score"].is_null(), "{last}");
             all.push(json!([board, last["count"], last["value"]]));
             if board == "distinct" {
                 let values = service.ok("GET", &format!("{path}/values?limit=1000"), None).await;
@@ -164,7 +166,8 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
         let wait = Wait::begin("a copy that is not killed");
         loop {
             let mut command = copy(&at, &source, &target, &[]);
-            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let said = File::options().create(true).append(true).open(at.join("said")).unwrap();
+            let mut child = command.stdout(said).stderr(Stdio::null()).spawn().unwrap();
             // Producers have switched, and send to the new boards meanwhile.
             for (seed, (board, _, field)) in boards().into_iter().enumerate() {
                 let lines = items(1_000 + 100 * live + seed as u64, field, 100);
@@ -206,6 +209,8 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
                 source.ndjson_until_counted(board, &items(1_000 + 100 * turn + seed as u64, field, 100)).await;
             }
         }
+        let said = std::fs::read_to_string(at.join("said")).unwrap();
+        assert!(kills > 0 && said.contains("before"), "no copy was continued: {said}");
         println!("round {round}: {kills} kills, {live} times live items");
         assert_same(&answers(&target).await, &answers(&source).await);
     }

@@ -42,6 +42,8 @@ pub(super) struct EndOfTrack {
 #[derive(Debug, Deserialize)]
 pub(super) struct Place {
     pub(super) n: u64,
+    #[serde(default)]
+    pub(super) prev: u64,
     pub(super) track: usize,
     pub(super) slot: Option<i64>,
     #[serde(default)]
@@ -161,5 +163,8 @@ fn lines_of(path: &Path) -> anyhow::Result<Lines<BufReader<File>>> {
 }
 
 pub(super) fn damaged(path: &Path) -> anyhow::Error {
-    anyhow!("{} is damaged; remove it, and run the command again", path.display())
+    anyhow!(
+        "{} is damaged; remove it, remove the board at the new server if a part of it was sent, and run the command again",
+        path.display()
+    )
 }

@@ -9,13 +9,15 @@ mod read;
 mod send;
 mod service;
 
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use self::file::ContentsFile;
-use self::service::Service;
+use self::service::{Refused, Service};
+use crate::board::Metric;
 use crate::cli::output::say;
 
 /// Copy boards with what they hold from one running server to another: exit code 0 if all of it was copied and compared,
@@ -60,6 +62,9 @@ pub(super) struct CopyArgs {
 pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
     let from = Service::new(args.from.clone(), args.from_ca.clone(), "ROLLTOP_FROM_KEY")?;
     let to = Service::new(args.to.clone(), args.to_ca.clone(), "ROLLTOP_TO_KEY")?;
+    for service in [&from, &to] {
+        service.reach().await?;
+    }
     let boards = match args.all {
         true => from.boards().await?,
         false => args.boards.clone(),
@@ -70,6 +75,7 @@ pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
     if boards.is_empty() {
         bail!("{} has no boards that the key may read", from.url());
     }
+    let _lock = if args.define { None } else { Some(lock(&args.dir)?) };
     let mut failed = 0;
     for board in &boards {
         let name = args.named.as_ref().unwrap_or(board);
@@ -91,31 +97,48 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
     if args.define {
         return Ok(());
     }
-    std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
-    let file = match ContentsFile::open(&args.dir.join(format!("{board}.sending")))? {
-        Some(file) => file,
-        None => read(from, args, board).await?,
+    to.check_clock(name, from, board).await?;
+    let sending = args.dir.join(file_name(board, to.url(), name));
+    let is_continued = sending.exists();
+    let file = match is_continued {
+        true => ContentsFile::open(&sending)?.ok_or_else(|| file::damaged(&sending))?,
+        false => read(from, args, board, &sending).await?,
     };
     if !file.is_of(&generation) {
         bail!(
-            "{} has contents of another board of this name; finish its copy, or give another --dir",
-            file.path().display()
+            "{} has contents of another board of this name; remove it if that board need not be copied",
+            sending.display()
         );
     }
-    say!("{board}: {} lines of contents in {}", file.lines(), file.path().display())?;
+    say!("{board}: {} lines of contents in {}", file.lines(), sending.display())?;
     to.wait_until(name, file.as_of()?).await?;
-    let sent = send::contents(to, name, &file).await?;
+    let begun = match send::begin(to, name, &file).await {
+        Ok(begun) => begun,
+        Err(error) => {
+            // Nothing was sent, so the next run reads the board again.
+            if !is_continued && error.is::<Refused>() {
+                std::fs::remove_file(&sending).with_context(|| format!("cannot remove {}", sending.display()))?;
+            }
+            return Err(error);
+        }
+    };
+    let sent = send::contents(to, name, &file, begun).await?;
     say!("{board}: {sent}")?;
-    if sent.refused > 0 {
-        bail!("{} contents are too large together with what {name} has; they are missing there", sent.refused);
-    }
-    say!("{board}: {}", compare::contents(to, name, &file).await?)?;
+    let compared = compare::contents(to, name, &file).await;
     let missed = compare::counted_since(from, board, &file).await?;
-    std::fs::remove_file(file.path()).with_context(|| format!("cannot remove {}", file.path().display()))?;
+    std::fs::remove_file(&sending).with_context(|| format!("cannot remove {}", sending.display()))?;
+    say!("{board}: {}", compared?)?;
+    if sent.refused > 0 {
+        bail!(
+            "{} contents were refused, and are missing: together with what {name} has they are too large, or their slots \
+             are newer than its newest one",
+            sent.refused
+        );
+    }
     if missed > 0 {
         bail!(
             "{} has counted {missed} more items since its contents were read, which {name} does not have: switch all \
-             producers, remove {name} at {} and copy it again, or send these items there too",
+             producers, and send these items to {} too",
             from.url(),
             to.url()
         );
@@ -123,21 +146,43 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
     Ok(())
 }
 
-/// Reads the contents of a board. Once some of a file may have been sent, no other file will do, so it gets the name by
-/// which it is found again.
-async fn read(from: &Service, args: &CopyArgs, board: &str) -> anyhow::Result<ContentsFile> {
-    let (path, sending) = (args.dir.join(format!("{board}.contents")), args.dir.join(format!("{board}.sending")));
+/// Locks the directory for the contents, which is created if it does not exist, until the file is dropped.
+fn lock(dir: &Path) -> anyhow::Result<File> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let path = dir.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("another copy uses {}; wait until it has ended, or give another --dir", dir.display())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", path.display())),
+    }
+}
+
+/// Returns the name of the file with the contents of a board that are sent to this place. Once some of them may have been
+/// sent, no others will do, and they are of no use for another place.
+fn file_name(board: &str, to: &str, name: &str) -> String {
+    let place = xxhash_rust::xxh3::xxh3_64(format!("{}/{name}", to.trim_end_matches('/')).as_bytes());
+    format!("{board}-{:08x}.contents", place >> 32)
+}
+
+/// Reads the contents of a board into a file, which gets this path when it is complete.
+async fn read(from: &Service, args: &CopyArgs, board: &str, sending: &Path) -> anyhow::Result<ContentsFile> {
+    let path = args.dir.join(format!("{board}.reading"));
     read::contents(from, board, &path).await?;
     let file = ContentsFile::open(&path)?.with_context(|| format!("{} has no contents", path.display()))?;
     if let Err(changed) = file.check_unchanged() {
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         return Err(changed);
     }
-    std::fs::rename(&path, &sending).with_context(|| format!("cannot rename {}", path.display()))?;
-    ContentsFile::open(&sending)?.with_context(|| format!("{} has no contents", sending.display()))
+    std::fs::rename(&path, sending).with_context(|| format!("cannot rename {}", path.display()))?;
+    ContentsFile::open(sending)?.with_context(|| format!("{} has no contents", sending.display()))
 }
 
 /// Defines the board as it is defined at the source, unless there is one of this name. Returns whether it is new.
+///
+/// Fails if there is one that cannot receive the contents.
 async fn define(to: &Service, shards: Option<u32>, mut definition: Value, name: &str) -> anyhow::Result<bool> {
     if definition["mode"] == "from_first" {
         bail!(
@@ -147,5 +192,31 @@ async fn define(to: &Service, shards: Option<u32>, mut definition: Value, name: 
     if let (Some(shards), Value::Object(definition)) = (shards, &mut definition) {
         definition.insert("shards".to_owned(), json!(shards));
     }
-    to.define(name, &definition).await
+    if to.define(name, &definition).await? {
+        return Ok(true);
+    }
+    let (_, found) = to.board(name).await?;
+    let metric = |definition: &Value| definition["metric"].as_str().and_then(|text| text.parse::<Metric>().ok());
+    let is_same = match (metric(&definition), metric(&found)) {
+        (Some(one), Some(other)) => one.same_but_window(&other),
+        _ => false,
+    };
+    if !is_same || found["decimals"] != definition["decimals"] {
+        bail!(
+            "{} has a board {name} that counts {} with {} decimals, not {} with {}; give another name with --as",
+            to.url(),
+            found["metric"],
+            found["decimals"],
+            definition["metric"],
+            definition["decimals"]
+        );
+    }
+    if shards.is_some() && found["shards"] != definition["shards"] {
+        bail!(
+            "{} has a board {name} with another number of shards ({}); leave --shards out, or remove the board first",
+            to.url(),
+            found["shards"]
+        );
+    }
+    Ok(false)
 }

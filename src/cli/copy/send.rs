@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::file::{ContentsFile, END, HEADER, Place, damaged};
@@ -41,11 +41,15 @@ impl fmt::Display for Sent {
     }
 }
 
-/// Sends the contents that still count, and ends the import.
-pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<Sent> {
+/// Begins the import, or continues it. Returns the answer.
+pub(super) async fn begin(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<Value> {
+    post(to, name, &file.header_line()).await
+}
+
+/// Sends the contents that still count, after the answer to the beginning of the import, and ends it.
+pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile, begun: Value) -> anyhow::Result<Sent> {
     let header = file.header_line();
     let (mut sent, mut request) = (Sent::default(), header.clone());
-    let begun = post(to, name, &header).await?;
     if begun["ended"] == true {
         sent.was_merged = true;
         return Ok(sent);
@@ -69,7 +73,7 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
             }
             // Parts have no gaps: what no longer counts is sent as an empty one.
             if place.slot.is_some_and(|slot| slot < file.floor(place.track)) {
-                request.push_str(&format!("{{\"n\":{},\"track\":{}}}\n", place.n, place.track));
+                request.push_str(&format!("{{\"n\":{},\"prev\":{},\"track\":{}}}\n", place.n, place.prev, place.track));
                 continue;
             }
         }
@@ -80,7 +84,11 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
             request.clone_from(&header);
         }
     }
-    sent.add(&post(to, name, &request).await?);
+    let last = post(to, name, &request).await?;
+    sent.add(&last);
+    if last["ended"] != true {
+        bail!("the import into {name} has not ended; run the command again");
+    }
     Ok(sent)
 }
 

@@ -1,5 +1,6 @@
 //! A server to copy from or to.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ const CLOCKS: Duration = Duration::from_secs(60);
 /// The first and the longest pause between two attempts. The pause doubles with each attempt.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(10));
 
+/// The error of a request that a server has refused, and would refuse again.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refused(String);
+
 /// A running server.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -43,6 +49,12 @@ impl Service {
 
     pub(super) fn url(&self) -> &str {
         &self.args.url
+    }
+
+    /// Returns an error if the server does not respond now.
+    pub(super) async fn reach(&self) -> anyhow::Result<()> {
+        let request = self.client.get(self.args.at("/healthz")).send().await;
+        request.map(drop).map_err(|error| no_response(&self.args.url, error))
     }
 
     /// Returns the names of all boards.
@@ -79,7 +91,23 @@ impl Service {
         &self,
         request: impl Fn(&Client, &dyn Fn(&str) -> String) -> RequestBuilder,
     ) -> anyhow::Result<Value> {
-        body_of(&self.args.url, self.ask(request).await?).await
+        let response = self.ask(request).await?;
+        let is_refused = response.status().is_client_error();
+        let body = body_of(&self.args.url, response).await;
+        body.map_err(|error| match is_refused {
+            true => Refused(format!("{}: {error:#}", self.args.url)).into(),
+            false => error.context(self.args.url.clone()),
+        })
+    }
+
+    /// Returns the response to a GET of this path, if it is not an error.
+    pub(super) async fn stream(&self, path: &str) -> anyhow::Result<Response> {
+        let response = self.ask(|client, at| client.get(at(path))).await?;
+        if !response.status().is_success() {
+            body_of(&self.args.url, response).await?;
+            bail!("{} did not return contents", self.args.url);
+        }
+        Ok(response)
     }
 
     /// Sends a request until the server takes it, whatever it answers, and returns the response. Such a request may be
@@ -97,17 +125,45 @@ impl Service {
                 Err(error) if !has_time || error.is_builder() => return Err(no_response(&self.args.url, error)),
                 Ok(_) | Err(_) => {}
             }
+            if pause == PAUSES.0 {
+                let seconds = PATIENCE.as_secs();
+                // If standard error cannot be written, the copy goes on all the same.
+                drop(writeln!(
+                    std::io::stderr(),
+                    "{} does not take requests; trying again for {seconds} s",
+                    self.args.url
+                ));
+            }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);
         }
     }
 
+    /// Returns the board's time.
+    pub(super) async fn time(&self, name: &str) -> anyhow::Result<Timestamp> {
+        let board = self.json(|client, at| client.get(at(&format!("/v1/boards/{name}")))).await?;
+        let now = board["as_of"].as_str().and_then(|text| Timestamp::parse(text).ok());
+        now.context("the board has no 'as_of'")
+    }
+
+    /// Returns an error if the clocks of two servers differ by more than a minute.
+    pub(super) async fn check_clock(&self, name: &str, other: &Self, board: &str) -> anyhow::Result<()> {
+        let difference = self.time(name).await?.millis() - other.time(board).await?.millis();
+        if difference.unsigned_abs() > CLOCKS.as_millis() as u64 {
+            bail!(
+                "the clocks of {} and {} differ by {} s; correct them, and run the command again",
+                self.args.url,
+                other.args.url,
+                difference.unsigned_abs() / 1_000
+            );
+        }
+        Ok(())
+    }
+
     /// Waits until the board's time has reached this one: what is newer than its newest slot cannot be merged.
     pub(super) async fn wait_until(&self, name: &str, time: Timestamp) -> anyhow::Result<()> {
         loop {
-            let board = self.json(|client, at| client.get(at(&format!("/v1/boards/{name}")))).await?;
-            let now = board["as_of"].as_str().and_then(|text| Timestamp::parse(text).ok());
-            let behind = time.millis() - now.context("the board has no 'as_of'")?.millis();
+            let behind = time.millis() - self.time(name).await?.millis();
             match u64::try_from(behind) {
                 Ok(behind @ 1..) if behind > CLOCKS.as_millis() as u64 => {
                     bail!(

@@ -50,7 +50,7 @@ pub(super) fn respond(
     let writing = Writing {
         export: after.export,
         n: after.n,
-        last: vec![0; walk.board().tracks().len()],
+        last: after.last.clone(),
         walk,
         before,
         is_continued,
@@ -173,10 +173,12 @@ impl Writing {
         let mut text = Vec::new();
         let mut lines = parts::lines(contents).into_iter().peekable();
         while let Some(mut part) = lines.next() {
-            (part.n, part.track) = (self.next(track), track);
+            (part.prev, part.n) = self.next(track);
+            part.track = track;
             if lines.peek().is_none() {
                 part.cursor = self.walk.position().map(|position| {
-                    After { export: self.export, n: part.n, position: position.clone() }.print().into()
+                    let last = self.last.clone();
+                    After { export: self.export, n: part.n, last, position: position.clone() }.print().into()
                 });
             }
             text.append(&mut line(&part)?);
@@ -184,13 +186,11 @@ impl Writing {
         Ok(text)
     }
 
-    /// Returns the number of the next line, which is about this track.
-    fn next(&mut self, track: usize) -> u64 {
+    /// Returns the number of the last line about this track, and that of the next line, which is about it.
+    fn next(&mut self, track: usize) -> (u64, u64) {
         self.n += 1;
-        if let Some(last) = self.last.get_mut(track) {
-            *last = self.n;
-        }
-        self.n
+        let last = self.last.get_mut(track).map_or(0, |last| std::mem::replace(last, self.n));
+        (last, self.n)
     }
 
     /// Returns the end of the body, with the numbers of counted items if the walk has reached its end.
@@ -201,8 +201,8 @@ impl Writing {
         for (number, (_, status)) in tracks().enumerate() {
             let events = items_by_slot(status);
             if !events.is_empty() {
-                let n = self.next(number);
-                text.append(&mut line(&ContentsLine { n, track: number, events, ..ContentsLine::default() })?);
+                let (prev, n) = self.next(number);
+                text.append(&mut line(&ContentsLine { n, prev, track: number, events, ..ContentsLine::default() })?);
             }
         }
         let unchanged = tracks().zip(&self.before).map(|((track, after), before)| {

@@ -22,7 +22,8 @@ pub(in crate::http) struct ImportReceipt {
     /// Number of contents whose slots no longer count.
     #[schema(example = 0)]
     expired: u64,
-    /// Number of contents that would exceed the bound of a slot together with what is there.
+    /// Number of contents that would exceed the bound of a slot together with what is there, or whose slots are newer than
+    /// the newest one of the board.
     #[schema(example = 0)]
     refused: u64,
     /// Number of contents that earlier requests have merged.
@@ -109,6 +110,11 @@ impl LineHandler for ImportLines<'_> {
 
     /// The lines of a track are merged in their order.
     fn max_in_flight(&self) -> usize {
+        1
+    }
+
+    /// So that the problem of a line says what became of those before it.
+    fn max_lines(&self) -> usize {
         1
     }
 

@@ -71,6 +71,9 @@ impl TrackState {
 pub(in crate::http) struct ContentsLine<'a> {
     /// Number of the line, from 1.
     pub(super) n: u64,
+    /// Number of the line before it of the same track, or 0.
+    #[serde(default)]
+    pub(super) prev: u64,
     /// Position of the track in `tracks` of the first line, from 0.
     pub(super) track: usize,
     /// Start of the slot, for the lists that have no times of their own.

@@ -23,7 +23,7 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{path, response};
 use crate::access::Caller;
-use crate::service::{ContentsPosition, ImportId};
+use crate::service::{ContentsPosition, ImportId, ServiceError};
 
 /// A line of contents: the first, one with contents, or the last.
 #[derive(Serialize, ToSchema)]
@@ -66,10 +66,16 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
     let open = state.open(request.head(), &caller)?;
     let from = after.as_ref().map_or_else(ContentsPosition::default, |after| after.position.clone());
     let (walk, before) = state.service.contents(&caller, &board, from).await?;
-    let generation = walk.board().generation();
+    let (generation, tracks) = (walk.board().generation(), walk.board().tracks().len());
+    if let Some(after) = &after
+        && !(after.export.is_of_same_board(ImportId::new(generation, 0)) && after.last.len() == tracks)
+    {
+        return Err(ServiceError::StaleCursor(name).into());
+    }
     let after = after.unwrap_or_else(|| After {
         export: ImportId::new(generation, rand::random()),
         n: 0,
+        last: vec![0; tracks],
         position: ContentsPosition::default(),
     });
     Ok(export::respond(&request, open, &after, is_continued, walk, before))
@@ -88,7 +94,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
 #[utoipa::path(
     post, path = "/v1/boards/{board}/contents", operation_id = "importContents", tag = "boards",
     request_body(description = "Lines of contents.", content((AnyLine = "application/x-ndjson",
-        example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",\"definition\":{\"metric\":\"COUNT(24h, like, post_id)\",\"slot\":\"1h\"},\"as_of\":\"2026-01-02T10:07:00Z\"}\n{\"n\":1,\"track\":0,\"slot\":1767348000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"n\":2,\"track\":0,\"events\":[[1767348000000,20]]}\n{\"complete\":true,\"last\":[2]}\n")))),
+        example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",\"definition\":{\"metric\":\"COUNT(24h, like, post_id)\",\"slot\":\"1h\"},\"as_of\":\"2026-01-02T10:07:00Z\"}\n{\"n\":1,\"prev\":0,\"track\":0,\"slot\":1767348000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"n\":2,\"prev\":1,\"track\":0,\"events\":[[1767348000000,20]]}\n{\"complete\":true,\"last\":[2]}\n")))),
     responses((status = 200, description = "What became of the lines.", body = ImportReceipt)),
 )]
 pub(super) async fn import(

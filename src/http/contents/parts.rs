@@ -12,6 +12,10 @@ use crate::service::{Content, ImportPart};
 
 /// The largest number of contents in a line.
 const MOST: usize = 1_000;
+/// The largest number of slots in `events`: a window has 2,000, and some more are kept.
+const MOST_EVENTS: usize = 2_008;
+/// The numbers of lines are less.
+pub(super) const MAX_NUMBER: u64 = 1 << 40;
 /// The bytes of texts after which a line is full. With its other characters it stays below the default of `max_line`.
 const FULL: usize = 24 << 10;
 /// The bytes of a content apart from its texts.
@@ -92,6 +96,7 @@ fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content)
 pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, String> {
     let ContentsLine {
         n,
+        prev,
         track,
         slot,
         sums,
@@ -106,8 +111,8 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, St
         events,
         ..
     } = line;
-    if !(1..1 << 40).contains(n) {
-        return Err("'n' must be a number from 1 on".to_owned());
+    if !(1..MAX_NUMBER).contains(n) || prev >= n {
+        return Err(format!("'n' must be from 1 to {}, and 'prev' less", MAX_NUMBER - 1));
     }
     if !counters.is_empty() {
         return Err("'counters' cannot be merged".to_owned());
@@ -124,6 +129,7 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, St
     }
     let start = cells(&[Kind::Mean], "means", means.is_empty())?;
     for (subject, sum, count) in means {
+        // A retraction whose measurement is elsewhere has a negative number of measurements.
         let aggregate = Aggregate::Mean { sum: amount(*sum)?, count: amount(*count)?.0 };
         contents.push((named(subject)?, Content::Cell { slot: start, aggregate }));
     }
@@ -159,14 +165,20 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, St
     if contents.len() > MOST {
         return Err(format!("a line may have at most {MOST} contents"));
     }
-    if events.len() > 2 * MOST + 8 {
+    if events.len() > MOST_EVENTS {
         return Err("a line has more 'events' than a window has slots".to_owned());
     }
     let events = events.iter().map(|(start, items)| match *items <= EXACT_MAX as u64 {
         true => Ok((time(*start)?, *items)),
         false => Err("a number of items is too large".to_owned()),
     });
-    Ok(ImportPart { number: *n, track: *track, contents, events: events.collect::<Result<_, String>>()? })
+    Ok(ImportPart {
+        number: *n,
+        previous: *prev,
+        track: *track,
+        contents,
+        events: events.collect::<Result<_, String>>()?,
+    })
 }
 
 fn named(subject: &str) -> Result<Subject, String> {

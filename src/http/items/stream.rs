@@ -54,6 +54,11 @@ pub(in crate::http) trait LineHandler {
         MAX_IN_FLIGHT
     }
 
+    /// Returns the number of lines in a full portion.
+    fn max_lines(&self) -> usize {
+        PORTION
+    }
+
     /// Creates a portion with capacity for the given number of lines.
     fn new_portion(&self, lines: usize) -> Self::Portion;
 
@@ -116,7 +121,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
     let mut arrived = Bytes::new();
     let mut ended = false;
     // What is counted at once must not be more than what is allowed at once.
-    let most_lines = limits.burst().map_or(PORTION, |burst| PORTION.min(burst as usize));
+    let most_lines = limits.burst().map_or(usize::MAX, |burst| burst as usize).min(handler.max_lines());
     // The time until which the stream is paused, because the next portion exceeds a rate.
     let mut paused_until: Option<Instant> = None;
     let mut while_paused = validity.clone();
