@@ -20,10 +20,12 @@ mod extremes;
 mod from_first;
 mod hostile;
 mod ids;
+mod imports;
 mod kept;
 mod latest;
 mod looking_back;
 mod means;
+mod merging;
 mod places;
 mod ranking;
 mod removing;
@@ -158,6 +160,29 @@ contract! {
         contents::changes_during_a_walk_are_recognized,
         contents::what_stays_is_returned_while_other_subjects_change,
         contents::a_cursor_of_another_track_is_harmless,
+        merging::a_copied_board_is_equal,
+        merging::a_copied_board_expires_and_counts_like_its_source,
+        merging::a_merged_board_has_the_items_of_both,
+        merging::merged_values_beyond_the_limit_are_dropped,
+        merging::of_two_newest_values_of_the_same_time_the_present_one_stays,
+        merging::sums_and_means_are_added_and_the_better_extreme_stays,
+        merging::merged_values_are_handled_like_sightings_and_retractions,
+        merging::a_merged_time_of_a_dropped_value_marks_results,
+        merging::numbers_of_items_are_added_once,
+        merging::a_merge_while_a_slot_is_retiring_is_exact,
+        merging::an_import_refuses_samples_and_removals_while_it_is_open,
+        imports::each_piece_counts_once_whoever_sends_it,
+        imports::a_begun_import_is_continued_after_its_last_pieces,
+        imports::a_board_has_one_open_import,
+        imports::a_board_remembers_a_limited_number_of_imports,
+        imports::a_board_with_samples_begins_no_import,
+        imports::a_board_of_counters_takes_no_imports,
+        imports::an_import_ends_with_its_board,
+        imports::contents_of_expired_slots_are_counted_and_left_out,
+        imports::contents_beyond_the_bound_of_a_slot_are_refused,
+        imports::a_piece_whose_caller_ended_halfway_counts_once,
+        imports::pieces_and_increments_at_the_same_time_all_count,
+        imports::several_imports_add_up,
         hostile::subjects_are_returned_unchanged,
         hostile::changes_to_a_subject_do_not_affect_other_subjects,
         hostile::ids_with_special_characters_are_distinct,

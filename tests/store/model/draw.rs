@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, Order, Stamp, WindowLength};
 use rolltop::store::TableName;
 
-use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
+use super::sequence::{Act, CROWD, Import, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
 use crate::given::{definition, t};
 
 /// The metrics. Sums occur twice, because they are the most common.
@@ -41,7 +41,11 @@ const ZONES: [&str; 6] =
 impl Sequence {
     pub fn from_seed(seed: u64) -> Sequence {
         let mut rng = StdRng::seed_from_u64(seed);
-        let boards: Vec<Definition> = (0..rng.random_range(1..=3)).map(|_| any_definition(&mut rng)).collect();
+        let mut boards: Vec<Definition> = (0..rng.random_range(1..=3)).map(|_| any_definition(&mut rng)).collect();
+        if rng.random_bool(0.4) {
+            // The contents of one can be merged into the other.
+            boards.push(boards[0].clone());
+        }
         let length = rng.random_range(15..=35);
         let mut steps: Vec<Step> = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
         let start = t(pick(&mut rng, &STARTS));
@@ -49,7 +53,11 @@ impl Sequence {
             let at = rng.random_range(0..=steps.len());
             steps.insert(at, any_step_of_a_table(&mut rng));
         }
-        Sequence { seed, start, boards, steps }
+        let mut sequence = Sequence { seed, start, boards, steps };
+        if rng.random_bool(0.5) {
+            sequence.without_samples();
+        }
+        sequence
     }
 }
 
@@ -177,14 +185,16 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         38..56 => Step::Clock(any_leap(rng, board)),
         56..63 => Step::Retire { board, window, steps: rng.random_range(1..=3), through },
         63..67 => Step::RetireTogether { board, window, items: any_items(rng) },
-        67..71 => Step::Remove { board, who: any_subject(rng), through },
-        71..73 => {
+        67 => Step::Walk { board, window },
+        68..70 => Step::Import(any_import(rng, boards.len())),
+        70..73 => Step::Remove { board, who: any_subject(rng), through },
+        73..75 => {
             let same = rng.random_bool(0.5);
             let definition = if same { boards[board].clone() } else { any_definition(rng) };
             Step::Redefine { board, definition, through }
         }
-        73..75 => Step::Stale { board, through },
-        75..80 => Step::Audit { board },
+        75..77 => Step::Stale { board, through },
+        77..80 => Step::Audit { board },
         80..83 => Step::Reopen { close: rng.random_bool(0.5), through },
         83..94 => Step::Look { board, window, at: any_look(rng), through },
         94..97 => {
@@ -193,6 +203,21 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
             Step::SlotQuery { questions: questions.collect(), through }
         }
         _ => Step::Check { board },
+    }
+}
+
+fn any_import(rng: &mut StdRng, boards: usize) -> Import {
+    let to = rng.random_range(0..boards);
+    Import {
+        from: rng.random_range(0..boards),
+        to,
+        id: rng.random_range(0..4),
+        size: pick(rng, &[1, 7, 100, 1_000]),
+        leap: rng.random_bool(0.3).then(|| any_leap(rng, to)),
+        interruptions: (0..pick(rng, &[0, 0, 1, 2])).map(|_| rng.random_range(0..2_000)).collect(),
+        twice: rng.random_bool(0.3),
+        end: rng.random_bool(0.7),
+        through: rng.random_range(0..2),
     }
 }
 

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use rolltop::board::{Frame, Timestamp};
 use rolltop::store::{
-    Added, Lookup, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
+    Added, ImportBegun, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing, Status,
+    Store, StoreError, Values,
 };
+
+use crate::carrying::Contents;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
@@ -17,6 +20,11 @@ pub enum Seen {
     SlotContents(SlotContents),
     Removal(Removal),
     Status(Status),
+    Contents(Contents),
+    Begun(ImportBegun),
+    Merged(Merged),
+    ImportOpen,
+    NoImport,
     Rows(BTreeMap<String, String>),
     Clock(Timestamp),
     Done,
@@ -30,6 +38,8 @@ pub fn seen<T: Into<Seen>>(store: &dyn Store, answer: Result<T>) -> Result<Seen,
         Ok(answer) => Ok(answer.into()),
         Err(StoreError::BoardChanged) => Ok(Seen::BoardChanged),
         Err(StoreError::BeyondWindow { floor }) => Ok(Seen::BeyondWindow(floor)),
+        Err(StoreError::ImportOpen) => Ok(Seen::ImportOpen),
+        Err(StoreError::NoImport { .. }) => Ok(Seen::NoImport),
         Err(error) => Err(format!("{}: {error:?}", store.kind())),
     }
 }
@@ -49,7 +59,7 @@ impl Seen {
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Values(values) => Some(&values.frame),
             Seen::Status(status) => Some(&status.frame),
-            Seen::Rows(_) | Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
+            _ => None,
         }
     }
 
@@ -99,7 +109,7 @@ impl Seen {
                 (status.frame.retiring, status.total) = (0, 0);
                 status.retiring.clear();
             }
-            Seen::Rows(_) | Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => {}
+            _ => {}
         }
         self
     }
@@ -126,7 +136,14 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal, Status: Status);
+seen_as!(Begun: ImportBegun, Merged: Merged, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
+
+impl From<Status> for Seen {
+    fn from(status: Status) -> Seen {
+        // Each store counts upheavals of its own.
+        Seen::Status(Status { upheavals: 0, ..status })
+    }
+}
 
 impl From<Standing> for Seen {
     fn from(mut standing: Standing) -> Seen {

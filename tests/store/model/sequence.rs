@@ -115,6 +115,12 @@ pub enum Step {
         questions: Vec<(usize, usize, Question)>,
         through: usize,
     },
+    /// Walks over everything that a track has.
+    Walk {
+        board: usize,
+        window: usize,
+    },
+    Import(Import),
     /// Replaces a row by a text if it is as it was last seen, or with `wrong` if it is different from that.
     ChangeRow {
         table: TableName,
@@ -132,6 +138,25 @@ pub enum Step {
     Check {
         board: usize,
     },
+}
+
+/// Merges the contents of a board into one with the same definition, or else into itself.
+#[derive(Clone, Debug)]
+pub struct Import {
+    pub from: usize,
+    pub to: usize,
+    /// One of a few ids. So an import may be continued, also with other contents.
+    pub id: u64,
+    /// The number of contents of a piece.
+    pub size: usize,
+    /// What the clock does between the walk and the import.
+    pub leap: Option<Leap>,
+    /// The times after which calls for a piece end, in microseconds, before one for it is completed.
+    pub interruptions: Vec<u64>,
+    /// Whether each piece is sent twice.
+    pub twice: bool,
+    pub end: bool,
+    pub through: usize,
 }
 
 /// A change of one subject, in the form that the board's metric takes.
@@ -363,6 +388,20 @@ impl Item {
 }
 
 impl Sequence {
+    /// Counts instead of each sample, because a board with samples begins no import.
+    pub fn without_samples(&mut self) {
+        for step in &mut self.steps {
+            let items: Vec<&mut Item> = match step {
+                Step::Add { items, .. } | Step::RetireTogether { items, .. } => items.iter_mut().collect(),
+                Step::AddAll { batches, .. } => batches.iter_mut().flat_map(|(_, items)| items).collect(),
+                _ => continue,
+            };
+            for item in items.into_iter().filter(|item| matches!(item.act, Act::Sample { .. })) {
+                item.act = Act::Count;
+            }
+        }
+    }
+
     /// Returns the sequence without one item of one step, or `None` if the step does not have the item or has no other.
     pub fn without_item(&self, step: usize, item: usize) -> Option<Sequence> {
         let mut shorter = self.clone();

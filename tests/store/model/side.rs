@@ -15,7 +15,7 @@ use crate::given::{name, new_board};
 use crate::site::{Home, audit_through, retire_through};
 
 pub struct Side {
-    instances: Vec<Arc<dyn Store>>,
+    pub instances: Vec<Arc<dyn Store>>,
     /// The data of the store. It is declared after the instances, so that they are dropped first: dropping it deletes
     /// the data.
     home: Home,
@@ -25,7 +25,7 @@ pub struct Side {
     clock: ClockMode,
 }
 
-type Outcome<T> = Result<T, String>;
+pub type Outcome<T> = Result<T, String>;
 
 impl Side {
     pub async fn open(home: Home, start: Timestamp, definitions: &[Definition]) -> Outcome<Side> {
@@ -71,6 +71,8 @@ impl Side {
                 Ok(vec![self.look(&self.window(*board, *window), *at, *through).await?])
             }
             Step::SlotQuery { questions, through } => self.ask(questions, *through).await,
+            Step::Walk { board, window } => Ok(vec![self.walk(&self.window(*board, *window)).await?]),
+            Step::Import(import) => self.import(import).await,
             Step::ChangeRow { table, id, to, wrong, through } => {
                 self.change_row(*table, *id, *to, *wrong, *through).await
             }
@@ -79,7 +81,7 @@ impl Side {
         }
     }
 
-    fn instance(&self, nth: usize) -> Arc<dyn Store> {
+    pub fn instance(&self, nth: usize) -> Arc<dyn Store> {
         self.instances[nth % self.instances.len()].clone()
     }
 
@@ -115,7 +117,7 @@ impl Side {
         added.into_iter().map(|added| seen(&*store, added)).collect()
     }
 
-    async fn leap(&self, leap: Leap) -> Outcome<Seen> {
+    pub async fn leap(&self, leap: Leap) -> Outcome<Seen> {
         let to = leap.resolve(&self.boards, self.now().await?);
         seen(&*self.instances[0], self.instances[0].set_clock(to).await)
     }
