@@ -214,7 +214,7 @@ pub async fn a_subject_with_thousands_of_values_is_returned_in_steps(site: Site)
         for (who, content) in contents.iter().filter(|(who, _)| who.as_str() == "d") {
             let Content::Value { value, at, retracted } = content else { panic!("{who} has {content:?}") };
             let nth: usize = value.as_str()[1..].parse().unwrap();
-            let expected = if nth % 5 == 0 { (t(NINE), true) } else { (t(times[nth % 3]), false) };
+            let expected = if nth.is_multiple_of(5) { (t(NINE), true) } else { (t(times[nth % 3]), false) };
             assert_eq!((*at, *retracted), expected, "{value}");
         }
     }

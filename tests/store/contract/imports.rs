@@ -48,7 +48,7 @@ pub async fn each_piece_counts_once_whoever_sends_it(site: Site) {
         let to = site.define(&format!("to{nth}"), &definition).await;
         let items = history(&mut rng, &from, 120, t(START));
         site.add(&from, items).await;
-        let of_tracks = pieces_of(&site.store, &from, 17).await;
+        let of_tracks = pieces_of(&site.store, &from, 40).await;
         assert_eq!(begin(&site, &to, ID).await, open(&vec![0; to.tracks().len()]));
         for (track, pieces) in to.each_track().zip(&of_tracks) {
             for (nth, piece) in pieces.iter().enumerate() {
