@@ -173,6 +173,7 @@ contract! {
         merging::an_import_refuses_samples_and_removals_while_it_is_open,
         merging::an_import_continues_after_a_restart,
         merging::a_walk_continues_or_is_lost_after_a_restart,
+        imports::contents_that_are_not_of_the_track_are_refused,
         imports::each_piece_counts_once_whoever_sends_it,
         imports::a_begun_import_is_continued_after_its_last_pieces,
         imports::a_board_has_one_open_import,
