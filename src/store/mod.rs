@@ -66,7 +66,7 @@
 //!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
 //!   then looks the board up again.
 //! - **Contents.** A walk of [`contents_step`](Store::contents_step)s returns everything that subjects have in the live
-//!   slots of a track. What a subject has during the whole walk, unchanged, is returned at least once, and exactly once
+//!   slots of a track, and in those that it keeps. What a subject has during the whole walk, unchanged, is returned at least once, and exactly once
 //!   if the [counted items](Status::events) of the slots that are live at its end, and the
 //!   [number of upheavals](Status::upheavals), are the same after the walk as before it. Rollover and retiring do not
 //!   change that.

@@ -209,6 +209,19 @@ impl Site {
         Site { kind, store, other, _home: home }
     }
 
+    /// Ends the instances without closing them, and opens the store again. Boards that were looked up before still work.
+    pub async fn reopened(self) -> Site {
+        if !self._home.outlives_its_store() {
+            return self;
+        }
+        let Site { kind, store, other, _home: home } = self;
+        drop((store, other));
+        // A store that has reached a later time keeps it.
+        let instances = home.instances(ClockMode::Simulated(t(START))).await;
+        let (store, other) = (instances[0].clone(), instances[instances.len() - 1].clone());
+        Site { kind, store, other, _home: home }
+    }
+
     /// Returns whether the number of retired slots that steps reported corresponds to this many slots of the board:
     /// each part has its own slots.
     pub fn are_slots(&self, retired: u64, slots: u64) -> bool {

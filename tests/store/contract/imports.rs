@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{Aggregate, Amount, Board, Definition, Mode, Subject, Timestamp};
-use rolltop::store::{Batch, Content, ImportBegun, ImportId, Increment, MAX_IMPORTS, Merged, Piece, StoreError};
+use rolltop::board::{Aggregate, Amount, Board, Definition, EXACT_MAX, Kind as Metric, Mode, Subject, Timestamp};
+use rolltop::store::{
+    Batch, Content, ImportBegun, ImportId, Increment, MAX_IMPORTS, Merged, Outcome, Piece, Rejection, StoreError,
+};
 
 use crate::carrying::{
     all_of, assert_same, every_definition, history, import, pieces_of, subjects, sum, takes_samples,
 };
-use crate::given::{With, definition, exact, mean, plus, sample, seen, subject, t, unranked, value};
+use crate::given::{With, definition, exact, mean, plus, sample, sample_of, seen, subject, t, unranked, value};
 use crate::site::{COUNTED, START, Site, audit_through};
 
 const SEVEN: &str = "2026-01-01T07:10:00Z";
@@ -48,7 +50,7 @@ pub async fn each_piece_counts_once_whoever_sends_it(site: Site) {
         let to = site.define(&format!("to{nth}"), &definition).await;
         let items = history(&mut rng, &from, 120, t(START));
         site.add(&from, items).await;
-        let of_tracks = pieces_of(&site.store, &from, 17).await;
+        let of_tracks = pieces_of(&site.store, &from, 40).await;
         assert_eq!(begin(&site, &to, ID).await, open(&vec![0; to.tracks().len()]));
         for (track, pieces) in to.each_track().zip(&of_tracks) {
             for (nth, piece) in pieces.iter().enumerate() {
@@ -156,6 +158,11 @@ pub async fn a_board_with_samples_begins_no_import(site: Site) {
             continue;
         }
         site.count(&board, vec![plus("a", 5)]).await;
+        // A sample that was rejected is none. The other kinds have no bound.
+        if matches!(board.kind(), Metric::Sum | Metric::Mean) {
+            let refused = vec![sample_of("a", EXACT_MAX + 1, 1, EIGHT)];
+            assert_eq!(site.add(&board, refused).await, [Outcome::Rejected(Rejection::OutOfRange)]);
+        }
         assert_eq!(begin(&site, &board, ID).await, open(&vec![0; tracks]), "{definition:?}");
         assert!(site.store.end_import(&board, ID).await.unwrap());
         site.count(&board, vec![sample("a", 5, EIGHT)]).await;
@@ -265,6 +272,46 @@ pub async fn contents_beyond_the_bound_of_a_slot_are_refused(site: Site) {
         assert_eq!(merged, Merged { merged: 1, refused: 2, ..Merged::default() });
         let values = [site.value(&board, "a").await, site.value(&board, "b").await, site.value(&board, "c").await];
         assert_eq!(values, [mean(bound, 1), None, mean(bound, 2)]);
+    }
+}
+
+pub async fn contents_that_are_not_of_the_track_are_refused(site: Site) {
+    let cell = |slot: &str, aggregate| Content::Cell { slot: t(slot), aggregate };
+    let sum = || Aggregate::Sum(Amount(1));
+    let last = Aggregate::Last { at: t(EIGHT), value: Amount(1) };
+    let of_value = Content::Value { value: value("v"), at: t(EIGHT), retracted: false };
+    let start = "2026-01-01T08:00:00Z";
+    let others = vec![
+        cell(start, Aggregate::Mean { sum: Amount(1), count: 1 }),
+        cell(start, Aggregate::Extreme(Amount(1))),
+        cell(start, last),
+        of_value.clone(),
+        Content::Dropped { at: t(EIGHT) },
+        Content::Counter { start: t(EIGHT), amount: Amount(1) },
+        // Not the start of a slot, and after the head.
+        cell(EIGHT, sum()),
+        cell("2026-01-01T10:00:00Z", sum()),
+        cell("2026-01-02T10:00:00Z", sum()),
+    ];
+    for board in site.both(SUM, "1h").await {
+        let mut contents: Vec<_> = others.iter().map(|content| (subject("a"), content.clone())).collect();
+        contents.push(amount_in("a", "08", 5));
+        site.store.begin_import(&board, ID).await.unwrap();
+        let events = vec![(t(EIGHT), 9), (t("2026-01-01T10:00:00Z"), 9), (t(start), 4)];
+        let piece = Piece { number: 1, contents, events };
+        let merged = site.store.merge(&board.main(), ID, &piece).await.unwrap();
+        assert_eq!(merged, Merged { merged: 1, refused: others.len() as u64, ..Merged::default() });
+        assert_eq!(site.value(&board, "a").await, exact(5));
+        assert_eq!(site.store.status(&board.main()).await.unwrap().events, [(t(start), 4)]);
+        assert!(site.store.undefine(&board).await.unwrap());
+    }
+    for board in site.both("COUNT_DISTINCT(3h, login, device, user)", "1h").await {
+        let later = Content::Value { value: value("w"), at: t("2026-01-01T10:00:00Z"), retracted: false };
+        let contents = [cell(start, sum()), later, of_value.clone()].map(|content| (subject("a"), content));
+        site.store.begin_import(&board, ID).await.unwrap();
+        let merged = site.store.merge(&board.main(), ID, &piece(1, contents.to_vec())).await.unwrap();
+        assert_eq!(merged, Merged { merged: 1, refused: 2, ..Merged::default() });
+        assert_eq!(site.value(&board, "a").await, exact(1));
     }
 }
 

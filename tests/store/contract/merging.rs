@@ -6,13 +6,15 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{Aggregate, Amount, Board, Definition, Kind as Metric, Timestamp};
-use rolltop::store::{Content, ImportBegun, ImportId, Increment, Merged, Piece, Rejection};
+use rolltop::store::{
+    Content, ContentsCursor, ImportBegun, ImportId, Increment, Merged, Outcome, Piece, Rejection, SlotRange, StoreError,
+};
 
 use crate::carrying::{
     all_of, assert_same, every_definition, history, import, pieces, pieces_of, subjects, takes_samples, walk,
 };
 use crate::given::{With, definition, exact, mean, plus, sample, seen, subject, t, unranked, value};
-use crate::site::{Kind, START, Site};
+use crate::site::{COUNTED, DUPLICATE, Kind, START, Site};
 
 const SEVEN: &str = "2026-01-01T07:10:00Z";
 const EIGHT: &str = "2026-01-01T08:10:00Z";
@@ -249,7 +251,7 @@ pub async fn a_merged_time_of_a_dropped_value_marks_results(site: Site) {
         site.count(&board, vec![seen("d", "u1").at(NINE)]).await;
         assert_eq!(merge(&site, &board, vec![("d", Content::Dropped { at: t(EIGHT) })]).await, merged(1));
         let capped = async |slots| {
-            let range = rolltop::store::SlotRange::Slots(slots);
+            let range = SlotRange::Slots(slots);
             site.other.count(&board.main(), &subject("d"), range).await.unwrap().capped
         };
         assert_eq!((capped(1).await, capped(2).await, capped(3).await), (false, true, true));
@@ -318,24 +320,98 @@ pub async fn an_import_refuses_samples_and_removals_while_it_is_open(site: Site)
             site.count(&board, vec![plus("a", 5).at(EIGHT), plus("b", 5).id("x")]).await;
             site.store.begin_import(&board, ID).await.unwrap();
             let before = all_of(&site, &board, &[subject("a"), subject("b")]).await;
-            let refused = rolltop::store::Outcome::Rejected(Rejection::ImportOpen);
+            let refused = Outcome::Rejected(Rejection::ImportOpen);
             let items = vec![sample("a", 9, EIGHT), sample("c", 9, EIGHT).id("y")];
             assert_eq!(site.add(&board, items.clone()).await, [refused; 2], "{metric}");
             for store in [&site.store, &site.other] {
                 let removed = store.remove(&board, &subject("a")).await;
-                assert!(matches!(removed, Err(rolltop::store::StoreError::ImportOpen)), "{removed:?}");
+                assert!(matches!(removed, Err(StoreError::ImportOpen)), "{removed:?}");
                 let replaced = store.replace(&board, plus("a", 1)).await;
-                assert!(matches!(replaced, Err(rolltop::store::StoreError::ImportOpen)), "{replaced:?}");
+                assert!(matches!(replaced, Err(StoreError::ImportOpen)), "{replaced:?}");
             }
             assert_eq!(all_of(&site, &board, &[subject("a"), subject("b")]).await, before, "{metric}");
             // Increments and their ids continue to work.
             let items = vec![plus("b", 5).id("x"), plus("b", 2).id("z"), plus("b", 2).id("z")];
-            let expected = [crate::site::DUPLICATE, crate::site::COUNTED, crate::site::DUPLICATE];
+            let expected = [DUPLICATE, COUNTED, DUPLICATE];
             assert_eq!(site.add(&board, items).await, expected, "{metric}");
             assert!(site.store.end_import(&board, ID).await.unwrap());
             // The id of a sample that was refused is not stored.
             site.count(&board, vec![sample("a", 9, EIGHT), sample("c", 9, EIGHT).id("y")]).await;
             assert_eq!(site.store.remove(&board, &subject("a")).await.unwrap().live_slots, 1);
         }
+    }
+}
+
+pub async fn an_import_continues_after_a_restart(mut site: Site) {
+    let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
+    let capped = definition("COUNT_DISTINCT(3h, login, device, user)", "1h");
+    let capped = Definition { max_values: Some(3), ..capped };
+    let definitions = every_definition().into_iter().chain([capped.clone(), Definition { ranked: false, ..capped }]);
+    let mut boards = Vec::new();
+    for (nth, definition) in definitions.enumerate() {
+        let from = site.define(&format!("from{nth}"), &definition).await;
+        let to = site.define(&format!("to{nth}"), &definition).await;
+        let items = history(&mut rng, &from, 150, t(START));
+        site.add(&from, items).await;
+        let of_tracks = pieces_of(&site.store, &from, 40).await;
+        site.store.begin_import(&to, ID).await.unwrap();
+        let mut through = Vec::new();
+        for (track, pieces) in to.each_track().zip(&of_tracks) {
+            let half = pieces.len().div_ceil(2);
+            for piece in &pieces[..half] {
+                site.store.merge(&track, ID, piece).await.unwrap();
+            }
+            through.push(half as u64);
+        }
+        boards.push((from, to, of_tracks, through));
+    }
+    site = site.reopened().await;
+    for (from, to, of_tracks, through) in &boards {
+        let other = ImportId(1);
+        assert_eq!(site.store.begin_import(to, other).await.unwrap(), ImportBegun::OtherOpen(ID));
+        let begun = site.store.begin_import(to, ID).await.unwrap();
+        assert_eq!(begun, ImportBegun::Open { through: through.clone() }, "{:?}", from.definition());
+        for ((track, pieces), through) in to.each_track().zip(of_tracks).zip(through) {
+            for piece in pieces {
+                let all = piece.contents.len() as u64;
+                let expected = if piece.number <= *through { (0, all) } else { (all, 0) };
+                let merged = site.other.merge(&track, ID, piece).await.unwrap();
+                assert_eq!((merged.merged, merged.repeated), expected, "{:?}", from.definition());
+            }
+        }
+        assert!(site.store.end_import(to, ID).await.unwrap());
+    }
+    site = site.reopened().await;
+    for (from, to, ..) in &boards {
+        assert_eq!(site.store.begin_import(to, ID).await.unwrap(), ImportBegun::Ended);
+        let expected = all_of(&site, from, &subjects()).await;
+        assert_same(&all_of(&site, to, &subjects()).await, &expected, &format!("{:?}", from.definition()));
+    }
+}
+
+pub async fn a_walk_continues_or_is_lost_after_a_restart(mut site: Site) {
+    let mut walks = Vec::new();
+    for board in site.both("SUM(3h, sale, amount, seller)", "1h").await {
+        site.count(&board, (0..5_000).map(|nth| plus(&format!("s{nth}"), 1).at(EIGHT)).collect()).await;
+        let step = site.store.contents_step(&board.main(), ContentsCursor::default()).await.unwrap();
+        walks.push((board, step));
+    }
+    site = site.reopened().await;
+    for (board, step) in walks {
+        let (mut contents, mut cursor) = (step.contents, step.next);
+        while let Some(from) = cursor.take() {
+            match site.store.contents_step(&board.main(), from).await {
+                Ok(step) => {
+                    contents.extend(step.contents);
+                    cursor = step.next;
+                    if cursor.is_none() {
+                        assert_eq!(crate::carrying::once(contents.clone()).unwrap().len(), 5_000);
+                    }
+                }
+                Err(error) => assert!(matches!(error, StoreError::WalkLost), "{error:?}"),
+            }
+        }
+        let again = walk(std::slice::from_ref(&site.store), &board.main()).await.unwrap();
+        assert_eq!(again.len(), 5_000, "{}", board.name());
     }
 }

@@ -53,6 +53,13 @@ impl Sequence {
             let at = rng.random_range(0..=steps.len());
             steps.insert(at, any_step_of_a_table(&mut rng));
         }
+        if rng.random_bool(0.15) {
+            // Pieces that a store merges in several portions.
+            let (board, at) = (rng.random_range(0..boards.len()), rng.random_range(0..=steps.len()));
+            let import = Import { from: board, size: 1_000, ..any_import(&mut rng, boards.len()) };
+            let crowd = Step::Crowd { board, first: CROWD, at: None, through: 0 };
+            steps.splice(at..at, [crowd, Step::Import(import)]);
+        }
         let mut sequence = Sequence { seed, start, boards, steps };
         if rng.random_bool(0.5) {
             sequence.without_samples();
@@ -215,7 +222,7 @@ fn any_import(rng: &mut StdRng, boards: usize) -> Import {
         id: rng.random_range(0..3) << 32 | rng.random_range(0..2),
         size: pick(rng, &[1, 7, 100, 1_000]),
         leap: rng.random_bool(0.3).then(|| any_leap(rng, to)),
-        interruptions: (0..pick(rng, &[0, 0, 1, 2])).map(|_| rng.random_range(0..2_000)).collect(),
+        interruptions: (0..pick(rng, &[0, 0, 1, 2])).map(|_| pick(rng, &[0, 0, 300, 2_000])).collect(),
         twice: rng.random_bool(0.3),
         end: rng.random_bool(0.7),
         through: rng.random_range(0..2),

@@ -1,6 +1,6 @@
 //! What a track holds, computed from the past of each subject; and imports, whose contents become a part of that past.
 
-use rolltop::board::{Aggregate, Change, Frame, Kind, Mode, Subject, Timestamp};
+use rolltop::board::{Aggregate, Change, Frame, Kind, Mode, Subject, Timestamp, Window};
 use rolltop::store::{Content, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece, Result, StoreError};
 
 use super::distinct::LastSeen;
@@ -101,10 +101,32 @@ impl Held {
             held.merge(&frame, subject, content, beside, &mut merged);
         }
         let oldest = held.oldest_kept(&frame);
-        for (slot, items) in piece.events.iter().filter(|(slot, _)| *slot >= oldest) {
+        let is_slot = |slot: Timestamp| held.track.calendar().slot_of(slot) == slot && slot <= frame.window.head;
+        let events: Vec<_> = piece.events.iter().filter(|(slot, _)| *slot >= oldest && is_slot(*slot)).collect();
+        for (slot, items) in events {
             *held.events.entry(*slot).or_default() += items;
         }
         Ok(merged)
+    }
+
+    /// Returns whether a content has the form that the track stores, and a slot up to the head.
+    fn is_content_of_this(&self, window: &Window, content: &Content) -> bool {
+        match content {
+            Content::Cell { slot, aggregate } => {
+                let is_of_kind = match aggregate {
+                    Aggregate::Sum(_) => self.track.kind() == Kind::Sum,
+                    Aggregate::Mean { .. } => self.track.kind() == Kind::Mean,
+                    Aggregate::Extreme(_) => matches!(self.track.kind(), Kind::Min | Kind::Max),
+                    Aggregate::Last { .. } => self.track.kind() == Kind::Last,
+                    Aggregate::Sketch(_) => self.track.kind() == Kind::Sketch,
+                };
+                is_of_kind && self.track.calendar().slot_of(*slot) == *slot && *slot <= window.head
+            }
+            Content::Value { at, .. } | Content::Dropped { at } => {
+                self.track.kind() == Kind::Distinct && *at < window.end
+            }
+            Content::Counter { .. } => false,
+        }
     }
 
     fn merge(
@@ -120,8 +142,12 @@ impl Held {
             Content::Cell { slot, .. } => (*slot, self.oldest_kept(frame)),
             Content::Value { at, retracted: true, .. } => (*at, LastSeen::oldest_tombstone(&self.track, frame)),
             Content::Value { at, .. } | Content::Dropped { at } => (*at, window.floor),
-            Content::Counter { .. } => panic!("boards with counters take no imports"),
+            Content::Counter { start, .. } => (*start, window.floor),
         };
+        if !self.is_content_of_this(&window, content) {
+            merged.refused += 1;
+            return;
+        }
         if time < oldest {
             merged.expired += 1;
             return;
