@@ -66,10 +66,10 @@
 //!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
 //!   then looks the board up again.
 //! - **Contents.** A walk of [`contents_step`](Store::contents_step)s returns everything that subjects have in the live
-//!   slots of a track, and in those that it keeps. What a subject has during the whole walk, unchanged, is returned at least once, and exactly once
-//!   if the [counted items](Status::events) of the slots that are live at its end, and the
+//!   slots of a track, and in those that it keeps. What a subject has during the whole walk, unchanged, is returned at
+//!   least once, and exactly once if the [counted items](Status::events) of the slots that are live at its end, and the
 //!   [number of upheavals](Status::upheavals), are the same after the walk as before it. Rollover and retiring do not
-//!   change that.
+//!   change that. A `from_first` board counts no items by slot, so changes during a walk cannot be recognized there.
 //! - **Merging.** A [piece](Piece) of an import is merged into a track that may be in use. What a subject has in a slot
 //!   becomes what it would be if the board had counted the events of both: sums, and for AVG numbers of measurements, are
 //!   added; of two extremes the better one stays; of two LAST values the newer one, and of the same time the one that is
