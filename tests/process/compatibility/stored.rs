@@ -24,6 +24,9 @@ pub const START: &str = "2026-03-28T19:30:00Z";
 /// records of write operations begin with `o:`.
 const OF_THE_MOMENT: [&str; 7] = ["born", "healer", "run", "seen", "stepped", "stepper", "version"];
 
+/// What the meta key of a board has for imports and walks over contents. Earlier builds neither write nor read it.
+const OF_LATER_BUILDS: [&str; 2] = ["samples", "upheavals"];
+
 /// The data of a store, without a process that has it open.
 pub struct Data {
     folder: tempfile::TempDir,
@@ -175,9 +178,10 @@ impl Data {
         for words in &mut state {
             if words[1].ends_with(":meta") || words[1].ends_with(":clock") {
                 let (kept, fields) = words.split_at(2);
-                let fields = fields
-                    .chunks(2)
-                    .filter(|field| !field[0].starts_with("o:") && !OF_THE_MOMENT.contains(&field[0].as_str()));
+                let is_left_out = |name: &str| {
+                    name.starts_with("o:") || OF_THE_MOMENT.contains(&name) || OF_LATER_BUILDS.contains(&name)
+                };
+                let fields = fields.chunks(2).filter(|field| !is_left_out(&field[0]));
                 *words = kept.iter().chain(fields.flatten()).cloned().collect();
             }
         }
