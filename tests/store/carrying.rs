@@ -10,7 +10,7 @@ use rolltop::store::{
 };
 
 use crate::given::{With, definition, plus, seen, subject, unranked};
-use crate::site::{Site, audit_through, retire_through};
+use crate::site::{Kind, Site, audit_through, retire_through};
 
 pub type Contents = Vec<(Subject, Content)>;
 
@@ -53,6 +53,13 @@ pub fn definitions_of(metric: &str) -> Vec<Definition> {
 
 pub fn every_definition() -> Vec<Definition> {
     METRICS.into_iter().flat_map(definitions_of).collect()
+}
+
+/// Returns the definitions to carry over on a site: every one, or one of each three where a board takes many keys on many
+/// servers, which would take minutes.
+pub fn definitions(site: &Site) -> Vec<Definition> {
+    let nth = if matches!(site.kind, Kind::RedisClusterParts(..)) { 3 } else { 1 };
+    every_definition().into_iter().step_by(nth).collect()
 }
 
 /// Draws items of the form that the board takes, no two of them with the same time. They happened in the six hours

@@ -11,7 +11,8 @@ use rolltop::store::{
 };
 
 use crate::carrying::{
-    all_of, assert_same, every_definition, history, import, pieces, pieces_of, subjects, takes_samples, walk,
+    all_of, assert_same, definitions, every_definition, history, import, pieces, pieces_of, subjects, takes_samples,
+    walk,
 };
 use crate::given::{With, definition, exact, mean, plus, sample, seen, subject, t, unranked, value};
 use crate::site::{COUNTED, DUPLICATE, Kind, START, Site};
@@ -23,7 +24,7 @@ const ID: ImportId = ImportId(0x00ab_cdef_0123_4567);
 
 pub async fn a_copied_board_is_equal(site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
-    for (nth, definition) in every_definition().into_iter().enumerate() {
+    for (nth, definition) in definitions(&site).into_iter().enumerate() {
         let from = site.define(&format!("from{nth}"), &definition).await;
         let mut items = history(&mut rng, &from, 250, t(START));
         if takes_samples(&from) {
@@ -47,7 +48,7 @@ pub async fn a_copied_board_is_equal(site: Site) {
 pub async fn a_copied_board_expires_and_counts_like_its_source(site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
     let mut boards = Vec::new();
-    for (nth, definition) in every_definition().into_iter().enumerate() {
+    for (nth, definition) in definitions(&site).into_iter().enumerate() {
         let from = site.define(&format!("from{nth}"), &definition).await;
         let to = site.define(&format!("to{nth}"), &definition).await;
         let items = history(&mut rng, &from, 150, t(START));
@@ -86,7 +87,7 @@ pub async fn a_merged_board_has_the_items_of_both(site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
     let oracle = Site::new(Kind::Oracle).await;
     let mut boards = Vec::new();
-    for (nth, definition) in every_definition().into_iter().enumerate() {
+    for (nth, definition) in definitions(&site).into_iter().enumerate() {
         let from = site.define(&format!("from{nth}"), &definition).await;
         let to = site.define(&format!("to{nth}"), &definition).await;
         let right = oracle.define(&format!("b{nth}"), &definition).await;
