@@ -49,7 +49,7 @@ mod tests {
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        let check = |ready| run(HealthcheckArgs { server: ServerArgs::at_url(&url), ready });
+        let check = |ready| run(HealthcheckArgs { server: ServerArgs::with_url(&url, None), ready });
         assert!(check(false).await.is_ok());
         let error = check(true).await.unwrap_err().to_string();
         assert!(error.contains("/readyz returned 503"), "{error}");

@@ -29,19 +29,14 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    #[cfg(test)]
-    pub fn at_url(url: &str) -> Self {
-        Self { url: url.to_owned(), ca: None, connect_to: None }
-    }
-
     /// Returns the URL of this path, which begins with a slash.
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url.trim_end_matches('/'))
     }
 
     /// Returns a server with this URL whose other settings are the usual ones.
-    pub fn with_url(url: String, ca: Option<PathBuf>) -> Self {
-        Self { url, ca, connect_to: None }
+    pub fn with_url(url: &str, ca: Option<PathBuf>) -> Self {
+        Self { url: url.to_owned(), ca, connect_to: None }
     }
 
     /// Returns a client of the server, to which the caller adds its timeouts.

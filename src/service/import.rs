@@ -115,10 +115,6 @@ impl Service {
 }
 
 impl Import {
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
-
     /// Returns the kind of the metric that the contents are of.
     pub fn kind(&self) -> Kind {
         self.source.kind()
@@ -141,75 +137,28 @@ impl Import {
     /// Returns [`ServiceError::InvalidContents`] if a slot of the part is not a part of a slot of the board.
     pub async fn merge(&mut self, part: &ImportPart) -> Result<Merged> {
         self.caller.require_current()?;
-        let mut all = Merged::default();
-        let Some(ours) = self.receivers.get(part.track) else {
-            return Err(ServiceError::InvalidContents {
-                line: None,
-                detail: format!("there is no track {}", part.track),
-            });
+        let (Some(ours), Some(source)) = (self.receivers.get(part.track), self.source.tracks().get(part.track)) else {
+            let detail = format!("there is no track {}", part.track);
+            return Err(ServiceError::InvalidContents { line: None, detail });
         };
-        for number in ours.clone() {
-            let Some(track) = self.board.each_track().nth(number) else { continue };
-            let contents = part.contents.len() as u64;
-            if self.through.get(number).is_some_and(|through| part.number <= *through) {
-                all.add(Merged { repeated: contents, ..Merged::default() });
+        let mut all = Merged::default();
+        for number in ours {
+            let (Some(through), Some(track)) = (self.through.get_mut(*number), self.board.each_track().nth(*number))
+            else {
+                continue;
+            };
+            if part.number <= *through {
+                all.add(Merged { repeated: part.contents.len() as u64, ..Merged::default() });
                 continue;
             }
-            if self.through.get(number).is_some_and(|through| part.previous > *through) {
-                return Err(self.missing(part.track, self.through[number], part.previous));
+            if part.previous > *through {
+                return Err(missing(self.id, part.track, *through, part.previous));
             }
-            let piece = self.piece(part, &track)?;
+            let piece = piece(part, source, &track)?;
             all.add(self.service.store.merge(&track, self.id, &piece).await?);
-            self.through[number] = part.number;
+            *through = part.number;
         }
         Ok(all)
-    }
-
-    /// Returns a part as a piece of what a track receives.
-    fn piece(&self, part: &ImportPart, track: &Track) -> Result<Piece> {
-        let Some(source) = self.source.tracks().get(part.track) else {
-            return Err(ServiceError::InvalidContents {
-                line: None,
-                detail: format!("there is no track {}", part.track),
-            });
-        };
-        let slot_of = |start: Timestamp| -> Result<Timestamp> {
-            if track.is_all_time() {
-                return Ok(Timestamp::EPOCH);
-            }
-            let slot = track.calendar().slot_of(start);
-            let end = source.calendar().next(start);
-            if source.calendar().slot_of(start) != start || end > track.calendar().next(slot) {
-                let detail = format!(
-                    "no slot of the window {} that the board has contains the slot from {start}",
-                    track.length()
-                );
-                return Err(ServiceError::InvalidContents { line: None, detail });
-            }
-            Ok(slot)
-        };
-        let mut contents = Vec::with_capacity(part.contents.len());
-        for (subject, content) in &part.contents {
-            let content = match content {
-                Content::Cell { slot, aggregate } => {
-                    Content::Cell { slot: slot_of(*slot)?, aggregate: aggregate.clone() }
-                }
-                other => other.clone(),
-            };
-            contents.push((subject.clone(), content));
-        }
-        // Where values have times of their own, slots may be cut. Their numbers of items then count in the first part.
-        let events = part.events.iter().map(|(start, items)| match slot_of(*start) {
-            Err(_) if track.kind() == Kind::Distinct => Ok((track.calendar().slot_of(*start), *items)),
-            slot => Ok((slot?, *items)),
-        });
-        Ok(Piece { number: part.number, contents, events: events.collect::<Result<_>>()? })
-    }
-
-    /// Returns the error for parts of a track that are missing.
-    fn missing(&self, track: usize, through: u64, last: u64) -> ServiceError {
-        let detail = format!("parts of track {track} are missing: send those after {through}, up to {last}, first");
-        ServiceError::ImportRefused { open: Some(self.id), detail }
     }
 
     /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or 0.
@@ -231,10 +180,47 @@ impl Import {
         }
         for (track, (through, last)) in self.through().iter().zip(last).enumerate() {
             if through < last {
-                return Err(self.missing(track, *through, *last));
+                return Err(missing(self.id, track, *through, *last));
             }
         }
         self.service.store.end_import(&self.board, self.id).await?;
         Ok(())
     }
+}
+
+/// Returns the error for parts of a track that are missing.
+fn missing(id: ImportId, track: usize, through: u64, last: u64) -> ServiceError {
+    let detail = format!("parts of track {track} are missing: send those after {through}, up to {last}, first");
+    ServiceError::ImportRefused { open: Some(id), detail }
+}
+
+/// Returns a part of a track of the source as a piece of what a track receives.
+fn piece(part: &ImportPart, source: &Track, track: &Track) -> Result<Piece> {
+    let slot_of = |start: Timestamp| -> Result<Timestamp> {
+        if track.is_all_time() {
+            return Ok(Timestamp::EPOCH);
+        }
+        let slot = track.calendar().slot_of(start);
+        let end = source.calendar().next(start);
+        if source.calendar().slot_of(start) != start || end > track.calendar().next(slot) {
+            let detail =
+                format!("no slot of the window {} that the board has contains the slot from {start}", track.length());
+            return Err(ServiceError::InvalidContents { line: None, detail });
+        }
+        Ok(slot)
+    };
+    let mut contents = Vec::with_capacity(part.contents.len());
+    for (subject, content) in &part.contents {
+        let content = match content {
+            Content::Cell { slot, aggregate } => Content::Cell { slot: slot_of(*slot)?, aggregate: aggregate.clone() },
+            other => other.clone(),
+        };
+        contents.push((subject.clone(), content));
+    }
+    // Where values have times of their own, slots may be cut. Their numbers of items then count in the first part.
+    let events = part.events.iter().map(|(start, items)| match slot_of(*start) {
+        Err(_) if track.kind() == Kind::Distinct => Ok((track.calendar().slot_of(*start), *items)),
+        slot => Ok((slot?, *items)),
+    });
+    Ok(Piece { number: part.number, contents, events: events.collect::<Result<_>>()? })
 }

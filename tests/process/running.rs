@@ -195,25 +195,25 @@ impl Running {
 
     /// Posts NDJSON. Returns the response.
     pub async fn ndjson(&self, board: &str, lines: String) -> Value {
+        let (status, value) = self.post_lines(board, lines).await;
+        assert_eq!(status, 200, "{value}");
+        value
+    }
+
+    async fn post_lines(&self, board: &str, lines: String) -> (u16, Value) {
         let url = format!("{}/v1/boards/{board}/increments", self.base);
         let request = self.client.post(url).header("content-type", "application/x-ndjson").body(lines);
         let answer = request.send().await.expect("an answer");
         let status = answer.status().as_u16();
-        let value: Value = answer.json().await.expect("JSON");
-        assert_eq!(status, 200, "{value}");
-        value
+        (status, answer.json().await.expect("JSON"))
     }
 
     /// Posts lines, all of them valid, until all are counted. A disk that confirms nothing for some seconds refuses the
     /// rest of a stream: as a client would, this sends again what did not count.
     pub async fn ndjson_until_counted(&self, board: &str, mut lines: &[String]) {
-        let url = format!("{}/v1/boards/{board}/increments", self.base);
         let wait = Wait::begin("the service to count all lines");
         loop {
-            let request = self.client.post(&url).header("content-type", "application/x-ndjson").body(lines.concat());
-            let answer = request.send().await.expect("an answer");
-            let status = answer.status().as_u16();
-            let value: Value = answer.json().await.expect("JSON");
+            let (status, value) = self.post_lines(board, lines.concat()).await;
             let accepted = value["accepted"].as_u64().unwrap_or(0) as usize;
             if status == 200 {
                 assert_eq!(accepted, lines.len(), "{value}");

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
-use futures_util::StreamExt;
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -91,25 +90,19 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
 /// Returns how many items the board at the source has counted since the contents in the file were read, in slots that
 /// still count.
 pub(super) async fn counted_since(from: &Service, board: &str, file: &ContentsFile) -> anyhow::Result<u64> {
-    let path = format!("/v1/boards/{board}/contents");
-    let response = from.stream(&path).await?;
-    let (mut pieces, mut text) = (response.bytes_stream(), Vec::new());
-    // The first piece has the first line and the numbers of items.
-    let is_enough = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count() > file.end.tracks.len();
-    while !is_enough(&text)
-        && let Some(piece) = pieces.next().await
-    {
-        text.extend_from_slice(&piece?);
-    }
+    let mut lines = from.contents(board).await?;
     let (mut more, mut floors) = (BTreeMap::<usize, u64>::new(), Vec::new());
-    for line in text.split(|byte| *byte == b'\n') {
-        let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
+    while let Some(line) = lines.next().await? {
+        let line: Value = serde_json::from_slice(line).context("a line of contents is not valid")?;
         if let Some(tracks) = line["tracks"].as_array().filter(|_| line["contents"] == 1) {
             floors = tracks.iter().map(|track| track["floor"].as_i64().unwrap_or(i64::MAX)).collect();
+            continue;
         }
+        // The numbers of items follow the first line.
+        let Some(before) = line["before"].as_array() else { break };
         let track = line["track"].as_u64().unwrap_or(0) as usize;
         let floor = floors.get(track).copied().unwrap_or(i64::MAX);
-        for pair in line["before"].as_array().into_iter().flatten() {
+        for pair in before {
             let (slot, items) = (pair[0].as_i64().unwrap_or(0), pair[1].as_u64().unwrap_or(0));
             let known = file.events.get(&track).and_then(|slots| slots.get(&slot)).copied().unwrap_or(0);
             if slot >= floor {
@@ -129,33 +122,24 @@ fn has_same_tracks(one: &Value, other: &Value) -> bool {
 }
 
 async fn read(to: &Service, name: &str) -> anyhow::Result<(Value, Digest, End)> {
-    let path = format!("/v1/boards/{name}/contents");
-    let response = to.stream(&path).await?;
-    let (mut pieces, mut line) = (response.bytes_stream(), Vec::new());
+    const ENDED_EARLY: &str = "the contents to compare ended early; run the command again";
+    let mut lines = to.contents(name).await?;
     let (mut header, mut digest) = (Value::Null, Digest::default());
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.context("the contents to compare ended early; run the command again")?;
-        let mut rest = &piece[..];
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            line.extend_from_slice(&rest[..end]);
-            rest = &rest[end + 1..];
-            let text = std::str::from_utf8(&line).context("a line of contents is not UTF-8")?;
-            if text.starts_with(HEADER) {
-                header = serde_json::from_str(text)?;
-            } else if text.starts_with(END) {
-                let end: End = serde_json::from_str(text)?;
-                if !end.complete {
-                    bail!("the contents to compare ended early; run the command again");
-                }
-                return Ok((header, digest, end));
-            } else {
-                digest.add(text)?;
+    while let Some(line) = lines.next().await.context(ENDED_EARLY)? {
+        let text = std::str::from_utf8(line).context("a line of contents is not UTF-8")?;
+        if text.starts_with(HEADER) {
+            header = serde_json::from_str(text)?;
+        } else if text.starts_with(END) {
+            let end: End = serde_json::from_str(text)?;
+            if !end.complete {
+                bail!(ENDED_EARLY);
             }
-            line.clear();
+            return Ok((header, digest, end));
+        } else {
+            digest.add(text)?;
         }
-        line.extend_from_slice(rest);
     }
-    bail!("the contents to compare ended early; run the command again")
+    bail!(ENDED_EARLY)
 }
 
 impl Digest {

@@ -137,18 +137,10 @@ impl ContentsFile {
         )
     }
 
-    /// Returns the first line as it is sent.
-    pub(super) fn header_line(&self) -> String {
-        let mut header = self.header.clone();
-        if let Some(members) = header.as_object_mut() {
-            members.remove("tracks");
-        }
-        // The first member tells the line from others.
-        let version = header["contents"].take();
-        let rest = header.as_object().cloned().unwrap_or_default();
-        let members = rest.into_iter().filter(|(name, _)| name != "contents");
-        let members: Vec<String> = members.map(|(name, value)| format!(",{}:{value}", Value::from(name))).collect();
-        format!("{HEADER}{version}{}}}\n", members.concat())
+    /// Moves the file to another path.
+    pub(super) fn move_to(self, path: &Path) -> anyhow::Result<Self> {
+        std::fs::rename(&self.path, path).with_context(|| format!("cannot rename {}", self.path.display()))?;
+        Ok(Self { path: path.to_owned(), ..self })
     }
 
     /// Returns all lines.

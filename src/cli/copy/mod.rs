@@ -5,6 +5,7 @@
 
 mod compare;
 mod file;
+mod lines;
 mod read;
 mod send;
 mod service;
@@ -176,8 +177,7 @@ async fn read(from: &Service, args: &CopyArgs, board: &str, sending: &Path) -> a
         std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         return Err(changed);
     }
-    std::fs::rename(&path, sending).with_context(|| format!("cannot rename {}", path.display()))?;
-    ContentsFile::open(sending)?.with_context(|| format!("{} has no contents", sending.display()))
+    file.move_to(sending)
 }
 
 /// Defines the board as it is defined at the source, unless there is one of this name. Returns whether it is new.

@@ -6,13 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use futures_util::StreamExt;
 use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::file::{END, HEADER};
 use super::service::Service;
-use crate::cli::server::body_of;
 
 /// The number of attempts in a row that may end without another line.
 const ATTEMPTS: u32 = 10;
@@ -70,23 +68,11 @@ async fn read(from: &Service, board: &str, partial: &mut Partial) -> anyhow::Res
     if after.is_some() && response.status() == StatusCode::CONFLICT {
         return Ok(Ended::Stale);
     }
-    if !response.status().is_success() {
-        body_of(from.url(), response).await?;
-        bail!("{} did not return contents", from.url());
-    }
-    let (mut pieces, mut line) = (response.bytes_stream(), Vec::new());
-    while let Some(piece) = pieces.next().await {
-        let Ok(piece) = piece else { return Ok(Ended::Early) };
-        let mut rest = &piece[..];
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            line.extend_from_slice(&rest[..=end]);
-            rest = &rest[end + 1..];
-            if let Some(ended) = partial.write(&line)? {
-                return Ok(ended);
-            }
-            line.clear();
+    let mut lines = from.lines_of(response).await?;
+    while let Ok(Some(line)) = lines.next().await {
+        if let Some(ended) = partial.write(line)? {
+            return Ok(ended);
         }
-        line.extend_from_slice(rest);
     }
     Ok(Ended::Early)
 }

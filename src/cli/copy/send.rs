@@ -43,12 +43,16 @@ impl fmt::Display for Sent {
 
 /// Begins the import, or continues it. Returns the answer.
 pub(super) async fn begin(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<Value> {
-    post(to, name, &file.header_line()).await
+    post(to, name, &header_line(file)).await
+}
+
+fn header_line(file: &ContentsFile) -> String {
+    format!("{}\n", file.header)
 }
 
 /// Sends the contents that still count, after the answer to the beginning of the import, and ends it.
 pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile, begun: Value) -> anyhow::Result<Sent> {
-    let header = file.header_line();
+    let header = header_line(file);
     let (mut sent, mut request) = (Sent::default(), header.clone());
     if begun["ended"] == true {
         sent.was_merged = true;

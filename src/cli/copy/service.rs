@@ -8,6 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 
+use super::lines::ResponseLines;
 use crate::board::{Definition, Timestamp};
 use crate::cli::server::{self, ServerArgs, body_of, no_response};
 
@@ -40,7 +41,7 @@ pub(super) struct Service {
 impl Service {
     /// Creates a client. The key is taken from this environment variable, or else from the usual one.
     pub(super) fn new(url: String, ca: Option<PathBuf>, variable: &str) -> anyhow::Result<Self> {
-        let args = ServerArgs::with_url(url, ca);
+        let args = ServerArgs::with_url(&url, ca);
         let has_own = std::env::var_os(variable).is_some_and(|key| !key.is_empty());
         let client = || args.client_with(if has_own { variable } else { server::KEY });
         let patient = client()?.connect_timeout(CONNECT).timeout(AUDIT).build()?;
@@ -100,14 +101,19 @@ impl Service {
         })
     }
 
-    /// Returns the response to a GET of this path, if it is not an error.
-    pub(super) async fn stream(&self, path: &str) -> anyhow::Result<Response> {
-        let response = self.ask(|client, at| client.get(at(path))).await?;
+    /// Returns the contents of a board, from the first line on.
+    pub(super) async fn contents(&self, board: &str) -> anyhow::Result<ResponseLines> {
+        let response = self.ask(|client, at| client.get(at(&format!("/v1/boards/{board}/contents")))).await?;
+        self.lines_of(response).await
+    }
+
+    /// Returns the lines of a response, if it is not an error.
+    pub(super) async fn lines_of(&self, response: Response) -> anyhow::Result<ResponseLines> {
         if !response.status().is_success() {
             body_of(&self.args.url, response).await?;
             bail!("{} did not return contents", self.args.url);
         }
-        Ok(response)
+        Ok(ResponseLines::new(response))
     }
 
     /// Sends a request until the server takes it, whatever it answers, and returns the response. Such a request may be
