@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    BoardName, BoardTrack, Decimals, Definition, DefinitionError, Edition, Kind, Span, Timestamp, Track, TrackId,
-    WindowLength,
+    BoardEdition, BoardName, BoardTrack, Decimals, Definition, DefinitionError, Edition, EditionRole, Kind,
+    OtherEdition, Span, Timestamp, Track, TrackId, WindowLength,
 };
 
 /// A day, in milliseconds: the longest dedupe horizon unless the definition has one.
@@ -22,23 +22,32 @@ impl fmt::Display for Generation {
 }
 
 /// The number of changes to a board's editions since it was created. Every instance that uses a board has to know its
-/// current editions, so stores refuse calls that name a different epoch with
-/// [`BoardChanged`](crate::store::StoreError::BoardChanged).
+/// current editions, so a call that names a different epoch does nothing until the caller knows them: see
+/// [`StaleEpoch`](crate::store::StoreError::StaleEpoch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
+
+/// The text before the number of an epoch, except of the first one: the version of the stored form of boards whose
+/// editions have changed. Versions of the service that do not know the form cannot read the text, so they refuse such a
+/// board instead of writing to one of its editions only.
+const FORM: &str = "2.";
 
 impl Epoch {
     /// Reads the text that a store has for an epoch: none for the first one, otherwise exactly what `to_string`
     /// returns, because stores compare the texts.
     pub fn of_stored(text: Option<&str>) -> Option<Self> {
         let Some(text) = text else { return Some(Self::default()) };
-        text.parse().ok().map(Self).filter(|epoch| epoch.to_string() == text)
+        let number = text.strip_prefix(FORM)?;
+        number.parse().ok().map(Self).filter(|epoch| epoch.to_string() == text)
     }
 }
 
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        match self.0 {
+            0 => f.write_str("0"),
+            number => write!(f, "{FORM}{number}"),
+        }
     }
 }
 
@@ -56,7 +65,10 @@ pub struct Board {
     dedupe_horizon: i64,
     dedupe_bucket: i64,
     clock_tolerance: i64,
-    edition: Edition,
+    /// The current one first.
+    editions: Box<[Edition]>,
+    /// What the second edition is for, if there is one.
+    other: Option<OtherEdition>,
 }
 
 /// The numbers that tell the partitions of a board apart, in their order. The store assigns them.
@@ -65,16 +77,15 @@ pub type PartitionNumbers = Arc<[u32]>;
 impl Board {
     /// Creates a board from a definition, which is validated here.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
-        let edition = Edition::new(generation, definition)?;
+        let edition = Edition::new(TrackId::first_of(generation), definition)?;
         let standard = |track: &Track| track.length().approximate_millis();
         let longest = |of: fn(&Track) -> i64| edition.tracks().iter().map(of).max().unwrap_or(DAY).min(DAY);
         let (dedupe_horizon, dedupe_bucket) = match edition.definition().dedupe.map(Span::approximate_millis) {
             Some(dedupe) => (dedupe, dedupe / 2),
             None => (longest(Track::life), longest(standard) / 2),
         };
-        let tolerance = |track: &Track| if track.is_all_time() { DAY } else { standard(track) };
         Ok(Self {
-            clock_tolerance: edition.tracks().iter().map(tolerance).min().unwrap_or(DAY),
+            clock_tolerance: clock_tolerance(edition.tracks()),
             name,
             generation,
             epoch: Epoch::default(),
@@ -82,8 +93,21 @@ impl Board {
             defined_at: None,
             dedupe_horizon,
             dedupe_bucket,
-            edition,
+            editions: Box::new([edition]),
+            other: None,
         })
+    }
+
+    /// Returns the same board with these editions, which are [joined](Edition::joined).
+    pub(super) fn with_editions(self, editions: Box<[Edition]>, other: Option<OtherEdition>) -> Self {
+        debug_assert_eq!(editions.len(), 1 + usize::from(other.is_some()));
+        let clock_tolerance = editions.first().map_or(DAY, |edition| clock_tolerance(edition.all_tracks()));
+        Self { editions, other, clock_tolerance, ..self }
+    }
+
+    /// Returns the same board with this dedupe horizon and bucket.
+    pub(super) fn with_dedupe(self, dedupe_horizon: i64, dedupe_bucket: i64) -> Self {
+        Self { dedupe_horizon, dedupe_bucket, ..self }
     }
 
     /// Returns the same board, divided into partitions with these numbers.
@@ -122,29 +146,39 @@ impl Board {
         (self.generation, self.epoch) == (other.generation, other.epoch)
     }
 
-    /// Returns the edition that reads use.
+    /// Returns the editions, one or two: first the current one.
+    pub fn editions(&self) -> &[Edition] {
+        &self.editions
+    }
+
+    /// Returns the current edition, which reads use unless they ask for another one.
     pub fn edition(&self) -> &Edition {
-        &self.edition
+        &self.editions[0]
     }
 
-    /// Returns the definition of the edition that reads use.
+    /// Returns what the second edition is for, if the board has two. Writes change both in one atomic step.
+    pub fn other(&self) -> Option<OtherEdition> {
+        self.other
+    }
+
+    /// Returns the definition of the current edition.
     pub fn definition(&self) -> &Definition {
-        self.edition.definition()
+        self.edition().definition()
     }
 
-    /// Returns how slots combine in the edition that reads use.
+    /// Returns how slots combine in the current edition.
     pub fn kind(&self) -> Kind {
-        self.edition.kind()
+        self.edition().kind()
     }
 
-    /// Returns the decimals of scores in the edition that reads use.
+    /// Returns the decimals of scores in the current edition.
     pub fn decimals(&self) -> Decimals {
-        self.edition.decimals()
+        self.edition().decimals()
     }
 
-    /// Returns all tracks, each of which a write may change: first the main one.
+    /// Returns all tracks of all editions, each of which a write may change: first the main one of the current edition.
     pub fn tracks(&self) -> &[Track] {
-        self.edition.tracks()
+        self.edition().all_tracks()
     }
 
     /// Returns the numbers of the board's partitions, or `None` if it is not divided.
@@ -166,7 +200,8 @@ impl Board {
     }
 
     /// Returns how long the id of an event is remembered after its arrival, in milliseconds: as long as `dedupe` says,
-    /// or else for the longest window with the additional slot of `cover = full`, at most a day.
+    /// or else for the longest window with the additional slot of `cover = full`, at most a day. It follows from the
+    /// edition with which the board was created, whichever is the current one.
     pub fn dedupe_horizon(&self) -> i64 {
         self.dedupe_horizon
     }
@@ -187,37 +222,51 @@ impl Board {
         self.clock_tolerance
     }
 
-    /// Returns the main track, which reads use unless they choose another one.
+    /// Returns the main track of the current edition, which reads use unless they choose another one.
     pub fn main(self: &Arc<Self>) -> BoardTrack {
         BoardTrack::new(self, 0)
     }
 
-    /// Returns all tracks with the board, the main one first.
+    /// Returns all tracks of all editions with the board, those of the current edition first.
     pub fn each_track(self: &Arc<Self>) -> impl Iterator<Item = BoardTrack> {
-        (0..self.edition.tracks().len()).map(|number| BoardTrack::new(self, number))
+        (0..self.tracks().len()).map(|number| BoardTrack::new(self, number))
     }
 
-    /// Returns the windows with the board, the main one first: all tracks but the kept slots.
+    /// Returns the current edition with the board.
+    pub fn current(self: &Arc<Self>) -> BoardEdition {
+        BoardEdition::new(self, 0)
+    }
+
+    /// Returns the edition of this role with the board, if there is one.
+    pub fn edition_as(self: &Arc<Self>, role: EditionRole) -> Option<BoardEdition> {
+        self.other.filter(|other| other.role == role).map(|_| BoardEdition::new(self, 1))
+    }
+
+    /// Returns the windows of the current edition with the board, the main one first: all tracks but the kept slots.
     pub fn each_window(self: &Arc<Self>) -> impl Iterator<Item = BoardTrack> {
-        (0..self.edition.windows().len()).map(|number| BoardTrack::new(self, number))
+        (0..self.edition().windows().len()).map(|number| BoardTrack::new(self, number))
     }
 
-    /// Returns the track of the [kept slots](Edition::kept_slots) with the board.
+    /// Returns the track of the [kept slots](Edition::kept_slots) of the current edition with the board.
     pub fn kept_track(self: &Arc<Self>) -> Option<BoardTrack> {
-        self.edition.kept_slots().map(|_| BoardTrack::new(self, self.edition.tracks().len() - 1))
+        self.current().kept_track()
     }
 
-    /// Returns the track with this id.
+    /// Returns the track with this id, of any edition.
     pub fn track_with(self: &Arc<Self>, id: TrackId) -> Option<BoardTrack> {
         self.each_track().find(|track| track.id() == id)
     }
 
-    /// Returns the window of this length, or `None` if the board has none. Of two windows of one length, such as `1w`
-    /// and `7d`, it is the one that is written so, or else the first.
+    /// Returns the window of the current edition with this length: see [`BoardEdition::window_of`].
     pub fn window_of(self: &Arc<Self>, length: WindowLength) -> Option<BoardTrack> {
-        let written_so = self.each_window().find(|window| window.length() == length);
-        written_so.or_else(|| self.each_window().find(|window| window.length().is_as_long_as(length)))
+        self.current().window_of(length)
     }
+}
+
+/// Returns the time by which a clock must be ahead to be doubted: see [`Board::clock_tolerance`].
+fn clock_tolerance(tracks: &[Track]) -> i64 {
+    let of = |track: &Track| if track.is_all_time() { DAY } else { track.length().approximate_millis() };
+    tracks.iter().map(of).min().unwrap_or(DAY)
 }
 
 #[cfg(test)]

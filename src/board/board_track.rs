@@ -1,9 +1,9 @@
-//! A track together with its board.
+//! A track, and an edition, together with their board.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Track};
+use super::{Board, Edition, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,15 +23,26 @@ impl BoardTrack {
         &self.board
     }
 
-    /// Returns the position of the track among the [tracks](super::Edition::tracks) of the board. It is valid only for
-    /// this very board; what is stored names tracks by their [ids](Track::id).
+    /// Returns the position of the track among the [tracks](Board::tracks) of the board. It is valid only for this very
+    /// board; what is stored names tracks by their [ids](Track::id).
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Returns whether this is the main track of its board.
+    /// Returns whether this is the main track of the board's current edition.
     pub fn is_main(&self) -> bool {
         self.number == 0
+    }
+
+    /// Returns the edition that has the track.
+    pub fn edition(&self) -> BoardEdition {
+        let number = usize::from(!self.board.edition().numbers().contains(&self.number));
+        BoardEdition { board: self.board.clone(), number }
+    }
+
+    /// Returns whether this is the main track of its edition.
+    pub fn is_main_of_edition(&self) -> bool {
+        self.board.editions().iter().any(|edition| edition.numbers().start == self.number)
     }
 }
 
@@ -40,5 +51,65 @@ impl Deref for BoardTrack {
 
     fn deref(&self) -> &Track {
         &self.board.tracks()[self.number]
+    }
+}
+
+/// An edition of a board: what a read chooses a window of. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct BoardEdition {
+    board: Arc<Board>,
+    number: usize,
+}
+
+impl BoardEdition {
+    /// Returns the edition with this number, which the board has.
+    pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
+        debug_assert!(number < board.editions().len());
+        Self { board: board.clone(), number }
+    }
+
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Returns the position of the edition among the [editions](Board::editions) of the board: 0 for the current one.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns the main track, which reads use unless they choose another one.
+    pub fn main_track(&self) -> BoardTrack {
+        BoardTrack::new(&self.board, self.numbers().start)
+    }
+
+    /// Returns all tracks with the board, the main one first.
+    pub fn each_track(&self) -> impl Iterator<Item = BoardTrack> {
+        let board = self.board.clone();
+        self.numbers().map(move |number| BoardTrack::new(&board, number))
+    }
+
+    /// Returns the windows with the board, the main one first: all tracks but the kept slots.
+    pub fn each_window(&self) -> impl Iterator<Item = BoardTrack> {
+        self.each_track().take(self.windows().len())
+    }
+
+    /// Returns the track of the [kept slots](Edition::kept_slots) with the board.
+    pub fn kept_track(&self) -> Option<BoardTrack> {
+        self.kept_slots().map(|_| BoardTrack::new(&self.board, self.numbers().end - 1))
+    }
+
+    /// Returns the window of this length, or `None` if the edition has none. Of two windows of one length, such as `1w`
+    /// and `7d`, it is the one that is written so, or else the first.
+    pub fn window_of(&self, length: WindowLength) -> Option<BoardTrack> {
+        let written_so = self.each_window().find(|window| window.length() == length);
+        written_so.or_else(|| self.each_window().find(|window| window.length().is_as_long_as(length)))
+    }
+}
+
+impl Deref for BoardEdition {
+    type Target = Edition;
+
+    fn deref(&self) -> &Edition {
+        &self.board.editions()[self.number]
     }
 }

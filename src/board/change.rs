@@ -13,4 +13,43 @@ pub enum Change {
     /// MAX, `sum` is the slot's extreme; for AVG, `sum` and `count` are the slot's sum and number of measurements; for
     /// LAST, `sum` is the slot's newest value.
     Set { sum: Amount, count: i64 },
+    /// An item that another edition of the board counts, and this one does not.
+    Not(NotCounted),
+}
+
+/// The reason why one edition of a board did not count an item that another one may have counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NotCounted {
+    /// Its filter excludes the event.
+    Filtered,
+    /// It does not take such items: a field is missing or invalid, or it takes no retractions, values or samples.
+    NotAccepted,
+    /// The item's slot has left its window.
+    TooLate,
+    /// The subject would exceed its bound in a slot.
+    OutOfRange,
+    /// Who sent the item did not know the edition.
+    Unknown,
+}
+
+impl NotCounted {
+    /// All reasons that are counted. Items of which nobody knew the effect are not: see
+    /// [`DualRun::since`](crate::store::DualRun::since).
+    pub const COUNTED: [Self; 4] = [Self::Filtered, Self::NotAccepted, Self::TooLate, Self::OutOfRange];
+
+    /// Returns the code of the reason, in stored data and responses.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Filtered => "filtered",
+            Self::NotAccepted => "not_accepted",
+            Self::TooLate => "too_late",
+            Self::OutOfRange => "out_of_range",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the reason with this code.
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::COUNTED.into_iter().find(|reason| reason.code() == code)
+    }
 }

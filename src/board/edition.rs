@@ -1,8 +1,9 @@
 //! An edition: a rule, and the tracks that count by it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Change, Decimals, Definition, DefinitionError, Generation, Kind, Mode, Order, Track, TrackId, TrackRole};
+use super::{Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Track, TrackId, TrackRole};
 
 /// The reason why an edition does not accept samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +21,19 @@ pub enum NoSamples {
 
 /// A rule with its tracks. It accepts an item in all of its tracks that reach back to the item's time, or in none.
 ///
-/// A board has one edition.
+/// A board has one edition, and beside it for some time another one: see [`Board::other`](super::Board::other).
 #[derive(Clone, Debug)]
 pub struct Edition {
     definition: Arc<Definition>,
-    tracks: Box<[Track]>,
+    /// The tracks of all editions of the board.
+    all: Arc<[Track]>,
+    /// The positions of its own tracks.
+    own: Range<usize>,
 }
 
 impl Edition {
-    /// Creates an edition of a definition, which is validated here. Its tracks get the ids that follow from the board's
-    /// generation: see [`TrackId::numbered`].
-    pub(super) fn new(generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
+    /// Creates an edition of a definition, which is validated here. Its tracks get the ids from `id` on.
+    pub(super) fn new(id: TrackId, definition: Definition) -> Result<Self, DefinitionError> {
         let definition = Arc::new(definition);
         // The first, whose own definition is the whole one, because the errors of the others do not say which key is
         // wrong.
@@ -38,11 +41,38 @@ impl Edition {
         let further = definition.windows.iter().map(|window| (TrackRole::Window, definition.of_window(*window)));
         let kept_slots = definition.of_kept_slots().map(|own| (TrackRole::KeptSlots, own));
         let all = std::iter::once(first).chain(further).chain(kept_slots);
-        let tracks = all
-            .enumerate()
-            .map(|(number, (role, own))| Track::new(TrackId::numbered(generation, number), role, &definition, own));
-        let tracks = tracks.collect::<Result<_, _>>()?;
-        Ok(Self { definition, tracks })
+        let tracks =
+            all.enumerate().map(|(number, (role, own))| Track::new(id.numbered(number), role, &definition, own));
+        let all = tracks.collect::<Result<Arc<[Track]>, _>>()?;
+        Ok(Self { definition, own: 0..all.len(), all })
+    }
+
+    /// Returns the same editions as those of one board, whose tracks are the tracks of all of them.
+    pub(super) fn joined(editions: impl IntoIterator<Item = Edition>) -> Box<[Edition]> {
+        let editions: Vec<_> = editions.into_iter().collect();
+        let all: Arc<[Track]> = editions.iter().flat_map(Edition::tracks).cloned().collect();
+        let mut next = 0;
+        let placed = editions.into_iter().map(|Edition { definition, own, .. }| {
+            let own = next..next + own.len();
+            next = own.end;
+            Edition { definition, all: all.clone(), own }
+        });
+        placed.collect()
+    }
+
+    /// Returns the identity of the edition: the id of its first track.
+    pub fn id(&self) -> TrackId {
+        self.main().id()
+    }
+
+    /// Returns the tracks of all editions of the board.
+    pub(super) fn all_tracks(&self) -> &Arc<[Track]> {
+        &self.all
+    }
+
+    /// Returns the positions of its tracks among those of the board.
+    pub fn numbers(&self) -> Range<usize> {
+        self.own.clone()
     }
 
     pub fn definition(&self) -> &Definition {
@@ -52,23 +82,24 @@ impl Edition {
     /// Returns the tracks: first the main window or the total over all time, then the further windows in the order of
     /// [`Definition::windows`], or the kept slots.
     pub fn tracks(&self) -> &[Track] {
-        &self.tracks
+        &self.all[self.own.clone()]
     }
 
     /// Returns the track that reads use unless they choose another one.
     pub fn main(&self) -> &Track {
-        &self.tracks[0]
+        &self.all[self.own.start]
     }
 
     /// Returns the windows: all tracks but the kept slots.
     pub fn windows(&self) -> &[Track] {
-        &self.tracks[..self.tracks.len() - usize::from(self.kept_slots().is_some())]
+        let tracks = self.tracks();
+        &tracks[..tracks.len() - usize::from(self.kept_slots().is_some())]
     }
 
     /// Returns the newest slots that a total over all time [keeps](Definition::keep) beside it, if it keeps any. They
     /// do not add up to its totals.
     pub fn kept_slots(&self) -> Option<&Track> {
-        self.tracks.last().filter(|track| track.role() == TrackRole::KeptSlots)
+        self.tracks().last().filter(|track| track.role() == TrackRole::KeptSlots)
     }
 
     /// Returns whether events and samples belong to slots by their time, so that a retraction and a sample must name
@@ -96,7 +127,34 @@ impl Edition {
             Change::Amount(_) => !self.kind().counts_values(),
             Change::Seen(_) => self.kind().counts_values(),
             Change::Set { .. } => self.refuses_samples().is_none(),
+            Change::Not(_) => false,
         }
+    }
+
+    /// Returns whether amounts are added up, so that those of several items can be written as one.
+    pub fn adds_amounts_up(&self) -> bool {
+        self.kind() == Kind::Sum
+    }
+
+    /// Returns whether both count the same items with the same changes: then what one of them has can be computed from
+    /// what the other one has, where their slots allow it.
+    pub fn counts_same_items_as(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.definition(), other.definition());
+        ours.metric.same_but_window(&theirs.metric) && ours.decimals == theirs.decimals
+    }
+
+    /// Returns whether a sample of one of them is a sample of the other one: both take samples, for the same slots.
+    pub fn has_same_samples_as(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.definition(), other.definition());
+        let are_slots_equal = self.main().is_all_time() == other.main().is_all_time()
+            && ours.slot == theirs.slot
+            && ours.timezone == theirs.timezone
+            && ours.stamp == theirs.stamp
+            && self.kept_slots().is_some() == other.kept_slots().is_some();
+        self.kind() == other.kind()
+            && self.refuses_samples().is_none()
+            && other.refuses_samples().is_none()
+            && are_slots_equal
     }
 
     /// Returns the reason why samples are not accepted, if they are not.

@@ -27,6 +27,7 @@ mod condition;
 mod definition;
 mod edge;
 mod edition;
+mod editions;
 mod event;
 mod filter;
 mod form;
@@ -50,15 +51,16 @@ mod window_slots;
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use board::{Board, Epoch, Generation, PartitionNumbers};
-pub use board_track::BoardTrack;
+pub use board_track::{BoardEdition, BoardTrack};
 pub use calendar::{Calendar, SlotError};
-pub use change::Change;
+pub use change::{Change, NotCounted};
 pub use comparison::Comparison;
 pub use definition::{
     Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp,
 };
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use edition::{Edition, NoSamples};
+pub use editions::{EditionRole, EditionsChange, OtherEdition, SuccessorError};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
 pub use further_window::{FurtherWindow, FurtherWindowError};

@@ -16,11 +16,22 @@ const DAY: i64 = 86_400_000;
 pub struct TrackId(pub u64);
 
 impl TrackId {
-    /// Returns the id of the track with this number, of a board for which no ids are stored: the board's generation for
-    /// the first track, and one more for each track after it.
+    /// Returns the id of the first track of the edition with which a board of this generation begins.
     #[must_use]
-    pub fn numbered(board: Generation, number: usize) -> Self {
-        Self(board.0.wrapping_add(number as u64))
+    pub fn first_of(board: Generation) -> Self {
+        Self(board.0)
+    }
+
+    /// Returns the id of the track with this number, of the edition whose first track has this id.
+    #[must_use]
+    pub fn numbered(self, number: usize) -> Self {
+        Self(self.0.wrapping_add(number as u64))
+    }
+
+    /// Reads what `to_string` returns: 16 hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = u64::from_str_radix(text, 16).ok().map(Self)?;
+        (id.to_string() == text).then_some(id)
     }
 }
 

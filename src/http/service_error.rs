@@ -105,7 +105,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let (detail, retry_after) = (detail_of(&error), error.retry_after());
         let problem = match error {
-            StoreError::BoardChanged => Problem::new(Code::BoardChanged, detail),
+            StoreError::BoardChanged | StoreError::StaleEpoch => Problem::new(Code::BoardChanged, detail),
             StoreError::BeyondWindow { floor } => {
                 Problem::new(Code::BeyondWindow, detail).with("floor", floor.to_string())
             }

@@ -394,5 +394,5 @@ fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>>
     if event.retract && event.at.is_none() {
         return Some(Err(Refusal::RetractionWithoutTime));
     }
-    Some(Ok(Increment { subject, change, retract: event.retract, at: event.at, id: event.id.clone() }))
+    Some(Ok(Increment { other: None, subject, change, retract: event.retract, at: event.at, id: event.id.clone() }))
 }

@@ -38,7 +38,7 @@ pub struct Import {
     id: ImportId,
     board: Arc<Board>,
     /// The board that the contents are of, and which tracks receive those of which of its tracks.
-    source: Board,
+    source: Box<Board>,
     receivers: Receivers,
     /// For each track of the board, the number of the last part that it has.
     through: Vec<u64>,
@@ -99,7 +99,7 @@ impl Service {
             caller: caller.clone(),
             id,
             board,
-            source,
+            source: Box::new(source),
             receivers,
             through,
         }))

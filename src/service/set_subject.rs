@@ -29,7 +29,7 @@ impl Service {
         let _one_at_a_time = self.correcting.lock().await;
         check(board, amount, at, self.store.now().await?)?;
         let change = Change::Amount(amount);
-        let increment = Increment { subject: subject.clone(), change, retract: false, at, id: None };
+        let increment = Increment { other: None, subject: subject.clone(), change, retract: false, at, id: None };
         let added = match self.store.replace(board, increment).await {
             Err(StoreError::BoardChanged) => {
                 self.refreshed(board).await?;

@@ -9,19 +9,32 @@
 //! On a board with several tracks, items of one subject that differ in one of their slots are different updates, in the
 //! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may
 //! be refused than if they had arrived one by one.
+//!
+//! On a board with two editions each of them counts an item or does not, by itself. Items are added up if they are in
+//! all tracks of both, and a sum that one of the editions refuses is refused by both, so that its items are tried one by
+//! one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::board::{
-    Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Track, Value, Window,
+    Amount, Board, Change, EXACT_MAX, Edition, EventId, Frame, Mode, NotCounted, Placement, Subject, Timestamp, Track,
+    Value, Window,
 };
+
+/// The largest number of editions that a board has.
+pub const MAX_EDITIONS: usize = 2;
 
 /// A change for one subject of one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     pub subject: Subject,
-    /// A change that the board's metric accepts: see [`Edition::takes`](crate::board::Edition::takes).
+    /// A change that the current edition of the board accepts, see [`Edition::takes`], or [`Change::Not`] if the item is
+    /// for the other one only.
     pub change: Change,
+    /// On a board with two editions, the change in the other one. Without one it is [`NotCounted::Unknown`] there.
+    pub other: Option<Box<Change>>,
     /// Whether this reverses an earlier increment, the one with the same change, subject and time. MIN, MAX, LAST
     /// and the approximate metric cannot reverse increments; callers reject such retractions before.
     pub retract: bool,
@@ -37,6 +50,33 @@ impl Increment {
     pub fn signed(&self, amount: Amount) -> Amount {
         // Only the smallest `i64` has no opposite. The saturated value is out of range just the same.
         Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
+    }
+
+    /// Returns the change in an edition of the board, by its number.
+    pub fn change_in(&self, edition: usize) -> &Change {
+        match edition {
+            0 => &self.change,
+            _ => self.other.as_deref().unwrap_or(&Change::Not(NotCounted::Unknown)),
+        }
+    }
+
+    /// Returns the same item for a board whose editions have changed since it was made. An edition that the caller did
+    /// not know gets the change of one that counts the same items. If there is none, the item is
+    /// [unknown](NotCounted::Unknown) there.
+    #[must_use]
+    pub fn carried(&self, from: &Board, to: &Board) -> Self {
+        let change = |edition: &Edition| {
+            let same = |known: &&Edition| match self.change {
+                Change::Set { .. } => edition.has_same_samples_as(known),
+                _ => edition.counts_same_items_as(known) && (!self.retract || edition.takes_retractions()),
+            };
+            let known = || from.editions().iter().enumerate();
+            let found =
+                known().find(|(_, known)| known.id() == edition.id()).or_else(|| known().find(|(_, k)| same(k)));
+            found.map_or(Change::Not(NotCounted::Unknown), |(number, _)| self.change_in(number).clone())
+        };
+        let other = to.editions().get(1).map(|edition| Box::new(change(edition)));
+        Self { change: change(to.edition()), other, ..self.clone() }
     }
 }
 
@@ -88,8 +128,11 @@ pub enum Outcome {
 pub struct Added {
     /// The frame of the step that applied the last item.
     pub frame: Frame,
-    /// The outcome of each item, in the order given.
+    /// The outcome of each item in the current edition of the board that the caller named, in the order given. Of an
+    /// item that is for the other edition only it is [`Outcome::Counted`], whatever that one did.
     pub outcomes: Vec<Outcome>,
+    /// The board as the store has it, if its editions have changed since the caller got it.
+    pub newer: Option<Arc<Board>>,
 }
 
 /// The slot that an update belongs to, in each track of a board.
@@ -140,22 +183,30 @@ impl Slots {
     }
 }
 
+/// The sum of the amounts of one or more items, with retractions subtracted. Exact up to ±[`EXACT_MAX`]. A greater
+/// magnitude means that the update is refused and that its items must be tried one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    pub amount: Amount,
+    /// The smallest and the largest sum of the first items, from none to all of them.
+    pub range: (Amount, Amount),
+}
+
 /// One update to apply: a change of one subject in one slot, for one or more items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its slot in each track of the board.
+    /// Its slot in each track of the board. An edition that does not count it has none.
     pub slots: Slots,
     /// The time when the event happened, at most the store's now. COUNT_DISTINCT stores it as the time a value was last
     /// seen.
     pub at: Timestamp,
     pub subject: &'a Subject,
-    /// For COUNT and SUM: the sum of the items, with retractions subtracted. Exact up to ±[`EXACT_MAX`]. A greater
-    /// magnitude means that the update is refused and that its items must be tried one by one. 0 if
-    /// [`sent`](Self::sent) holds the change.
-    pub amount: Amount,
-    /// The smallest and the largest sum of the first items, from none to all of them.
-    pub range: (Amount, Amount),
-    /// The item itself, for changes that are not added up: samples, and all changes of other metrics.
+    /// For each edition that adds amounts up, and counts the entry, the sum of the items.
+    pub sums: [Option<Sum>; MAX_EDITIONS],
+    /// For each edition that does not count the entry, the reason.
+    pub missed: [Option<NotCounted>; MAX_EDITIONS],
+    /// The item itself, unless every edition that counts it adds its amount up, and the current one does not find it too
+    /// late: samples, and all changes of other metrics.
     pub sent: Option<&'a Increment>,
     /// The item's id. Present if the entry is a single item with an id.
     pub id: Option<&'a EventId>,
@@ -170,9 +221,9 @@ pub struct Plan<'a> {
     pub entries: Vec<Entry<'a>>,
     /// The indexes of items that belong to no slot of the window, with the reasons.
     pub rejected: Vec<(usize, Rejection)>,
-    /// The indexes of retractions without an id of events that have left the window. They count as accepted, and there
-    /// is nothing to do.
-    pub expired_retractions: Vec<usize>,
+    /// The indexes of items that count as accepted, and for which there is nothing to do: retractions without an id of
+    /// events that have left the window, and items for another edition that does not count them either.
+    pub without_effect: Vec<usize>,
 }
 
 impl<'a> Plan<'a> {
@@ -190,16 +241,18 @@ impl<'a> Plan<'a> {
         let increments = increments.into_iter();
         // A single increment, the most frequent request, has nothing to be added up with.
         let singly = singly || increments.size_hint().1 == Some(1);
-        let placing = Placing { tracks: board.tracks(), windows, now, max_skew };
+        let placing = Placing { editions: board.editions(), windows, now, max_skew };
         // The entries to which amounts may be added.
-        let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
+        let mut open: HashMap<(Slots, Missed, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         for (index, increment) in increments {
-            let slots = match placing.place(increment) {
-                Ok(slots) => slots,
+            let (slots, missed) = match placing.place(increment) {
+                Ok(placed) => placed,
                 // Whether the id was counted before is found out in the order of the items.
-                Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => Slots::none(),
-                Err(Rejection::TooLate) if increment.retract => {
-                    plan.expired_retractions.push(index);
+                Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => {
+                    (Slots::none(), [Some(NotCounted::TooLate); MAX_EDITIONS])
+                }
+                Err(Rejection::TooLate) if increment.retract || matches!(increment.change, Change::Not(_)) => {
+                    plan.without_effect.push(index);
                     continue;
                 }
                 Err(rejection) => {
@@ -207,17 +260,18 @@ impl<'a> Plan<'a> {
                     continue;
                 }
             };
-            let (amount, sent) = match &increment.change {
-                Change::Amount(amount) if board.kind() == Kind::Sum && !slots.is_none() => {
-                    (increment.signed(*amount), None)
-                }
-                _ => (Amount(0), Some(increment)),
-            };
-            let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
+            let sums = sums(board, increment, &missed);
+            let is_sum = |edition: usize| missed[edition].is_some() || sums[edition].is_some();
+            let are_sums = !slots.is_none() && (0..board.editions().len()).all(is_sum);
+            // What becomes of an item that is too late in the current edition depends on whether it is a retraction.
+            let are_sums = are_sums && missed[0] != Some(NotCounted::TooLate);
+            let sent = if are_sums { None } else { Some(increment) };
+            let is_sliding = |edition: &Edition| edition.definition().mode == Mode::Sliding;
+            let adds_up = are_sums && board.editions().iter().all(is_sliding);
             if increment.id.is_none() && !singly && adds_up {
-                match open.entry((slots.clone(), increment.subject.as_str())) {
+                match open.entry((slots.clone(), missed, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
-                        plan.entries[*found.get()].add(index, amount);
+                        plan.entries[*found.get()].add(index, &sums);
                         continue;
                     }
                     std::collections::hash_map::Entry::Vacant(place) => {
@@ -226,14 +280,14 @@ impl<'a> Plan<'a> {
                 }
             } else if !open.is_empty() {
                 // Amounts after this item must be added after it, so they need a new entry.
-                open.remove(&(slots.clone(), increment.subject.as_str()));
+                open.remove(&(slots.clone(), missed, increment.subject.as_str()));
             }
             plan.entries.push(Entry {
                 slots,
                 at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
-                amount,
-                range: (amount.min(Amount(0)), amount.max(Amount(0))),
+                sums,
+                missed,
                 sent,
                 id: increment.id.as_ref(),
                 items: vec![index],
@@ -243,9 +297,25 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// For each edition, the reason why it does not count an item, if it does not.
+type Missed = [Option<NotCounted>; MAX_EDITIONS];
+
+/// Returns the amount of an item as a sum, for each edition that counts it and adds amounts up.
+fn sums(board: &Board, increment: &Increment, missed: &Missed) -> [Option<Sum>; MAX_EDITIONS] {
+    let mut sums = [None; MAX_EDITIONS];
+    for (number, edition) in board.editions().iter().enumerate() {
+        if let (Change::Amount(amount), true, None) =
+            (increment.change_in(number), edition.adds_amounts_up(), missed[number])
+        {
+            sums[number] = Some(Sum::of(increment.signed(*amount)));
+        }
+    }
+    sums
+}
+
 /// The tracks of a board at one time, in which items are placed.
 struct Placing<'a> {
-    tracks: &'a [Track],
+    editions: &'a [Edition],
     /// The window of each track.
     windows: &'a [Window],
     now: Timestamp,
@@ -253,11 +323,46 @@ struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// Returns the slots of an increment, or the reason why it is not accepted.
-    fn place(&self, increment: &Increment) -> Result<Slots, Rejection> {
-        let placements = self.tracks.iter().zip(self.windows).map(|(track, window)| match increment.change {
-            Change::Set { .. } => track.place_sample(increment.at.unwrap_or(self.now), window),
-            _ => track.place(increment.at, self.now, window, self.max_skew),
+    /// Returns the slots of an increment and the editions that do not count it, or the reason why none of them does.
+    fn place(&self, increment: &Increment) -> Result<(Slots, Missed), Rejection> {
+        let mut missed = [None; MAX_EDITIONS];
+        let slots = match self.editions {
+            [only] => self.place_in(only, &increment.change, increment.at)?,
+            editions => {
+                let mut all = Vec::with_capacity(self.windows.len());
+                for (number, edition) in editions.iter().enumerate() {
+                    let reason = match increment.change_in(number) {
+                        Change::Not(reason) => Some(*reason),
+                        change => match self.place_in(edition, change, increment.at) {
+                            Ok(slots) => {
+                                all.extend((0..edition.tracks().len()).map(|track| slots.of(track)));
+                                None
+                            }
+                            Err(Rejection::TooLate) => Some(NotCounted::TooLate),
+                            Err(rejection) => return Err(rejection),
+                        },
+                    };
+                    missed[number] = reason;
+                    all.resize(edition.numbers().end, None);
+                }
+                Slots::Each(all.into())
+            }
+        };
+        if missed[..self.editions.len()].iter().all(Option::is_some) {
+            Err(Rejection::TooLate)
+        } else {
+            Ok((slots, missed))
+        }
+    }
+
+    /// Returns the slots of a change in the tracks of one edition.
+    fn place_in(&self, edition: &Edition, change: &Change, at: Option<Timestamp>) -> Result<Slots, Rejection> {
+        // A sample replaces a slot, so it needs one wherever slots are kept.
+        let replaces = matches!(change, Change::Set { .. });
+        let windows = &self.windows[edition.numbers()];
+        let placements = edition.tracks().iter().zip(windows).map(|(track, window): (&Track, _)| match replaces {
+            true => track.place_sample(at.unwrap_or(self.now), window),
+            false => track.place(at, self.now, window, self.max_skew),
         });
         let slots = placements.map(|placement| match placement {
             Placement::Slot(slot) => Ok(Some(slot)),
@@ -266,18 +371,19 @@ impl Placing<'_> {
             Placement::TooEarly => Err(Rejection::TooEarly),
         });
         let slots: Slots = slots.collect::<Result<_, _>>()?;
-        // A sample replaces a slot, so it needs one wherever slots are kept.
-        let replaces = matches!(increment.change, Change::Set { .. });
-        let mut each = (0..self.tracks.len()).map(|track| slots.of(track).is_some());
+        let mut each = (0..edition.tracks().len()).map(|track| slots.of(track).is_some());
         let is_placed = if replaces { each.all(|has_slot| has_slot) } else { each.any(|has_slot| has_slot) };
         if is_placed { Ok(slots) } else { Err(Rejection::TooLate) }
     }
 }
 
-impl Entry<'_> {
+impl Sum {
+    fn of(amount: Amount) -> Self {
+        Self { amount, range: (amount.min(Amount(0)), amount.max(Amount(0))) }
+    }
+
     /// Adds the amount of one more item.
-    fn add(&mut self, item: usize, amount: Amount) {
-        self.items.push(item);
+    fn add(&mut self, amount: Amount) {
         // A sum that is saturated here is beyond every bound, and so is its margin.
         self.amount = Amount(self.amount.0.saturating_add(amount.0));
         self.range = (self.range.0.min(self.amount), self.range.1.max(self.amount));
@@ -287,14 +393,63 @@ impl Entry<'_> {
     /// bound after one of the items: 0 if all amounts have one sign.
     ///
     /// For simplicity it is the same on both sides, so that a sum may be refused whose items are all in range.
-    pub fn margin(&self) -> i64 {
+    pub fn margin(self) -> i64 {
         let (Amount(low), Amount(high), Amount(sum)) = (self.range.0, self.range.1, self.amount);
         if low == sum.min(0) && high == sum.max(0) { 0 } else { high.saturating_sub(sum).max(sum.saturating_sub(low)) }
     }
+}
 
-    /// Returns whether the sum is beyond the exact range of every store, so that its items must be tried one by one.
+impl Entry<'_> {
+    /// Adds one more item.
+    fn add(&mut self, item: usize, sums: &[Option<Sum>; MAX_EDITIONS]) {
+        self.items.push(item);
+        for (own, more) in self.sums.iter_mut().zip(sums) {
+            if let (Some(own), Some(more)) = (own, more) {
+                own.add(more.amount);
+            }
+        }
+    }
+
+    /// Returns the sum in an edition, 0 if it has none.
+    pub fn amount(&self, edition: usize) -> Amount {
+        self.sums[edition].map_or(Amount(0), |sum| sum.amount)
+    }
+
+    /// Returns the [margin](Sum::margin) of the sum in an edition.
+    pub fn margin(&self, edition: usize) -> i64 {
+        self.sums[edition].map_or(0, Sum::margin)
+    }
+
+    /// Returns the change in an edition, and whether it is to be reversed. Of amounts that are added up it is their
+    /// sum, with retractions subtracted already. `None` if the edition does not count the entry.
+    pub fn change(&self, edition: usize) -> Option<(Cow<'_, Change>, bool)> {
+        if let Some(sum) = self.sums[edition] {
+            return Some((Cow::Owned(Change::Amount(sum.amount)), false));
+        }
+        let sent = self.sent.filter(|_| self.missed[edition].is_none())?;
+        Some((Cow::Borrowed(sent.change_in(edition)), sent.retract))
+    }
+
+    /// Returns whether it replaces what a subject has in a slot.
+    pub fn is_sample(&self) -> bool {
+        let is_sample =
+            |edition| matches!(self.change(edition), Some((change, _)) if matches!(*change, Change::Set { .. }));
+        self.sent.is_some() && (0..MAX_EDITIONS).any(is_sample)
+    }
+
+    /// Returns whether a sum is beyond the exact range of every store, so that its items must be tried one by one.
     pub fn is_beyond_exact(&self) -> bool {
-        self.amount.0.unsigned_abs() > EXACT_MAX as u64
+        self.sums.iter().flatten().any(|sum| sum.amount.0.unsigned_abs() > EXACT_MAX as u64)
+    }
+
+    /// Returns the outcome of its items if it is done: in the current edition it may be too late although the other
+    /// one counts it.
+    pub fn outcome(&self) -> Outcome {
+        match (self.missed[0], self.sent) {
+            (Some(NotCounted::TooLate), Some(sent)) if sent.retract => Outcome::Counted { score: None },
+            (Some(NotCounted::TooLate), _) => Outcome::Rejected(Rejection::TooLate),
+            _ => Outcome::Counted { score: None },
+        }
     }
 }
 

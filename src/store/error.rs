@@ -14,6 +14,10 @@ pub enum StoreError {
     /// The board of that generation no longer exists. The caller must look it up again.
     #[error("the board was removed or defined again in the meantime")]
     BoardChanged,
+    /// The editions of the board have changed. Nothing of this call was done, and nothing that was counted is gone. The
+    /// caller must look the board up again. Writes never return it, because the store does that for them.
+    #[error("the board's editions have changed in the meantime")]
+    StaleEpoch,
     /// The requested window reaches back before the board's window.
     #[error("the board's window starts at {floor}")]
     BeyondWindow { floor: Timestamp },

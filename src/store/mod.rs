@@ -63,8 +63,16 @@
 //!   change to the list and before the call that made it returns, through any instance. So a list that was read after
 //!   its version is complete for as long as the version stays the same.
 //! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
-//!   longer exists, or has another epoch, the call changes nothing and returns [`StoreError::BoardChanged`]. The caller
-//!   then looks the board up again.
+//!   longer exists, the call changes nothing and returns [`StoreError::BoardChanged`]. If it has another epoch, the call
+//!   changes nothing and returns [`StoreError::StaleEpoch`]. The caller then looks the board up again. Writes do that
+//!   themselves: a portion of a write that met another epoch was not counted, is [carried](Increment::carried) over to
+//!   the present editions and sent again, and [`Added::newer`] has the board.
+//! - **Editions.** A board has a second edition from [`change_editions`](Store::change_editions) to the next change that
+//!   removes it. Each item takes effect in both in one atomic step, with one reading of the clock and one set of ids.
+//!   Each edition counts it or not by itself, and what only one of them counted is noted by reason, in the same step. An
+//!   id is remembered if any edition counted the item. A change of editions is atomic for each partition, and a call is
+//!   wholly about the editions before it or after it. The exchange of the two moves no data. A second edition begins
+//!   empty; [`fill`](Store::fill) gives it what the current one has.
 //! - **Contents.** A walk of [`contents_step`](Store::contents_step)s returns everything that subjects have in the live
 //!   slots of a track, and in those that it keeps. What a subject has during the whole walk, unchanged, is returned at
 //!   least once, and exactly once if the [counted items](Status::events) of the slots that are live at its end, and the
@@ -97,6 +105,7 @@
 
 mod batch;
 mod contents;
+mod editions;
 pub mod embedded;
 mod error;
 mod lines;
@@ -112,8 +121,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection, Slots};
+pub use batch::{Added, Batch, Entry, Increment, MAX_EDITIONS, Outcome, Plan, Rejection, Slots, Sum};
 pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
+pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
@@ -313,6 +323,37 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends an import, whether or not it is complete. Returns whether it was open.
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool>;
+
+    /// Replaces the editions of a board, if it is `from`, by those of `to`: one [change](crate::board::EditionsChange)
+    /// later. Returns the board that the store has then. Repeating a call that was done, or of which that is unknown, is
+    /// harmless. The data of a removed edition is deleted in steps.
+    ///
+    /// Returns [`StoreError::StaleEpoch`] if the board is neither `from` nor `to`, and [`StoreError::ImportOpen`] while
+    /// an import is open.
+    async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>>;
+
+    /// Returns the state of the two editions of a board. O(partitions).
+    ///
+    /// Returns [`StoreError::Unsupported`] if the board has one edition.
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun>;
+
+    /// Gives subjects what they have in a track of the current edition in a track of the other one, which
+    /// [counts the same items](crate::board::Edition::counts_same_items_as). Each cell, at most [`MAX_FILLED`], names a
+    /// subject and the start of a slot of `from`. What the subject has in the slot of `to` that contains it becomes the
+    /// combination of what it has in all slots of `from` within that slot; for COUNT_DISTINCT, all values of the
+    /// subject are handled as if they were seen, or retracted, at their times, whatever the slot. Each cell is atomic.
+    ///
+    /// A cell changes nothing if one of those slots is below the floor of `from`, so that a part of it is missing there,
+    /// or if the slot of `to` is below its floor. Repeating a call is harmless. O(cells x slots within a slot of `to`).
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()>;
+
+    /// Ends a fill: gives each slot of the second tracks the number of items that was counted in the slots of the first
+    /// track within it, if all of these are live, and notes the time. `tracks` are the numbers of tracks of the current
+    /// edition and of the other one.
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()>;
+
+    /// Returns what subjects, at most [`Compared::MAX_SUBJECTS`], have in a track of each edition, of one instant.
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared>;
 
     /// Returns the rows of a table, or `None` if the table still has the version `known`. O(rows), and O(1) for `None`.
     /// Redis: one round trip.

@@ -242,6 +242,11 @@ reads! {
     contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
     begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;
     end_import(board: &Arc<Board>, import: ImportId) -> bool;
+    change_editions(from: &Arc<Board>, to: Board) -> Arc<Board>;
+    dual_run(board: &Arc<Board>) -> DualRun;
+    fill(from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> ();
+    end_fill(board: &Arc<Board>, tracks: &[(usize, usize)]) -> ();
+    compare(tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Compared;
     rows(table: TableName, known: Option<u64>) -> Option<Rows>;
     check() -> ();
     backup() -> BackedUp;

@@ -51,7 +51,14 @@ async fn define(store: &Embedded, board: &str, metric: &str, slot: &str) -> Arc<
 
 fn increment(who: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
     let id = id.map(|id| EventId::parse(id).unwrap());
-    Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: at.map(t), id }
+    Increment {
+        other: None,
+        subject: subject(who),
+        change: Change::Amount(Amount(amount)),
+        retract: false,
+        at: at.map(t),
+        id,
+    }
 }
 
 async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {

@@ -52,7 +52,14 @@ pub fn definition(metric: &str, slot: &str) -> Definition {
 
 /// Returns an increment that happens now and has no id.
 pub fn plus(who: &str, amount: i64) -> Increment {
-    Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
+    Increment {
+        other: None,
+        subject: subject(who),
+        change: Change::Amount(Amount(amount)),
+        retract: false,
+        at: None,
+        id: None,
+    }
 }
 
 /// Returns the definition of a board without a ranking.

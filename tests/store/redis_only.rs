@@ -82,7 +82,14 @@ fn subject(text: &str) -> Subject {
 }
 
 fn item(name: &str, amount: i64) -> Increment {
-    Increment { subject: subject(name), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
+    Increment {
+        other: None,
+        subject: subject(name),
+        change: Change::Amount(Amount(amount)),
+        retract: false,
+        at: None,
+        id: None,
+    }
 }
 
 fn with_id(increment: Increment, id: &str) -> Increment {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ContentsCursor, ContentsStep, Defined, IdCost,
-    ImportBegun, ImportId, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result, RetireStep, Rows,
-    SlotContents, SlotQuery, Standing, Status, Store, TableName, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
+    DualRun, IdCost, ImportBegun, ImportId, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result,
+    RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values, ValuesStart,
 };
 
 pub struct Sharded {
@@ -144,6 +144,26 @@ impl Store for Sharded {
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
         self.store.end_import(board, import).await
+    }
+
+    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
+        unimplemented!("editions")
+    }
+
+    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
+        unimplemented!("editions")
+    }
+
+    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
+        unimplemented!("editions")
+    }
+
+    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
+        unimplemented!("editions")
+    }
+
+    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
+        unimplemented!("editions")
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

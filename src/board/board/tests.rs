@@ -104,7 +104,7 @@ fn each_window_is_a_track_with_an_id_and_slots_of_its_own() {
     );
     for (number, track) in board.each_track().enumerate() {
         assert_eq!(board.track_with(track.id()).map(|found| found.number()), Some(number));
-        assert_eq!(track.id(), TrackId::numbered(board.generation(), number));
+        assert_eq!(track.id(), TrackId::first_of(board.generation()).numbered(number));
         assert_eq!((track.role(), track.is_main()), (TrackRole::Window, number == 0));
     }
     assert!(board.track_with(TrackId(3)).is_none());

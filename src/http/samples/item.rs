@@ -68,7 +68,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             let detail = "a sample with 'count' 0 must have 'sum' 0";
             return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());
         }
-        Ok(Increment { subject, change: Change::Set { sum, count }, retract: false, at, id: None })
+        Ok(Increment { other: None, subject, change: Change::Set { sum, count }, retract: false, at, id: None })
     }
 }
 

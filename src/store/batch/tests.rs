@@ -8,6 +8,7 @@ fn windows(board: &Board, now: Timestamp) -> Vec<Window> {
 
 fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
     Increment {
+        other: None,
         subject: Subject::parse(subject).unwrap(),
         change: Change::Amount(Amount(amount)),
         retract: false,
@@ -37,7 +38,7 @@ fn items_of_one_slot_and_subject_without_ids_are_summed() {
         .entries
         .iter()
         .map(|e| {
-            (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slots == Slots::First(window.head))
+            (e.subject.as_str(), e.amount(0).0, e.items.clone(), e.id.is_some(), e.slots == Slots::First(window.head))
         })
         .collect();
     assert_eq!(
@@ -70,7 +71,7 @@ fn items_are_placed_in_every_window_that_reaches_back_to_them() {
     ];
     let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
     let time = |slot: Option<Timestamp>| slot.map_or("-".to_owned(), |slot| slot.to_string()[11..16].to_owned());
-    let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount.0)).collect();
+    let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount(0).0)).collect();
     let slots = |slots: [&str; 3]| slots.map(str::to_owned);
     assert_eq!(
         seen,
@@ -95,7 +96,7 @@ fn a_sum_keeps_a_margin_for_its_intermediate_values() {
         let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
         let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
         assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
-        (plan.entries[0].amount.0, plan.entries[0].margin())
+        (plan.entries[0].amount(0).0, plan.entries[0].margin(0))
     };
     assert_eq!([sum(&[(3, 5)]), sum(&[(3, -5)]), sum(&[(3, 0)])], [(15, 0), (-15, 0), (0, 0)]);
     // 10 and then 2; 10 above or 12 below it.
@@ -133,6 +134,6 @@ fn amounts_after_an_item_with_an_id_are_a_new_sum() {
         increment("a", 128, None, None),
     ];
     let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
-    let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount.0)).collect();
+    let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount(0).0)).collect();
     assert_eq!(seen, [("a", 1), ("a", 34), ("b", 68), ("a", 8), ("a", 144)]);
 }

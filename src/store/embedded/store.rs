@@ -17,9 +17,10 @@ use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ContentsCursor, ContentsStep, Defined, IdCost,
-    ImportBegun, ImportId, Increment, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result, RetireStep,
-    Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
+    Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
+    ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -331,6 +332,26 @@ impl Store for Embedded {
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
         self.change_imports(board, |imports, operations| imports.end(import, operations)).await
+    }
+
+    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -36,7 +36,7 @@ pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
         let value = match &increment.change {
             // A value may cause a different value to be dropped, which is written to the log as well.
             Change::Seen(value) => value.as_str().len() + 512,
-            Change::Amount(_) | Change::Set { .. } => 0,
+            Change::Amount(_) | Change::Set { .. } | Change::Not(_) => 0,
         };
         LOG_OVERHEAD + increment.subject.as_str().len() + value
     };
@@ -151,7 +151,7 @@ impl<'a> BatchApplication<'a> {
 
     /// Returns the result of the batch, once it is done. `frame` is that of the last portion.
     pub(super) fn finish(self, frame: Frame) -> Added {
-        Added { frame, outcomes: self.outcomes }
+        Added { frame, outcomes: self.outcomes, newer: None }
     }
 }
 
@@ -278,7 +278,7 @@ impl EntryApplication<'_> {
         if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
             return None;
         }
-        let summed = Change::Amount(entry.amount);
+        let summed = Change::Amount(entry.amount(0));
         let change = entry.sent.map_or(&summed, |increment| &increment.change);
         let mut demand = if has_id { Demand::More } else { Demand::Nothing };
         let mut is_new = true;
@@ -339,7 +339,7 @@ impl EntryApplication<'_> {
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else {
-            return self.add_amount(entry, name, (entry.items[0], entry.amount), entry.margin());
+            return self.add_amount(entry, name, (entry.items[0], entry.amount(0)), entry.margin(0));
         };
         // What the total gets instead of a sample of a slot beside it.
         let total = match (&increment.change, self.board.edition().kept_slots()) {

@@ -103,9 +103,10 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{BatchAnswer, Queue, QueueFull, divide};
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, ContentsCursor, ContentsStep, Defined,
-    IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, Page, PageStart, Piece, Removal, Result,
-    RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
+    Defined, DualRun, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
+    Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
+    ValuesStart,
 };
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -410,6 +411,26 @@ impl Store for RedisStore {
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
         imports::end(&self.session, board, import).await
+    }
+
+    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    }
+
+    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
+        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -109,7 +109,7 @@ impl Noted {
             self.parts.as_deref().and_then(|parts| Division::read(&self.name, partitions::count(parts), parts).ok());
         let division = read.unwrap_or_else(|| Division::unsharded(&self.name));
         let of_track = |number: usize| {
-            let track = TrackId::numbered(self.generation, number);
+            let track = TrackId::first_of(self.generation).numbered(number);
             partitions::keys(&session.keys, &self.name, track, number == 0, &division)
         };
         (0..=self.further).flat_map(of_track).collect()

@@ -378,6 +378,7 @@ impl Item {
             _ => Change::Amount(within),
         };
         Increment {
+            other: None,
             subject: who(self.who),
             change: sample.unwrap_or(change),
             retract,

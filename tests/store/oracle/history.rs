@@ -66,6 +66,7 @@ impl Cell {
                     self.extreme = Some(self.extreme.map_or(units, better));
                 }
             }
+            Change::Not(_) => unreachable!("it is not taken"),
             Change::Seen(value) => {
                 self.sketch.mark(Mark::of(value.as_str()));
             }

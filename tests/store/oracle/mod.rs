@@ -18,10 +18,10 @@ use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, EventId, Frame, Order, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, ContentsCursor, ContentsStep, Defined,
-    Direction, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, NextTo, Page, PageStart, Piece, Ranked,
-    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
-    ValuePlace, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
+    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, NextTo, Page,
+    PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
+    StoreError, TableName, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -213,7 +213,7 @@ impl Store for Oracle {
             let further =
                 held.further.iter().map(|held| Frame { window: window_at(&held.track, frame.as_of), ..frame });
             let frames: Vec<Frame> = std::iter::once(frame).chain(further).collect();
-            Added { frame, outcomes: held.add(&frames, max_skew, &batch) }
+            Added { frame, outcomes: held.add(&frames, max_skew, &batch), newer: None }
         })
     }
 
@@ -409,6 +409,26 @@ impl Store for Oracle {
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
         self.with(&board.main(), |held, _, _| held.end_import(import))
+    }
+
+    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
+        unimplemented!("editions")
+    }
+
+    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
+        unimplemented!("editions")
+    }
+
+    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
+        unimplemented!("editions")
+    }
+
+    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
+        unimplemented!("editions")
+    }
+
+    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
+        unimplemented!("editions")
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

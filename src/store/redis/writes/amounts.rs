@@ -28,7 +28,7 @@ impl WriteOperation<'_, '_, '_> {
         let slots = &entries.first().filter(|_| !self.planned.singly)?.slots;
         let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
         let is_plain = |entry: &Entry<'_>| {
-            entry.slots == *slots && entry.id.is_none() && entry.margin() == 0 && !self.lane.flush.wants_score(entry)
+            entry.slots == *slots && entry.id.is_none() && entry.margin(0) == 0 && !self.lane.flush.wants_score(entry)
         };
         (is_in_all && entries.iter().all(is_plain)).then_some(slots)
     }
@@ -103,7 +103,7 @@ impl WriteOperation<'_, '_, '_> {
             fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });
             fixed.arg("buckets", buckets).arg("horizon", horizon);
             fixed.arg("items", if is_main { self.numbers(|entry| entry.items.len() as i64, 1) } else { String::new() });
-            let margin = |entry: &Entry<'_>| exact_or_refused(entry.margin());
+            let margin = |entry: &Entry<'_>| exact_or_refused(entry.margin(0));
             fixed.arg("margins", if is_main { self.numbers(margin, 0) } else { String::new() });
             fixed.end();
             for slot in slots {
@@ -165,5 +165,5 @@ impl WriteOperation<'_, '_, '_> {
 
 /// Returns the amount of an entry as [`exact_or_refused`].
 fn held(entry: &Entry<'_>) -> i64 {
-    exact_or_refused(entry.amount.0)
+    exact_or_refused(entry.amount(0).0)
 }

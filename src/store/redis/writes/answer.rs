@@ -98,7 +98,7 @@ impl OpenBatch {
         match (self.failure.take(), self.frame) {
             (None, None) => Err(ServerFailure::KeptChanging),
             (None, Some(frame)) => match outcomes.into_iter().collect() {
-                Some(outcomes) => Ok(Added { frame, outcomes }),
+                Some(outcomes) => Ok(Added { frame, outcomes, newer: None }),
                 None => Err(ServerFailure::Corrupt("a script left out an item".to_owned())),
             },
             // These say nothing about what was counted. If the board is gone, so is what it counted.

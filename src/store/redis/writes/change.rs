@@ -175,11 +175,11 @@ impl WriteOperation<'_, '_, '_> {
                 command.arg(0).arg(place(entry.subject)).arg("look").arg("").arg("").arg("").arg(code).arg(id);
                 continue;
             };
-            let summed = Change::Amount(entry.amount);
+            let summed = Change::Amount(entry.amount(0));
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let usual = kinds::of(self.board().kind()).verb(change, self.undoes(entry));
             let Verb { verb, a, b } = if part.track.is_main() { self.of_total(usual, change, entry) } else { usual };
-            let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
+            let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin(0)) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 VerbWord::Number(number) => command.arg(number),

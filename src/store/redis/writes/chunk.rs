@@ -40,7 +40,7 @@ pub(super) struct Chunk<'p, 'a> {
     pub rejected: &'p [(usize, Rejection)],
     /// Items for which nothing is left to do, judged in the same way. After its entries, the script returns the scores
     /// of the items in `looks`.
-    pub expired_retractions: &'p [usize],
+    pub without_effect: &'p [usize],
     pub looks: &'p [usize],
 }
 
@@ -98,7 +98,7 @@ impl Budget {
         looks: bool,
     ) -> Vec<Chunk<'p, 'a>> {
         let most = if in_order { self.changes } else { self.amounts };
-        let chunk = |entries, expired_retractions, looks| Chunk { entries, rejected: &[], expired_retractions, looks };
+        let chunk = |entries, without_effect, looks| Chunk { entries, rejected: &[], without_effect, looks };
         let mut chunks = Vec::new();
         let mut rest = &plan.entries[..];
         while !rest.is_empty() {
@@ -108,14 +108,14 @@ impl Budget {
             chunks.push(chunk(entries, &[][..], &[][..]));
             rest = after;
         }
-        let mut rest = &plan.expired_retractions[..];
+        let mut rest = &plan.without_effect[..];
         while !rest.is_empty() {
             let size = match looks {
                 true => self.fitting(rest.iter().map(|item| (Some(subject(*item)), 0)), most),
                 false => rest.len(),
             };
-            let (expired_retractions, after) = rest.split_at(size);
-            chunks.push(chunk(&[][..], expired_retractions, if looks { expired_retractions } else { &[] }));
+            let (without_effect, after) = rest.split_at(size);
+            chunks.push(chunk(&[][..], without_effect, if looks { without_effect } else { &[] }));
             rest = after;
         }
         if chunks.is_empty() {
@@ -151,7 +151,7 @@ impl Chunk<'_, '_> {
             .iter()
             .flat_map(|entry| entry.items.iter().copied())
             .chain(self.rejected.iter().map(|(i, _)| *i))
-            .chain(self.expired_retractions.iter().copied())
+            .chain(self.without_effect.iter().copied())
     }
 }
 
@@ -166,7 +166,7 @@ fn between_subjects<'a>(entries: &[Entry<'a>], most: usize, wants_score: impl Fn
 fn bytes(entry: &Entry<'_>) -> usize {
     let value = match entry.sent.map(|sent| &sent.change) {
         Some(Change::Seen(value)) => value.as_str().len(),
-        Some(Change::Amount(_) | Change::Set { .. }) | None => 0,
+        Some(Change::Amount(_) | Change::Set { .. } | Change::Not(_)) | None => 0,
     };
     entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + value
 }
@@ -175,7 +175,7 @@ fn bytes(entry: &Entry<'_>) -> usize {
 mod tests {
     use super::*;
     use crate::board::{Amount, BoardName, Definition, Generation, Timestamp};
-    use crate::store::Slots;
+    use crate::store::{Slots, Sum};
 
     fn board(metric: &str, ranked: bool) -> Board {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1m".parse().unwrap()) };
@@ -191,8 +191,8 @@ mod tests {
             slots: Slots::First(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject: &names[i % subjects],
-            amount: Amount(1),
-            range: (Amount(0), Amount(1)),
+            sums: [Some(Sum { amount: Amount(1), range: (Amount(0), Amount(1)) }), None],
+            missed: [None; 2],
             sent: None,
             id: None,
             items: vec![i],
@@ -227,8 +227,8 @@ mod tests {
             slots: Slots::First(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject,
-            amount: Amount(1),
-            range: (Amount(0), Amount(1)),
+            sums: [Some(Sum { amount: Amount(1), range: (Amount(0), Amount(1)) }), None],
+            missed: [None; 2],
             sent: None,
             id: None,
             items: Vec::new(),

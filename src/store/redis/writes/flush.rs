@@ -144,7 +144,7 @@ impl<'a> Flush<'a> {
                 settle(*i, outcome);
             }
         }
-        for (nth, i) in chunk.expired_retractions.iter().enumerate() {
+        for (nth, i) in chunk.without_effect.iter().enumerate() {
             let looked = replies.next_if(|reply| reply.entry == chunk.entries.len() + nth);
             let score = score_of(looked, &self.item(*i).subject);
             settle(*i, Outcome::Counted { score });

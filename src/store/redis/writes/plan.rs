@@ -120,7 +120,7 @@ impl<'a> Planned<'a> {
         // simulated clock, which stands still, they must be judged by the instant at which the script runs.
         let strict = session.simulated || !is_known;
         let validity = Validity::new(board, windows, now, max_skew, strict, items.iter().map(|i| flush.item(*i)));
-        let looks = !flush.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
+        let looks = !flush.budget.reads_scores && plan.without_effect.iter().any(|i| flush.is_scored(*i));
         let by_change = looks || !is_sum_of_amounts(board, &plan);
         Ok(Self { plan, validity, by_change, looks, singly: *singly })
     }
@@ -143,16 +143,16 @@ impl<'a> Planned<'a> {
         for (i, rejection) in plan.rejected {
             plans[lane(&flush.item(i).subject)].rejected.push((i, rejection));
         }
-        for i in plan.expired_retractions {
-            plans[lane(&flush.item(i).subject)].expired_retractions.push(i);
+        for i in plan.without_effect {
+            plans[lane(&flush.item(i).subject)].without_effect.push(i);
         }
         let planned = |plan| Planned { plan, validity: validity.clone(), by_change, looks, singly };
         plans.into_iter().map(planned).collect()
     }
 
     pub fn is_empty(&self) -> bool {
-        let Plan { entries, rejected, expired_retractions } = &self.plan;
-        entries.is_empty() && rejected.is_empty() && expired_retractions.is_empty()
+        let Plan { entries, rejected, without_effect } = &self.plan;
+        entries.is_empty() && rejected.is_empty() && without_effect.is_empty()
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
 
     fn item() -> Increment {
         let subject = Subject::parse("a").unwrap();
-        Increment { subject, change: Change::Amount(Amount(1)), retract: false, at: None, id: None }
+        Increment { other: None, subject, change: Change::Amount(Amount(1)), retract: false, at: None, id: None }
     }
 
     #[test]

@@ -232,6 +232,7 @@ pub(super) mod tests {
 
     pub fn increment(id: Option<&str>) -> Increment {
         Increment {
+            other: None,
             subject: Subject::parse("s").unwrap(),
             change: Change::Amount(Amount(1)),
             retract: false,

@@ -43,6 +43,7 @@ async fn board(store: &Embedded) -> Arc<Board> {
 /// Adds one to a subject, with a number as the id.
 async fn add(store: &Embedded, number: u64) -> Outcome {
     let increment = Increment {
+        other: None,
         subject: Subject::parse(&format!("post-{}", number % 7)).unwrap(),
         change: Change::Amount(Amount(1)),
         retract: false,

@@ -78,7 +78,7 @@ fn batch(board: usize, number: usize) -> Batch {
         _ => Change::Amount(Amount(1 << (number % 20))),
     };
     let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
-    let increment = Increment { subject: subject(number), change, retract: false, at: None, id };
+    let increment = Increment { other: None, subject: subject(number), change, retract: false, at: None, id };
     Batch { increments: vec![increment], return_scores: false }
 }
 

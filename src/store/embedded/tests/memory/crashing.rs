@@ -34,7 +34,7 @@ pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how):
     // The time is not the slot's start, so that times within a slot differ.
     let at = hours.map(|hours| now.plus_millis(-hours * HOUR + number * 1_000).min(now));
     let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
-    Increment { subject: subject(who), change, retract, at, id }
+    Increment { other: None, subject: subject(who), change, retract, at, id }
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {

@@ -20,7 +20,7 @@ async fn idle_subjects_are_freed() {
         add(&store, &board, idle.collect()).await.unwrap();
         // A retracted value is in no slot, and is removed all the same.
         if board.edition().takes_retractions() {
-            let gone = Increment { subject: subject(101), retract: true, at: Some(START), ..item(2) };
+            let gone = Increment { other: None, subject: subject(101), retract: true, at: Some(START), ..item(2) };
             add(&store, &board, vec![gone]).await.unwrap();
         }
         for hour in 1..=12 {

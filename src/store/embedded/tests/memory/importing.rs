@@ -56,6 +56,7 @@ fn contents_of(store: &Embedded) -> Vec<Kept> {
 /// Returns items for a board. No two have the same time, so that none depends on the order.
 fn items(board: &Board, numbers: std::ops::Range<i64>) -> Vec<Increment> {
     let item = |number: i64| Increment {
+        other: None,
         at: Some(START.plus_millis(2 * HOUR + number * 7 % 5_400_000 - number)),
         retract: board.edition().takes_retractions() && number % 7 == 3,
         ..named(format!("subject-{}", number * number % 60), change(board, number % 97 + 1))

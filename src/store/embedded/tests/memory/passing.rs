@@ -68,6 +68,7 @@ fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
             due.push(("rare".to_owned(), 0));
         }
         let item = |(who, late): &(String, i64)| Increment {
+            other: None,
             subject: Subject::parse(who).unwrap(),
             change: Change::Amount(Amount(second % 9 + 1)),
             retract: false,

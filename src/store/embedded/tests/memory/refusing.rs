@@ -138,7 +138,7 @@ proptest! {
         let boards: Vec<Board> = every_board().collect();
         let board = &boards[which.index(boards.len())];
         let mut state = BoardState::new(board, START.plus_millis(2 * HOUR));
-        let item = |(subject, number, hours, kind): (u8, i64, i64, u8)| Increment {
+        let item = |(subject, number, hours, kind): (u8, i64, i64, u8)| Increment { other: None,
             change: change(board, number),
             retract: kind == 0 && board.edition().takes_retractions(),
             ..increment(subject, 1, Some(START.plus_millis(hours * HOUR)), (kind == 1).then_some(subject))

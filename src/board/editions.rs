@@ -1,0 +1,191 @@
+//! Changes of a board's editions, and the stored form of what such changes lead to.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Board, Definition, DefinitionError, Edition, Epoch, Timestamp, TrackId};
+
+/// What the edition beside the current one is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EditionRole {
+    /// It may become the current one.
+    Next,
+    /// It was the current one, and may be again.
+    Previous,
+}
+
+impl EditionRole {
+    pub fn name(self) -> &'static str {
+        match self {
+            EditionRole::Next => "next",
+            EditionRole::Previous => "previous",
+        }
+    }
+}
+
+/// The edition beside the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherEdition {
+    pub role: EditionRole,
+    /// The store's time from which it may be removed, for a previous edition.
+    pub until: Option<Timestamp>,
+}
+
+/// How the editions of a board changed from one epoch to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditionsChange {
+    /// A second edition was added.
+    Attach,
+    /// The two editions exchanged their roles.
+    Exchange,
+    /// The second edition was removed.
+    Detach,
+}
+
+impl EditionsChange {
+    /// Returns the change between two forms of one board, or `None` if it is not one change.
+    pub fn between(from: &Board, to: &Board) -> Option<Self> {
+        let is_next = to.generation() == from.generation() && to.epoch().0 == from.epoch().0 + 1;
+        let ids = |board: &Board| board.editions().iter().map(Edition::id).collect::<Vec<_>>();
+        match (is_next, &*ids(from), &*ids(to)) {
+            (true, [a], [c, _]) if a == c => Some(Self::Attach),
+            (true, [a, b], [c, d]) if (a, b) == (d, c) => Some(Self::Exchange),
+            (true, [a, _], [c]) if a == c => Some(Self::Detach),
+            _ => None,
+        }
+    }
+}
+
+/// The reason why a definition cannot be that of a board's successor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SuccessorError {
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// Something differs that is the board's and not the edition's.
+    #[error("a successor has the {what} of its board; define another board for another one")]
+    Differs { field: &'static str, what: &'static str },
+}
+
+impl SuccessorError {
+    /// Returns the key of the definition that is wrong.
+    pub fn field(&self) -> &'static str {
+        match self {
+            SuccessorError::Definition(error) => error.field(),
+            SuccessorError::Differs { field, .. } => field,
+        }
+    }
+}
+
+/// The stored form of everything about editions that the definition of the current one does not say.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditionsForm {
+    /// The id of the first track of the current edition.
+    tracks: String,
+    /// The dedupe horizon and the width of a bucket, in milliseconds.
+    dedupe: (i64, i64),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    other: Option<OtherForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtherForm {
+    role: EditionRole,
+    tracks: String,
+    definition: Definition,
+    /// In milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<i64>,
+}
+
+impl Board {
+    /// Returns the board with a successor beside its edition, whose tracks have the ids from `first` on. The board has
+    /// one edition.
+    pub fn attached(&self, definition: Definition, first: TrackId) -> Result<Self, SuccessorError> {
+        let ours = self.definition();
+        let differs = |field, what| Err(SuccessorError::Differs { field, what });
+        if definition.metric.event != ours.metric.event {
+            return differs("metric", "event type");
+        }
+        if definition.metric.subject != ours.metric.subject {
+            return differs("metric", "subject");
+        }
+        if definition.shards != ours.shards {
+            return differs("shards", "shards");
+        }
+        if definition.dedupe != ours.dedupe {
+            return differs("dedupe", "dedupe time");
+        }
+        let edition = Edition::new(first, definition)?;
+        let other = OtherEdition { role: EditionRole::Next, until: None };
+        Ok(self.changed([self.edition().clone(), edition], Some(other)))
+    }
+
+    /// Returns the board with its two editions exchanged: the current one is the previous one then, until `until` at
+    /// least. `None` if the board has one edition.
+    #[must_use]
+    pub fn exchanged(&self, until: Timestamp) -> Option<Self> {
+        let [current, other] = self.editions() else { return None };
+        let previous = OtherEdition { role: EditionRole::Previous, until: Some(until) };
+        Some(self.changed([other.clone(), current.clone()], Some(previous)))
+    }
+
+    /// Returns the board with its current edition alone.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        self.changed([self.edition().clone()], None)
+    }
+
+    fn changed(&self, editions: impl IntoIterator<Item = Edition>, other: Option<OtherEdition>) -> Self {
+        let epoch = Epoch(self.epoch().0 + 1);
+        Self::clone(self).with_editions(Edition::joined(editions), other).with_epoch(epoch)
+    }
+
+    /// Returns the stored form of what [`definition`](Self::definition) does not say about the editions, or `None` in
+    /// the first epoch, in which there is nothing to say.
+    pub fn stored_editions(&self) -> Option<String> {
+        if self.epoch() == Epoch::default() {
+            return None;
+        }
+        let other = self.other().zip(self.editions().get(1)).map(|(other, edition)| OtherForm {
+            role: other.role,
+            tracks: edition.id().to_string(),
+            definition: Definition::clone(edition.definition()),
+            until: other.until.map(Timestamp::millis),
+        });
+        let dedupe = (self.dedupe_horizon(), self.dedupe_bucket());
+        let form = EditionsForm { tracks: self.edition().id().to_string(), dedupe, other };
+        serde_json::to_string(&form).ok()
+    }
+
+    /// Returns the board of which this is the form in its first epoch, in `epoch` with the editions of a
+    /// [stored form](Self::stored_editions). Returns what is wrong with the form.
+    pub fn with_stored_editions(self, epoch: Epoch, form: Option<&str>) -> Result<Self, String> {
+        let Some(form) = form else {
+            return match epoch == Epoch::default() {
+                true => Ok(self),
+                false => Err(format!("the editions of epoch {} are missing", epoch.0)),
+            };
+        };
+        let form: EditionsForm = serde_json::from_str(form).map_err(|error| error.to_string())?;
+        let id = |text: &str| TrackId::parse(text).ok_or_else(|| format!("the id of a track: '{text}'"));
+        let edition = |tracks: &str, definition: &Definition| {
+            Edition::new(id(tracks)?, definition.clone()).map_err(|error| error.to_string())
+        };
+        let current = edition(&form.tracks, self.definition())?;
+        let (other, second) = match form.other {
+            None => (None, None),
+            Some(OtherForm { role, tracks, definition, until }) => {
+                let until = until.map(Timestamp::from_millis);
+                (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition)?))
+            }
+        };
+        let (horizon, bucket) = form.dedupe;
+        if horizon <= 0 || bucket <= 0 {
+            return Err("the dedupe horizon".to_owned());
+        }
+        let editions = Edition::joined(std::iter::once(current).chain(second));
+        Ok(self.with_editions(editions, other).with_epoch(epoch).with_dedupe(horizon, bucket))
+    }
+}
