@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, Track, WindowLength};
+use super::{Board, Edition, EditionRole, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -77,19 +77,24 @@ impl BoardEdition {
         self.number
     }
 
+    /// Returns its role, or `None` if it is the current edition.
+    pub fn role(&self) -> Option<EditionRole> {
+        self.board.other().filter(|_| self.number > 0).map(|other| other.role)
+    }
+
     /// Returns the main track, which reads use unless they choose another one.
     pub fn main_track(&self) -> BoardTrack {
         BoardTrack::new(&self.board, self.numbers().start)
     }
 
     /// Returns all tracks with the board, the main one first.
-    pub fn each_track(&self) -> impl Iterator<Item = BoardTrack> {
+    pub fn each_track(&self) -> impl Iterator<Item = BoardTrack> + use<> {
         let board = self.board.clone();
         self.numbers().map(move |number| BoardTrack::new(&board, number))
     }
 
     /// Returns the windows with the board, the main one first: all tracks but the kept slots.
-    pub fn each_window(&self) -> impl Iterator<Item = BoardTrack> {
+    pub fn each_window(&self) -> impl Iterator<Item = BoardTrack> + use<> {
         self.each_track().take(self.windows().len())
     }
 

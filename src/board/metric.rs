@@ -44,6 +44,11 @@ impl Function {
         if let Argument::Value(value) = self.argument() { Some(value) } else { None }
     }
 
+    /// Returns the key whose different values the function counts, if it counts values.
+    pub fn counted(&self) -> Option<&Key> {
+        if let Argument::Counted(counted) = self.argument() { Some(counted) } else { None }
+    }
+
     fn argument(&self) -> Argument<'_> {
         match self {
             Function::Count => Argument::None,

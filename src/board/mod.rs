@@ -43,6 +43,7 @@ mod sketch;
 mod span;
 mod timestamp;
 mod track;
+mod translation;
 mod value;
 mod window;
 mod window_length;

@@ -19,8 +19,10 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Board, BoardName, Definition, Shown, Span, Subject, Timestamp, Track, WindowLength};
-use crate::service::{AboutBoard, Difference, Status};
+use crate::board::{
+    BoardEdition, BoardName, Definition, EditionRole, Shown, Span, Subject, Timestamp, Track, WindowLength,
+};
+use crate::service::{About, Difference, Status};
 
 /// The definition of a board with all defaults.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +36,14 @@ pub(super) struct DefinedBoard {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
     defined_at: Option<Timestamp>,
+    /// The metric of the successor of the board. Absent if the board has none; `GET …/next` has more about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false, example = "COUNT(7d, like, post_id)")]
+    next: Option<String>,
+    /// The metric of the edition that the board had before its successor took over, while it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false, example = "COUNT(12h, like, post_id)")]
+    previous: Option<String>,
 }
 
 /// An example of a board in a response.
@@ -45,9 +55,15 @@ pub(super) fn example() -> Value {
 }
 
 impl DefinedBoard {
-    fn of(board: &Board, state: &HttpState) -> Self {
-        let definition = DefinitionShown::of(board, state.service.id_cost(board));
-        Self { definition, generation: board.generation().to_string(), defined_at: board.defined_at() }
+    pub(super) fn of(edition: &BoardEdition, state: &HttpState) -> Self {
+        let board = edition.board();
+        Self {
+            definition: DefinitionShown::of(edition, state.service.id_cost(board)),
+            generation: board.generation().to_string(),
+            defined_at: board.defined_at(),
+            next: board.edition_as(EditionRole::Next).map(|next| next.definition().metric.to_string()),
+            previous: board.edition_as(EditionRole::Previous).map(|previous| previous.definition().metric.to_string()),
+        }
     }
 }
 
@@ -77,7 +93,7 @@ pub(super) async fn list(
     Parameters::from_request(&request, &[])?;
     let boards = state.service.boards(&caller).await?;
     Ok(response::json(&BoardList {
-        items: boards.iter().map(|board| DefinedBoard::of(board, &state)).collect(),
+        items: boards.iter().map(|board| DefinedBoard::of(&board.current(), &state)).collect(),
         next: (),
     }))
 }
@@ -192,6 +208,8 @@ pub(super) struct RetiringSlot {
 /// every window. On a board over all time that keeps slots, head, floor and slots are those of the kept slots.
 #[utoipa::path(
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
+    params(("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+        description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself.")),
     responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
@@ -205,11 +223,9 @@ pub(super) struct RetiringSlot {
         "retiring": 0, "retiring_slots": []}))),
 )]
 pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let name = path::board_name(&request)?;
-    let board = state.service.board(&caller, &name).await?;
-    let AboutBoard { of: board, answer: statuses } = state.service.statuses(&board).await?;
-    let edition = board.edition();
+    let of = Parameters::from_request(&request, &["of"])?.edition()?;
+    let edition = state.service.edition(&caller, &path::board_name(&request)?, of).await?;
+    let About { of: edition, answer: statuses } = state.service.statuses(&edition).await?;
     let each_window = match edition.windows() {
         [_] => Vec::new(),
         several => several.iter().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
@@ -220,7 +236,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
     let (main, has_slots) = (edition.main(), edition.has_slots());
     Ok(response::json(&BoardStatus {
-        definition: DefinedBoard::of(&board, &state),
+        definition: DefinedBoard::of(&edition, &state),
         frame: FrameShown::of(main, &status.frame, main.slots()),
         head: has_slots.then_some(window.head),
         floor: has_slots.then_some(window.floor),
@@ -265,8 +281,8 @@ pub(super) enum DefineAnswer {
 /// Define a board
 ///
 /// When the response is sent, all instances of the store have the board. The same definition again changes nothing
-/// (200); a different definition is refused (409). A definition cannot be changed, because stored data depends on every
-/// key.
+/// (200); a different definition is refused (409). A definition cannot be changed in place, because stored data depends on every
+/// key; `PUT /v1/boards/{board}/next` begins a dual run with another one.
 ///
 /// With `dry_run=true` nothing is changed, and the store need not accept writes. The response is the definition in its
 /// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with
@@ -318,7 +334,7 @@ pub(super) async fn put(
     }
     let (board, created) = state.service.define(&caller, &name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board, &state)));
+    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board.current(), &state)));
     let mut response = response::json_with(status, &answer);
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
@@ -340,7 +356,7 @@ pub(super) async fn delete(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let board = state.service.undefine(&caller, &path::board_name(&request)?).await?;
-    Ok(response::json(&DefinedBoard::of(&board, &state)))
+    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
 }
 
 /// The result of an audit.
@@ -391,7 +407,11 @@ pub(super) struct AuditDifference {
 /// score is compared with the total stored beside them.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
-    params(("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false.")),
+    params(
+        ("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to audit: `next`, the successor, or `previous`. Default: the board itself."),
+    ),
     responses((status = 200, description = "The result of the audit.", body = Audit, example = json!({
         "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
         "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
@@ -401,21 +421,22 @@ pub(super) async fn audit(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let repair = Parameters::from_request(&request, &["repair"])?.flag("repair", false)?;
+    let parameters = Parameters::from_request(&request, &["repair", "of"])?;
+    let (repair, of) = (parameters.flag("repair", false)?, parameters.edition()?);
     let name = path::board_name(&request)?;
-    let board = state.service.board(&caller, &name).await?;
-    let AboutBoard { of: board, answer: report } = state.service.audit(&board, repair).await?;
-    let has_several = board.edition().windows().len() > 1;
+    let edition = state.service.edition(&caller, &name, of).await?;
+    let About { of: edition, answer: report } = state.service.audit(&edition, repair).await?;
+    let (has_several, decimals) = (edition.windows().len() > 1, edition.decimals());
     let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
         window: has_several.then(|| window.to_string()),
         subject: difference.subject,
-        score: response::score(board.decimals(), difference.score),
-        slots: response::score(board.decimals(), difference.slots),
+        score: response::score(decimals, difference.score),
+        slots: response::score(decimals, difference.slots),
     };
     Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: response::score(board.decimals(), report.worst),
+        worst: response::score(decimals, report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,

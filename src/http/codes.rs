@@ -153,6 +153,12 @@ request_codes! {
     /// The board exists with a different definition; `keys` lists the keys that differ.
     BoardConflict = "board_conflict", CONFLICT, "The board exists with a different definition",
         "Use another name, or remove the board first; its data is removed with it.";
+    /// The board has no edition of the role that `of`, or the path, names.
+    UnknownEdition = "unknown_edition", NOT_FOUND, "The board has no such edition",
+        "Begin a dual run with PUT /v1/boards/{board}/next, or read the board itself.";
+    /// The board has another second edition already, a fill is not complete, or an edition is being repaired.
+    EditionsConflict = "editions_conflict", CONFLICT, "The editions of the board cannot be changed now",
+        "Look at GET /v1/boards/{board}/next or /previous; remove the edition there, or wait for its fill.";
     /// The board was removed or redefined during the request.
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it then applies to the new board.";

@@ -6,7 +6,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::Problem;
 use super::{object, schemas};
-use crate::board::{Board, BoardName, Cover, Definition, Metric, Mode, Order, Span, Stamp};
+use crate::board::{Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Order, Span, Stamp};
 use crate::service::IdCost;
 
 /// A definition with all defaults, and the slots that it leads to.
@@ -107,8 +107,8 @@ pub(super) fn example() -> Value {
 }
 
 impl DefinitionShown {
-    pub(super) fn of(board: &Board, id_cost: IdCost) -> Self {
-        let (definition, main) = (board.definition(), board.edition().main());
+    pub(super) fn of(edition: &BoardEdition, id_cost: IdCost) -> Self {
+        let (board, definition, main) = (edition.board(), edition.definition(), edition.main());
         Self {
             board: board.name().clone(),
             metric: definition.metric.to_string(),
@@ -127,14 +127,13 @@ impl DefinitionShown {
             dedupe: definition.dedupe,
             windows: definition.windows.iter().map(ToString::to_string).collect(),
             slots_in_window: if main.is_all_time() { 0 } else { main.slots() },
-            slots_kept: match board.edition().kept_slots() {
+            slots_kept: match edition.kept_slots() {
                 Some(kept_slots) => kept_slots.kept(),
                 None if main.is_all_time() => 0,
                 None => main.kept(),
             },
             ids: Ids::of(board, id_cost),
-            notes: board
-                .edition()
+            notes: edition
                 .windows()
                 .iter()
                 .filter(|window| !window.is_calendar())

@@ -40,6 +40,7 @@ mod cursor;
 mod definition;
 mod delivery;
 mod document;
+mod editions;
 mod evaluate;
 mod events;
 mod explorer;

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
-use crate::board::WindowLength;
+use crate::board::{EditionRole, WindowLength};
+use crate::service::WindowChoice;
 
 /// The parameters of one request, all known and each given at most once, except for a list.
 pub(super) struct Parameters {
@@ -59,9 +60,14 @@ impl Parameters {
         self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the length in `window`, the window of the board to read, if it is given.
-    pub(super) fn window(&self) -> Result<Option<WindowLength>, Problem> {
-        self.text("window").map(parse_window).transpose()
+    /// Returns the window of the board to read: `of`, the edition, and `window`, the length, each if it is given.
+    pub(super) fn window(&self) -> Result<WindowChoice, Problem> {
+        Ok(WindowChoice { of: self.edition()?, length: self.text("window").map(parse_window).transpose()? })
+    }
+
+    /// Returns the role of the edition of the board to read, if `of` is given.
+    pub(super) fn edition(&self) -> Result<Option<EditionRole>, Problem> {
+        self.text("of").map(parse_edition).transpose()
     }
 
     /// Returns a whole number within `bounds`, or `default` if the parameter is absent.
@@ -97,6 +103,15 @@ pub(super) fn parse_window(text: &str) -> Result<WindowLength, Problem> {
             format!("'window': {error}; expected the length of a window of the board, such as 7d, or all"),
         )
     })
+}
+
+/// Parses the role of an edition of a board.
+pub(super) fn parse_edition(text: &str) -> Result<EditionRole, Problem> {
+    match text {
+        "next" => Ok(EditionRole::Next),
+        "previous" => Ok(EditionRole::Previous),
+        _ => Err(Problem::field("of", "'of' must be next or previous; without it the board itself is read")),
+    }
 }
 
 /// Additional results that a request with items may ask for with `return`.
@@ -167,7 +182,11 @@ mod tests {
         assert!(parameters.flag("dry_run", false).unwrap());
         for (text, length) in [("7d", Some("7d")), ("ALL", Some("all")), ("", None), ("7", None), ("week", None)] {
             let window = Parameters::parse(&format!("window={text}"), &["window"], None).unwrap().window();
-            assert_eq!(window.ok().flatten().map(|window| window.to_string()).as_deref(), length, "{text}");
+            assert_eq!(
+                window.ok().and_then(|choice| choice.length).map(|window| window.to_string()).as_deref(),
+                length,
+                "{text}"
+            );
         }
         assert_eq!(
             code(Parameters::parse("dry_run=yes", known, None).unwrap().flag("dry_run", false)),

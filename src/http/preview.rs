@@ -101,7 +101,7 @@ impl DefinitionPreview {
             .filter(|_| !differences.is_empty())
             .map(|existing| DefinitionConflict { keys: differences.clone(), existing: existing.definition().clone() });
         Self {
-            definition: DefinitionShown::of(board, *id_cost),
+            definition: DefinitionShown::of(&board.current(), *id_cost),
             dry_run: true,
             exists: existing.is_some(),
             conflict,

@@ -94,6 +94,8 @@ impl Ranking {
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of lines to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
@@ -121,7 +123,7 @@ pub(super) async fn page(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "limit"])?;
     let format = Format::requested(&request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
@@ -202,6 +204,8 @@ pub(super) struct LookupEntry {
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
     params(
         ("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -221,7 +225,7 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["ranks", "window"])?;
+    let parameters = Parameters::from_request(&request, &["ranks", "window", "of"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;

@@ -8,8 +8,8 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
-    backup, boards, clock, contents, evaluate, events, increments, keys, live, operations, problem_pages, query,
-    rankings, rollover, rules, samples, set_subject, subjects, values, windows,
+    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
+    query, rankings, rollover, rules, samples, set_subject, subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -40,12 +40,16 @@ const BODY: &[Code] = &[
     Overloaded,
 ];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
+/// Errors of the editions of a board.
+const EDITION: &[Code] = &[UnknownEdition, EditionsConflict];
+/// Errors of reads that may choose an edition.
+const OF: &[Code] = &[UnknownEdition];
 const KEY: &[Code] = &[UnknownKey, KeyConflict];
 const SUBJECT: &[Code] = &[InvalidSubject];
 /// Errors of metrics and rules.
 const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
 /// Further errors of a single query.
-const QUERIED_BOARD: &[Code] = &[UnknownBoard];
+const QUERIED_BOARD: &[Code] = &[UnknownBoard, UnknownEdition];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 /// Further errors of items that a token allows.
 const TOKEN: &[Code] = &[TokenOutlivesIds];
@@ -107,35 +111,35 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/rankings",
         View,
         || web::to(rankings::page),
-        &[QUERY, BOARD, &[NotRanked, StaleCursor, TooManyStreams], READ],
+        &[QUERY, BOARD, OF, &[NotRanked, StaleCursor, TooManyStreams], READ],
     ),
     operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
         View,
         || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, &[NotRanked], READ],
+        &[QUERY, BODY, BOARD, OF, &[NotRanked], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/stream",
         View,
         || web::to(live::one),
-        &[QUERY, BOARD, &[NotRanked, TooManyStreams], READ],
+        &[QUERY, BOARD, OF, &[NotRanked, TooManyStreams], READ],
     ),
     operation(
         Method::GET,
         "/v1/stream",
         View,
         || web::to(live::several),
-        &[QUERY, &[UnknownBoard, BoardChanged, NotRanked, TooManyStreams], READ],
+        &[QUERY, &[UnknownBoard, UnknownEdition, BoardChanged, NotRanked, TooManyStreams], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}",
         View,
         || web::to(subjects::standing),
-        &[QUERY, BOARD, SUBJECT, READ],
+        &[QUERY, BOARD, OF, SUBJECT, READ],
     ),
     operation(
         Method::PUT,
@@ -156,21 +160,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}/window",
         Read,
         || web::to(windows::window),
-        &[QUERY, BOARD, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
+        &[QUERY, BOARD, OF, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/values",
         Read,
         || web::to(values::values),
-        &[QUERY, BOARD, SUBJECT, &[NoValues, StaleCursor], READ],
+        &[QUERY, BOARD, OF, SUBJECT, &[NoValues, StaleCursor], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/neighbors",
         View,
         || web::to(subjects::neighbors),
-        &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
+        &[QUERY, BOARD, OF, SUBJECT, &[NotRanked], READ],
     ),
     // With `record` it changes something, which its handler checks.
     operation(
@@ -182,7 +186,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     ),
     operation(Method::GET, "/v1/rules", Read, || web::to(rules::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/query", Read, || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
-    operation(Method::GET, "/v1/boards/{board}", Read, || web::to(boards::get), &[QUERY, BOARD, READ]),
+    operation(Method::GET, "/v1/boards/{board}", Read, || web::to(boards::get), &[QUERY, BOARD, OF, READ]),
     operation(
         Method::PUT,
         "/v1/boards/{board}",
@@ -192,7 +196,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     ),
     operation(Method::DELETE, "/v1/boards/{board}", Manage, || web::to(boards::delete), &[QUERY, BOARD, WRITE]),
     operation(Method::POST, "/v1/boards/{board}/rollover", Manage, || web::to(rollover::one), &[QUERY, BOARD, WRITE]),
-    operation(Method::POST, "/v1/boards/{board}/audit", Manage, || web::to(boards::audit), &[QUERY, BOARD, WRITE]),
+    operation(Method::POST, "/v1/boards/{board}/audit", Manage, || web::to(boards::audit), &[QUERY, BOARD, OF, WRITE]),
     operation(
         Method::GET,
         "/v1/boards/{board}/contents",
@@ -208,6 +212,55 @@ pub(super) const OPERATIONS: &[Operation] = &[
         &[QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], WRITE],
     ),
     operation(Method::DELETE, "/v1/boards/{board}/import", Manage, || web::to(contents::end), &[QUERY, BOARD, WRITE]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/next",
+        Manage,
+        || web::to(editions::begin),
+        &[QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], WRITE],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/next",
+        Read,
+        || web::to(editions::get_next),
+        &[QUERY, BOARD, EDITION, READ],
+    ),
+    operation(
+        Method::DELETE,
+        "/v1/boards/{board}/next",
+        Manage,
+        || web::to(editions::delete_next),
+        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/next/promote",
+        Manage,
+        || web::to(editions::promote_next),
+        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/previous",
+        Read,
+        || web::to(editions::get_previous),
+        &[QUERY, BOARD, EDITION, READ],
+    ),
+    operation(
+        Method::DELETE,
+        "/v1/boards/{board}/previous",
+        Manage,
+        || web::to(editions::delete_previous),
+        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/previous/promote",
+        Manage,
+        || web::to(editions::promote_previous),
+        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+    ),
     operation(Method::GET, "/v1/boards", Read, || web::to(boards::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/rollover", Manage, || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
     operation(Method::POST, "/v1/backup", Admin, || web::to(backup::make), &[QUERY, BACKUP]),

@@ -24,10 +24,16 @@ impl From<ServiceError> for Problem {
                 Problem::new(Code::TooManyBoards, detail).with("limit", limit)
             }
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
+            ServiceError::Successor(error) => Problem::field(error.field(), detail),
+            ServiceError::UnknownEdition { board, role } => {
+                Problem::new(Code::UnknownEdition, detail).with("board", board.as_str()).with("of", role.name())
+            }
+            ServiceError::EditionsRefused { board, .. } => {
+                Problem::new(Code::EditionsConflict, detail).with("board", board.as_str())
+            }
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
-            ServiceError::UnknownWindow { board, .. } => {
-                let lengths: Vec<String> =
-                    board.edition().windows().iter().map(|window| window.length().to_string()).collect();
+            ServiceError::UnknownWindow { edition, .. } => {
+                let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
                 Problem::field("window", detail).with("windows", lengths)
             }
             ServiceError::CursorOfOtherWindow { .. } => Problem::field("window", detail),
@@ -105,6 +111,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let (detail, retry_after) = (detail_of(&error), error.retry_after());
         let problem = match error {
+            StoreError::EditionsBusy { .. } => Problem::new(Code::EditionsConflict, detail),
             StoreError::BoardChanged | StoreError::StaleEpoch => Problem::new(Code::BoardChanged, detail),
             StoreError::BeyondWindow { floor } => {
                 Problem::new(Code::BeyondWindow, detail).with("floor", floor.to_string())

@@ -114,7 +114,9 @@ impl SubjectSlot {
 /// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
-    params(("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+    params(("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
         description = "Length of the window to read, one of the board's. Default: the main window.")),
     responses((status = 200, description = "Score, rank and slots.", body = Standing, examples(
         ("ranked" = (value = json!({"board": "hot-posts", "subject": "post-1", "score": 17, "rank": 1,
@@ -149,18 +151,18 @@ pub(super) async fn standing(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["window"])?.window()?;
+    let window = Parameters::from_request(&request, &["window", "of"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
-    let kept = track.board().edition().kept_slots().zip(kept);
+    let kept = track.edition().kept_slots().cloned().zip(kept);
     let slots_are_partial = kept.is_some();
     let slots_of = |track: &Track, window: &Window, slots: Vec<(Timestamp, Aggregate)>| -> Vec<SubjectSlot> {
         slots.into_iter().map(|slot| SubjectSlot::of(track, window, slot)).collect()
     };
     let slots = match kept {
-        Some((kept_slots, kept)) => slots_of(kept_slots, &kept.frame.window, kept.slots),
+        Some((kept_slots, kept)) => slots_of(&kept_slots, &kept.frame.window, kept.slots),
         None if track.is_all_time() => Vec::new(),
         None => slots_of(&track, &standing.frame.window, standing.slots),
     };
@@ -198,6 +200,8 @@ pub(super) struct Neighbors {
     params(
         ("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
             description = "Maximum number of subjects on each side. Default: 5."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -212,7 +216,7 @@ pub(super) async fn neighbors(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["radius", "window"])?;
+    let parameters = Parameters::from_request(&request, &["radius", "window", "of"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;

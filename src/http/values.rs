@@ -67,6 +67,8 @@ pub(super) struct SeenValue {
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of values to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` of another page of this board. Not together \
             with `offset`."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),
@@ -84,7 +86,7 @@ pub(super) async fn values(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);

@@ -12,7 +12,7 @@ use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
-use crate::service::{Over, Query, QueryAnswer, WindowQuery};
+use crate::service::{Over, Query, QueryAnswer, WindowChoice, WindowQuery};
 
 /// The value of a subject over a window. On a `from_first` board the window is the subject's own, or the one that an
 /// event at the current time would begin.
@@ -148,6 +148,8 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: with `last`, \
                 the one with the shortest slots of those that are as long; otherwise the main window."),
@@ -184,12 +186,13 @@ pub(super) async fn window(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["window", "last", "from", "as_of", "edge"])?;
+    let parameters = Parameters::from_request(&request, &["window", "of", "last", "from", "as_of", "edge"])?;
     let over = parse_over(parameters.text("last"), parameters.text("from"))?;
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let query = Query::Window(WindowQuery { board, subject, window: parameters.window()?, over, as_of, edge });
+    let WindowChoice { of, length: window } = parameters.window()?;
+    let query = Query::Window(WindowQuery { board, subject, window, of, over, as_of, edge });
     let answer = state.service.query(&caller, query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

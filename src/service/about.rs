@@ -15,11 +15,14 @@ pub struct About<T, Of = BoardTrack> {
 /// An answer about a board as a whole.
 pub type AboutBoard<T> = About<T, Arc<Board>>;
 
-/// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, calls it
-/// once more about the new one. An optional check runs before each call and may refuse it.
+/// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, or its
+/// editions have changed, calls it once more about what is there now. An optional check runs before each call and may refuse it.
 macro_rules! about {
     ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
         about!($self, $board, |_current| Ok(()), &std::sync::Arc<crate::board::Board>, refreshed, |$current| $call)
+    };
+    ($self:ident, edition $edition:ident, |$current:ident| $call:expr) => {
+        about!($self, $edition, |_current| Ok(()), &crate::board::BoardEdition, refreshed_edition, |$current| $call)
     };
     ($self:ident, $track:ident, |$current:ident| $call:expr) => {
         about!($self, $track, |_current| Ok(()), |$current| $call)
@@ -32,7 +35,7 @@ macro_rules! about {
         check($of)?;
         let $current = $of;
         match $call.await {
-            Err(crate::store::StoreError::BoardChanged) => {
+            Err(crate::store::StoreError::BoardChanged | crate::store::StoreError::StaleEpoch) => {
                 let fresh = $self.$refreshed($of).await?;
                 check(&fresh)?;
                 let $current = &fresh;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, Span};
-use crate::store::{Added, Batch, Outcome, Rejection, StoreError};
+use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
 /// under way to the store after its token was checked, and the clocks of instances may differ.
@@ -15,19 +15,31 @@ impl Service {
     /// Adds increments. [`StoreError::BoardChanged`] means that nothing was added, and that amounts must be parsed
     /// again with the decimals of the board as [`refreshed`](Self::refreshed) returns it. [`StoreError::MemoryFull`]
     /// means that every item was refused for lack of memory.
-    pub async fn add(&self, caller: &Caller, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+    ///
+    /// The increments are for the current edition of the board. What they are in another one follows from that:
+    /// [`Edition::translated`](crate::board::Edition::translated).
+    pub async fn add(&self, caller: &Caller, board: &Arc<Board>, mut batch: Batch) -> Result<Added> {
         caller.require(Scope::Write)?;
         self.check_token(caller, board)?;
+        translate(board, &mut batch.increments);
         let added = self.store.add(board, batch).await;
         if matches!(added, Err(StoreError::BoardChanged)) {
             self.refreshed(board).await?;
         }
         let added = added?;
+        self.note_newer(&added);
         let is_refused = |outcome: &Outcome| matches!(outcome, Outcome::Rejected(Rejection::MemoryFull));
         if !added.outcomes.is_empty() && added.outcomes.iter().all(is_refused) {
             return Err(StoreError::MemoryFull.into());
         }
         Ok(added)
+    }
+
+    /// Notes the editions of a board that a write found to have changed.
+    pub(super) fn note_newer(&self, added: &Added) {
+        if let Some(board) = &added.newer {
+            self.registry.put(board.clone());
+        }
     }
 
     /// Checks that the token of the caller, if it has one, is still valid, as its item may have taken long to arrive,
@@ -44,5 +56,13 @@ impl Service {
             return Ok(());
         }
         Err(ServiceError::TokenOutlivesIds { board: board.name().clone(), horizon: Span::of_millis(horizon) })
+    }
+}
+
+/// Adds what increments for the current edition of a board are in the other one, if it has two.
+pub(super) fn translate(board: &Board, increments: &mut [Increment]) {
+    let [current, other] = board.editions() else { return };
+    for increment in increments {
+        increment.other = Some(Box::new(other.translated(&increment.change, current, increment.retract)));
     }
 }

@@ -1,10 +1,9 @@
 //! The audit: compares every subject's score with the value of its slots, in steps, while writes and rollovers
 //! continue.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::board::{Amount, Board, BoardTrack, Frame, Value, WindowLength};
+use crate::board::{Amount, BoardEdition, BoardTrack, Frame, Value, WindowLength};
 use crate::store::{self, AuditCursor, Difference, Store};
 
 /// The largest number of differences that a report lists.
@@ -31,11 +30,11 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits every track of a board. Kept slots are audited as those of any unranked board: they do not have to add up to
+/// Audits every track of an edition. Kept slots are audited as those of any unranked board: they do not have to add up to
 /// the score of the total.
-pub(super) async fn run_all(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
-    let mut report = run(store, &board.main(), repair).await?;
-    for track in board.each_track().skip(1) {
+pub(super) async fn run_all(store: &dyn Store, edition: &BoardEdition, repair: bool) -> store::Result<AuditReport> {
+    let mut report = run(store, &edition.main_track(), repair).await?;
+    for track in edition.each_track().skip(1) {
         report.add(run(store, &track, repair).await?);
     }
     Ok(report)

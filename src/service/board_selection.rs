@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::board::{
-    Board, BoardTrack, Cover, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
+    Board, BoardEdition, BoardTrack, Cover, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
 };
 use crate::store::SlotRange;
 
@@ -55,7 +55,8 @@ pub(super) fn covers_since(track: &BoardTrack, floor: Timestamp, now: Timestamp)
 /// Returns all tracks of boards that serve a metric. O(tracks of all boards).
 pub(super) fn serving<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Vec<Serving> {
     let serves = |track: BoardTrack| Some(Serving { slots: slots_for(&track, metric)?, track });
-    boards.into_iter().flat_map(Board::each_track).filter_map(serves).collect()
+    let tracks = boards.into_iter().flat_map(|board| board.current().each_track());
+    tracks.filter_map(serves).collect()
 }
 
 /// Returns the one with the finest slots, then an unranked one, then the first by name, then the main window. Without
@@ -84,13 +85,13 @@ pub(super) fn chosen_at<'a>(all: &'a [Serving], metric: &Metric, now: Timestamp)
     best.map(|(_, serving)| serving)
 }
 
-/// Returns the track of a board that covers the requested time with the finest slots: the first one of
+/// Returns the track of an edition that covers the requested time with the finest slots: the first one of
 /// them for which `fits` returns `Ok`. Returns the error of the longest one if none covers it.
 pub(super) fn finest<T, E>(
-    board: &Arc<Board>,
+    edition: &BoardEdition,
     fits: impl Fn(&BoardTrack) -> Result<T, E>,
 ) -> Result<(BoardTrack, T), E> {
-    let mut tracks: Vec<BoardTrack> = board.each_track().collect();
+    let mut tracks: Vec<BoardTrack> = edition.each_track().collect();
     tracks.sort_by_key(|track| (track.is_all_time(), slot_millis(track)));
     let mut refusals = Vec::with_capacity(tracks.len());
     for track in tracks {
@@ -104,7 +105,7 @@ pub(super) fn finest<T, E>(
         refusals.into_iter().max_by_key(|(track, _)| (!track.is_all_time(), track.length().approximate_millis()));
     match longest {
         Some((_, error)) => Err(error),
-        None => Ok((board.main(), fits(&board.main())?)),
+        None => Ok((edition.main_track(), fits(&edition.main_track())?)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AboutBoard, Result, Service, ServiceError};
+use super::{About, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::Board;
 use crate::store::{ContentsCursor, ContentsStep, Status, StoreError};
@@ -36,8 +36,9 @@ impl Service {
         from: ContentsPosition,
     ) -> Result<(ContentsWalk, Vec<Status>)> {
         caller.require(Scope::Read)?;
-        let AboutBoard { of: board, answer: before } = self.statuses(board).await?;
-        if from.track >= board.tracks().len() {
+        let About { of: edition, answer: before } = self.statuses(&board.current()).await?;
+        let board = edition.board().clone();
+        if from.track >= board.edition().tracks().len() {
             return Err(StoreError::WalkLost.into());
         }
         let walk = ContentsWalk { service: self.clone(), caller: caller.clone(), board, next: Some(from) };
@@ -67,7 +68,7 @@ impl ContentsWalk {
         let step = self.service.store.contents_step(&track, cursor).await.map_err(|error| self.error(error))?;
         self.next = match &step.next {
             Some(cursor) => Some(ContentsPosition { track: number, cursor: cursor.clone() }),
-            None if number + 1 < self.board.tracks().len() => {
+            None if number + 1 < self.board.edition().tracks().len() => {
                 Some(ContentsPosition { track: number + 1, cursor: ContentsCursor::default() })
             }
             None => None,
@@ -77,12 +78,12 @@ impl ContentsWalk {
 
     /// Returns the state of each track now.
     pub async fn statuses(&self) -> Result<Vec<Status>> {
-        self.service.statuses_of_tracks(&self.board).await.map_err(|error| self.error(error))
+        self.service.statuses_of_tracks(&self.board.current()).await.map_err(|error| self.error(error))
     }
 
     fn error(&self, error: StoreError) -> ServiceError {
         match error {
-            StoreError::BoardChanged => ServiceError::StaleCursor(self.board.name().clone()),
+            StoreError::BoardChanged | StoreError::StaleEpoch => ServiceError::StaleCursor(self.board.name().clone()),
             // A position that no step returned.
             StoreError::Setup { .. } => StoreError::WalkLost.into(),
             error => error.into(),

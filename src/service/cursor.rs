@@ -28,10 +28,14 @@ impl Service {
     /// Unlike other reads, this one is not repeated on a board that was defined again, whose scores have nothing to do
     /// with those of the earlier one. Returns [`ServiceError::StaleCursor`] then.
     pub async fn page_at(&self, track: &BoardTrack, cursor: &Cursor, limit: u32) -> Result<About<Page>> {
-        let track = self.track_at(track, cursor.track, ranked).await?;
+        let mut track = self.track_at(track, cursor.track, ranked).await?;
         check_score(&track, cursor.next_to.place.score)?;
         let start = PageStart::Place(cursor.next_to.clone());
-        let page = self.store.page_from(&track, &start, limit).await;
+        let mut page = self.store.page_from(&track, &start, limit).await;
+        if let Some(again) = self.track_again(&track, &page).await? {
+            page = self.store.page_from(&again, &start, limit).await;
+            track = again;
+        }
         self.about_cursor(track, page).await
     }
 
@@ -45,9 +49,13 @@ impl Service {
         cursor: &ValuesCursor,
         limit: u32,
     ) -> Result<About<Values>> {
-        let track = self.track_at(track, cursor.track, remembers_values).await?;
+        let mut track = self.track_at(track, cursor.track, remembers_values).await?;
         let start = ValuesStart::After(cursor.after.clone());
-        let values = self.store.values_from(&track, subject, &start, limit).await;
+        let mut values = self.store.values_from(&track, subject, &start, limit).await;
+        if let Some(again) = self.track_again(&track, &values).await? {
+            values = self.store.values_from(&again, subject, &start, limit).await;
+            track = again;
+        }
         self.about_cursor(track, values).await
     }
 
@@ -58,27 +66,39 @@ impl Service {
         of_cursor: TrackId,
         check: fn(&BoardTrack) -> Result<()>,
     ) -> Result<BoardTrack> {
-        if let Some(window) = window_with(track.board(), of_cursor) {
+        if let Some(window) = window_with(&track.edition(), of_cursor) {
             check(&window)?;
             return Ok(window);
         }
         // The board that this instance knows may be the older one.
-        let fresh = self.refreshed(track.board()).await?;
-        check(&fresh.main())?;
+        let fresh = self.refreshed_edition(&track.edition()).await?;
+        check(&fresh.main_track())?;
         match window_with(&fresh, of_cursor) {
             Some(window)
-                if !track.is_main() && fresh.window_of(track.length()).map(|asked| asked.id()) != Some(window.id()) =>
+                if !track.is_main_of_edition()
+                    && fresh.window_of(track.length()).map(|asked| asked.id()) != Some(window.id()) =>
             {
                 Err(ServiceError::CursorOfOtherWindow { of: window.length(), requested: track.length() })
             }
             Some(window) => Ok(window),
-            None => Err(ServiceError::StaleCursor(fresh.name().clone())),
+            None => Err(ServiceError::StaleCursor(fresh.board().name().clone())),
         }
+    }
+
+    /// Returns the same track of a board whose editions have changed, if the answer says that they have: the cursor
+    /// stays valid as long as its track is in an edition of the same role.
+    async fn track_again<T>(&self, track: &BoardTrack, answer: &store::Result<T>) -> Result<Option<BoardTrack>> {
+        if !matches!(answer, Err(StoreError::StaleEpoch)) {
+            return Ok(None);
+        }
+        let fresh = self.refreshed_edition(&track.edition()).await?;
+        let stale = || ServiceError::StaleCursor(fresh.board().name().clone());
+        window_with(&fresh, track.id()).ok_or_else(stale).map(Some)
     }
 
     /// Returns the store's answer about the track of a cursor, or the error that the track no longer exists.
     async fn about_cursor<T>(&self, of: BoardTrack, answer: store::Result<T>) -> Result<About<T>> {
-        if let Err(StoreError::BoardChanged) = answer {
+        if let Err(StoreError::BoardChanged | StoreError::StaleEpoch) = answer {
             let fresh = self.refreshed(of.board()).await?;
             return Err(ServiceError::StaleCursor(fresh.name().clone()));
         }

@@ -85,11 +85,14 @@ impl DueTrack {
     }
 }
 
-/// Returns the labels of the metrics of a track: the board's name, and the length of its window unless it is the main
-/// track.
+/// Returns the labels of the metrics of a track: the board's name, the length of its window unless it is the main track
+/// of its edition, and the role of its edition unless that is the current one.
 fn labels_of(track: &BoardTrack) -> Vec<Label> {
     let mut labels = vec![Label::new("board", track.board().name().as_str().to_owned())];
-    if !track.is_main() {
+    if let Some(role) = track.edition().role() {
+        labels.push(Label::new("edition", role.name()));
+    }
+    if !track.is_main_of_edition() {
         labels.push(Label::new("window", track.length().to_string()));
     }
     labels
@@ -112,6 +115,11 @@ impl DueTracks {
         let gone: Vec<TrackId> = self.tracks.keys().filter(|track| !known.contains_key(track)).copied().collect();
         gone.into_iter().for_each(|track| self.remove(track));
         for (id, track) in known {
+            let is_same = |known: &DueTrack| known.track.board().is_same_as(track.board());
+            if self.tracks.get(&id).is_some_and(|known| !is_same(known)) {
+                // The editions of its board have changed. A rollover that is running ends by itself.
+                self.remove(id);
+            }
             if let Entry::Vacant(place) = self.tracks.entry(id) {
                 place.insert(DueTrack::new(track));
                 self.wait_until(id, Timestamp::EPOCH);

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use crate::access::{Denied, KeyError, KeyId};
-use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp, WindowLength};
+use crate::board::{
+    Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, Metric, Span,
+    SuccessorError, Timestamp, WindowLength,
+};
 use crate::store::{ImportId, StoreError};
 
-/// Returns the windows that a read of the board may choose.
-fn windows_of(board: &Board) -> String {
-    let lengths: Vec<String> = board.edition().windows().iter().map(|window| window.length().to_string()).collect();
-    match (board.edition().kept_slots(), lengths.as_slice()) {
+/// Returns the windows that a read of the edition may choose.
+fn windows_of(edition: &Edition) -> String {
+    let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
+    match (edition.kept_slots(), lengths.as_slice()) {
         (Some(kept_slots), [only]) => format!(
             "its only window is {only}; its kept slots, of {}, serve shorter windows of single subjects",
             kept_slots.length()
@@ -31,9 +34,18 @@ pub enum ServiceError {
     /// No board with this name exists.
     #[error("unknown board '{0}'")]
     UnknownBoard(BoardName),
+    /// The board has no edition of this role.
+    #[error("board '{board}' has no {} edition", role.name())]
+    UnknownEdition { board: BoardName, role: EditionRole },
+    /// The board has another edition already, or its editions cannot be changed now.
+    #[error("{detail}")]
+    EditionsRefused { board: BoardName, detail: String },
+    /// The definition cannot be that of a successor.
+    #[error(transparent)]
+    Successor(#[from] SuccessorError),
     /// The board exists with a different definition.
     #[error(
-        "board '{}' exists with a different definition (different: {}), which cannot be changed: choose another name, or remove the board with its data first",
+        "board '{}' exists with a different definition (different: {}), which cannot be changed in place: begin a dual run with the new definition (PUT …/next), choose another name, or remove the board with its data first",
         existing.name(),
         keys.join(", ")
     )]
@@ -53,9 +65,9 @@ pub enum ServiceError {
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
     /// The board has no window of the requested length.
-    #[error("board '{}' has no window '{requested}'; {}", board.name(), windows_of(board))]
+    #[error("board '{}' has no window '{requested}'; {}", edition.board().name(), windows_of(edition))]
     UnknownWindow {
-        board: Arc<Board>,
+        edition: BoardEdition,
         /// The requested length.
         requested: WindowLength,
     },

@@ -15,7 +15,7 @@ use super::event_index::EventIndex;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
+use crate::board::{Board, Change, Edition, Event, FieldFault, Generation, NotCounted, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several
@@ -174,7 +174,7 @@ impl Service {
         let begun = Instant::now();
         let (version, answers) =
             join(self.store.boards_version_beside_writes(), self.add_all(fan.take_batches())).await;
-        let mut changed = fan.settle(answers)?;
+        let mut changed = self.settle(fan, answers)?;
         let version = version?;
         if changed.is_empty() && version == listed.version {
             return Ok(());
@@ -193,13 +193,21 @@ impl Service {
             known.extend(fresh.event_index.generations());
             fan.reached().try_for_each(|board| self.check_token(fan.caller, board))?;
             let answers = self.add_all(fan.take_batches()).await;
-            changed = fan.settle(answers)?;
+            changed = self.settle(fan, answers)?;
             if changed.is_empty() {
                 return Ok(());
             }
             fresh = self.registry.listed_after(Instant::now()).await?;
         }
         Err(StoreError::BoardChanged.into())
+    }
+
+    /// Records the results of batches, and the editions of boards that were found to have changed. Returns the boards
+    /// that were removed or defined again.
+    fn settle(&self, fan: &mut Fan<'_>, answers: Vec<Result<Added, StoreError>>) -> Result<Vec<Arc<Board>>> {
+        let changed = fan.settle(answers);
+        fan.newer.drain(..).for_each(|board| self.registry.put(board));
+        changed
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added, StoreError>> {
@@ -222,6 +230,8 @@ struct Fan<'a> {
     outcomes: usize,
     /// Whether any board has counted any event.
     is_counted: bool,
+    /// Boards whose editions were found to have changed.
+    newer: Vec<Arc<Board>>,
 }
 
 #[derive(Default)]
@@ -241,8 +251,9 @@ struct OnBoardSoFar {
 struct Gathered {
     board: Arc<Board>,
     batch: Batch,
-    /// For each increment, the index of its event and the index of the board among the event's boards.
-    origins: Vec<(usize, usize)>,
+    /// For each increment, the index of its event and the index of the board among the event's boards. `None` if the
+    /// current edition of the board does not count the event, so that the outcome says nothing about it.
+    origins: Vec<Option<(usize, usize)>>,
 }
 
 impl<'a> Fan<'a> {
@@ -255,6 +266,7 @@ impl<'a> Fan<'a> {
             places: HashMap::default(),
             outcomes: 0,
             is_counted: false,
+            newer: Vec::new(),
         }
     }
 
@@ -298,12 +310,18 @@ impl<'a> Fan<'a> {
         for board in event_index.of(caller, &event.kind) {
             self.events[at].is_known = true;
             let refused = |refusal| Some(Taken::Refused(refusal));
-            let (subject, taken) = match increment(board, event) {
+            let increment = increment(board, event);
+            if !matches!(increment, Some(Ok(_)))
+                && let Some(increment) = increment_of_other(board, event)
+            {
+                self.add(board, increment, None);
+            }
+            let (subject, taken) = match increment {
                 None => continue,
                 Some(Err(refusal)) => (None, refused(refusal)),
                 Some(Ok(increment)) => {
                     let subject = self.return_scores.then(|| increment.subject.clone());
-                    self.add(board, increment, (at, self.events[at].on.len()));
+                    self.add(board, increment, Some((at, self.events[at].on.len())));
                     (subject, None)
                 }
             };
@@ -312,7 +330,7 @@ impl<'a> Fan<'a> {
         }
     }
 
-    fn add(&mut self, board: &Arc<Board>, increment: Increment, origin: (usize, usize)) {
+    fn add(&mut self, board: &Arc<Board>, increment: Increment, origin: Option<(usize, usize)>) {
         let place = *self.places.entry(board.generation()).or_insert_with(|| {
             let batch = Batch { increments: Vec::new(), return_scores: self.return_scores };
             self.boards.push(Gathered { board: board.clone(), batch, origins: Vec::new() });
@@ -341,9 +359,11 @@ impl<'a> Fan<'a> {
             match answer {
                 Ok(added) => {
                     self.is_counted |= added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Counted { .. }));
-                    for ((event, on), outcome) in gathered.origins.into_iter().zip(added.outcomes) {
+                    let origins = gathered.origins.into_iter().zip(added.outcomes);
+                    for ((event, on), outcome) in origins.filter_map(|(origin, outcome)| Some((origin?, outcome))) {
                         self.events[event].on[on].taken = Some(outcome.into());
                     }
+                    self.newer.extend(added.newer);
                 }
                 Err(StoreError::BoardChanged) => changed.push(gathered.board),
                 Err(error) => failed = failed.or(Some(error)),
@@ -381,18 +401,45 @@ fn unless_counted(error: ServiceError, is_counted: bool) -> ServiceError {
     }
 }
 
-/// Returns the increment that an event causes on a board of its type, or `None` if the board's filter excludes the
-/// event.
+/// Returns the increment that an event causes on a board of its type, or `None` if the filter of the board's current
+/// edition excludes the event.
 fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>> {
-    let (subject, change) = match board.definition().metric.contribution(event, board.decimals()) {
-        Ok(contribution) => contribution?,
-        Err(fault) => return Some(Err(Refusal::Field(fault))),
+    let (subject, change) = match change(board.edition(), event) {
+        Ok(change) => change?,
+        Err(refusal) => return Some(Err(refusal)),
     };
-    if event.retract && !board.edition().takes_retractions() {
-        return Some(Err(Refusal::RetractionUnsupported));
+    let other = board.editions().get(1).map(|other| match self::change(other, event) {
+        Ok(Some((_, change))) => change,
+        Ok(None) => Change::Not(NotCounted::Filtered),
+        Err(_) => Change::Not(NotCounted::NotAccepted),
+    });
+    Some(Ok(made(event, subject, change, other)))
+}
+
+/// Returns the increment of an event that the current edition of a board does not count, if another edition does.
+fn increment_of_other(board: &Board, event: &Event) -> Option<Increment> {
+    let (subject, other) = change(board.editions().get(1)?, event).ok()??;
+    let reason = match change(board.edition(), event) {
+        Ok(_) => NotCounted::Filtered,
+        Err(_) => NotCounted::NotAccepted,
+    };
+    Some(made(event, subject, Change::Not(reason), Some(other)))
+}
+
+fn made(event: &Event, subject: Subject, change: Change, other: Option<Change>) -> Increment {
+    let other = other.map(Box::new);
+    Increment { subject, change, other, retract: event.retract, at: event.at, id: event.id.clone() }
+}
+
+/// Returns the change that an event causes in an edition, or `None` if the filter excludes the event.
+fn change(edition: &Edition, event: &Event) -> Result<Option<(Subject, Change)>, Refusal> {
+    let contribution = edition.definition().metric.contribution(event, edition.decimals());
+    let Some(contribution) = contribution.map_err(Refusal::Field)? else { return Ok(None) };
+    if event.retract && !edition.takes_retractions() {
+        return Err(Refusal::RetractionUnsupported);
     }
     if event.retract && event.at.is_none() {
-        return Some(Err(Refusal::RetractionWithoutTime));
+        return Err(Refusal::RetractionWithoutTime);
     }
-    Some(Ok(Increment { other: None, subject, change, retract: event.retract, at: event.at, id: event.id.clone() }))
+    Ok(Some(contribution))
 }

@@ -71,7 +71,7 @@ impl Service {
         let as_of = source.as_of;
         let source = Board::new(name.clone(), Generation(0), source.definition)
             .map_err(|error| refused(format!("the definition of the contents is not valid: {error}")))?;
-        let receivers = receivers(&source, &board, as_of).map_err(refused)?;
+        let receivers = receivers(source.edition(), board.edition(), as_of).map_err(refused)?;
         let through = match self.store.begin_import(&board, id).await? {
             ImportBegun::Open { through } => through,
             ImportBegun::Ended => return Ok(ImportState::Ended),

@@ -1,16 +1,14 @@
-//! Which tracks of a board receive the contents of which tracks of another one.
+//! Which tracks of an edition receive the contents of which tracks of another one.
 
-use crate::board::{Board, Kind, Mode, Timestamp, Track};
+use crate::board::{Edition, Kind, Mode, Timestamp, Track};
 
 /// For each track of the source, the numbers of the tracks that receive its contents.
 pub(super) type Receivers = Vec<Vec<usize>>;
 
-/// Chooses for each track of `to` the track of `from` whose contents it receives: both over all time or neither, with
-/// slots that its own consist of. Of several it is the shortest window that is at least as long, or else the longest
-/// one; of equal ones the first. `as_of` is a time at which `from` was read.
+/// Chooses for each track of `to` the track of `from` whose contents it receives: see [`source_of`].
 ///
 /// Returns why the contents of `from` cannot be those of `to`.
-pub(super) fn receivers(from: &Board, to: &Board, as_of: Timestamp) -> Result<Receivers, String> {
+pub(super) fn receivers(from: &Edition, to: &Edition, as_of: Timestamp) -> Result<Receivers, String> {
     let (theirs, ours) = (from.definition(), to.definition());
     if !theirs.metric.same_but_window(&ours.metric) {
         return Err(format!("the contents are those of {}, and the board counts {}", theirs.metric, ours.metric));
@@ -23,18 +21,7 @@ pub(super) fn receivers(from: &Board, to: &Board, as_of: Timestamp) -> Result<Re
     }
     let mut receivers: Receivers = vec![Vec::new(); from.tracks().len()];
     for (number, track) in to.tracks().iter().enumerate() {
-        let is_usable = |source: &Track| {
-            source.is_all_time() == track.is_all_time()
-                && (to.kind() == Kind::Distinct || has_unions_of(track, source, as_of))
-        };
-        let length = |source: &Track| source.length().approximate_millis();
-        let wanted = length(track);
-        let usable = from.tracks().iter().enumerate().filter(|(_, source)| is_usable(source));
-        let best = usable.min_by_key(|(_, source)| match length(source) {
-            enough if enough >= wanted => (0, enough),
-            less => (1, -less),
-        });
-        let Some((source, _)) = best else {
+        let Some(source) = source_of(from, track, as_of) else {
             let what = match track.slot() {
                 Some(slot) if !track.is_all_time() => {
                     format!("slots of which those of {slot} of the window {} consist", track.length())
@@ -46,6 +33,24 @@ pub(super) fn receivers(from: &Board, to: &Board, as_of: Timestamp) -> Result<Re
         receivers[source].push(number);
     }
     Ok(receivers)
+}
+
+/// Returns the position of the track of `from` whose contents a track of another edition receives, if one fits: both
+/// over all time or neither, with slots that its own consist of. Of several it is the shortest window that is at least
+/// as long, or else the longest one; of equal ones the first. `as_of` is a time at which `from` is read.
+pub(super) fn source_of(from: &Edition, track: &Track, as_of: Timestamp) -> Option<usize> {
+    let is_usable = |source: &Track| {
+        source.is_all_time() == track.is_all_time()
+            && (track.kind() == Kind::Distinct || has_unions_of(track, source, as_of))
+    };
+    let length = |source: &Track| source.length().approximate_millis();
+    let wanted = length(track);
+    let usable = from.tracks().iter().enumerate().filter(|(_, source)| is_usable(source));
+    let best = usable.min_by_key(|(_, source)| match length(source) {
+        enough if enough >= wanted => (0, enough),
+        less => (1, -less),
+    });
+    best.map(|(number, _)| number)
 }
 
 /// Returns whether each slot that the source has at this time is a part of one slot of the track.
@@ -69,7 +74,7 @@ fn has_unions_of(track: &Track, source: &Track, as_of: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Definition, Generation};
+    use crate::board::{Board, BoardName, Definition, Generation};
 
     fn board(metric: &str, slot: &str, change: impl FnOnce(&mut Definition)) -> Board {
         let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
@@ -78,7 +83,7 @@ mod tests {
     }
 
     fn of(from: &Board, to: &Board) -> Result<Receivers, String> {
-        receivers(from, to, Timestamp::parse("2026-03-29T10:07:00Z").unwrap())
+        receivers(from.edition(), to.edition(), Timestamp::parse("2026-03-29T10:07:00Z").unwrap())
     }
 
     #[test]

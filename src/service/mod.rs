@@ -41,11 +41,13 @@ mod configured;
 mod contents;
 mod cursor;
 mod due;
+mod editions;
 mod error;
 mod evaluate;
 mod event_index;
 mod events;
 mod export;
+mod fill;
 mod hop;
 mod import;
 mod import_tracks;
@@ -73,10 +75,12 @@ pub use about::{About, AboutBoard};
 pub use audit::AuditReport;
 pub use contents::{ContentsPosition, ContentsWalk, is_unchanged};
 pub use cursor::{Cursor, ValuesCursor};
+pub use editions::{DualRunState, FillState};
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
+pub use fill::FillProgress;
 pub use hop::{Hop, HopAnswer};
 pub use import::{Import, ImportPart, ImportSource, ImportState};
 pub use key_changes::NewKey;
@@ -86,6 +90,7 @@ pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
+pub use windows::WindowChoice;
 
 use futures_util::FutureExt;
 use futures_util::stream::{self, StreamExt};
@@ -93,7 +98,7 @@ use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp, WindowLength};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
@@ -102,6 +107,7 @@ pub use crate::store::{
     Standing, Status, StoreError, ValuePlace, Values,
 };
 use about::about;
+use fill::Fills;
 use new_board::new_board;
 use registry::Registry;
 use rollover::RolloverRunner;
@@ -140,6 +146,7 @@ pub struct Service {
     /// The largest number of boards, and a lock that is held while one is defined.
     max_boards: OnceLock<usize>,
     defining: tokio::sync::Mutex<()>,
+    fills: Fills,
 }
 
 /// The readiness of this instance to receive requests.
@@ -201,6 +208,7 @@ impl Service {
             correcting: tokio::sync::Mutex::default(),
             max_boards: OnceLock::new(),
             defining: tokio::sync::Mutex::default(),
+            fills: Fills::default(),
             store,
         })
     }
@@ -304,12 +312,7 @@ impl Service {
 
     /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
     /// whether the caller may [use the board](Caller::require_board).
-    pub async fn shared_page(
-        &self,
-        board: &BoardName,
-        window: Option<WindowLength>,
-        limit: u32,
-    ) -> Result<About<Page>> {
+    pub async fn shared_page(&self, board: &BoardName, window: WindowChoice, limit: u32) -> Result<About<Page>> {
         let track = self.window(&Caller::trusted(), board, window, None).await?;
         self.page(&track, 0, limit).await
     }
@@ -375,6 +378,12 @@ impl Service {
                 Err(ServiceError::Store(error @ StoreError::Unreadable { .. })) => {
                     tracing::error!(%error, "a board of the configuration is not served");
                 }
+                // Its successor is the current edition now, or is not yet.
+                Err(ServiceError::Conflict { existing, .. })
+                    if existing.editions().iter().any(|edition| *edition.definition() == *definition) =>
+                {
+                    tracing::warn!(board = %name, "the board has the definition of the configuration in its other edition");
+                }
                 defined => drop(defined?),
             }
         }
@@ -432,6 +441,7 @@ impl Service {
         self.find_due(true).await?;
         let due = stream::iter(std::iter::from_fn(|| self.rollover.take_due()));
         due.for_each_concurrent(ROLLOVERS, |track| self.scheduled_rollover(track)).await;
+        self.tend_editions().await?;
         self.tidy().await
     }
 
@@ -482,6 +492,10 @@ impl Service {
             ),
             Ok(_) => {}
             Err(StoreError::BoardChanged) => self.registry.forget(track.board().name()),
+            Err(StoreError::StaleEpoch) => {
+                // The next tick knows the present editions. If this fails, so does that tick.
+                let _ = self.registry.refresh(track.board().name()).await;
+            }
             Err(error) => {
                 tracing::warn!(board = %track.board().name(), %error, "rollover failed; the next tick retries")
             }

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::board_selection::Serving;
 use super::registry::Listed;
+use super::windows::WindowChoice;
 use super::{Result, Service, ServiceError, board_selection};
 use crate::access::Caller;
 use crate::board::{
-    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, Kind, Metric, Span, Subject, Timestamp, Track, Value,
-    WindowLength, remaining_share, share_after, weighted_value,
+    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, EditionRole, Kind, Metric, Span, Subject, Timestamp, Track,
+    Value, WindowLength, remaining_share, share_after, weighted_value,
 };
 use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
 
@@ -45,6 +46,8 @@ pub struct WindowQuery {
     /// of those that cover it, and the others read the main window. Of a board over all time, [`Over::Last`] and
     /// [`Over::From`] read the slots that it keeps.
     pub window: Option<WindowLength>,
+    /// The role of the edition to read, or `None` for the current one.
+    pub of: Option<EditionRole>,
     pub over: Over,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
@@ -154,8 +157,9 @@ impl Service {
             plans.push(self.plan(caller, query, &mut lookups).await);
         }
         let mut answers = self.ask(plans).await;
-        let changed =
-            |answer: &Result<QueryAnswer>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
+        let changed = |answer: &Result<QueryAnswer>| {
+            matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged | StoreError::StaleEpoch)))
+        };
         let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
         // Boards change rarely, so all boards are looked up again in one call.
         if !again.is_empty() && self.registry.refresh_all().await.is_ok() {
@@ -173,9 +177,11 @@ impl Service {
     async fn plan(&self, caller: &Caller, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let window = self.window(caller, &query.board, query.window, None).await?;
-                let (track, range) = match (query.window, query.over, window.board().kept_track()) {
-                    (None, Over::Last(_), _) => board_selection::finest(window.board(), |track| range(track, query))?,
+                let choice = WindowChoice { of: query.of, length: query.window };
+                let window = self.window(caller, &query.board, choice, None).await?;
+                let edition = window.edition();
+                let (track, range) = match (query.window, query.over, edition.kept_track()) {
+                    (None, Over::Last(_), _) => board_selection::finest(&edition, |track| range(track, query))?,
                     (None, Over::From(_), Some(kept_slots)) => {
                         let range = range(&kept_slots, query)?;
                         (kept_slots, range)
@@ -377,7 +383,7 @@ fn range(track: &BoardTrack, query: &WindowQuery) -> Result<SlotRange> {
     }
     if track.is_all_time() {
         let invalid = |field| {
-            let detail = match track.board().edition().kept_slots() {
+            let detail = match track.edition().kept_slots() {
                 Some(_) => "the window all has no slots to choose from; leave out 'window' to read the kept slots",
                 None => {
                     "a board over all time has no slots to choose from, unless its definition has 'slot' and 'keep'"
@@ -418,7 +424,7 @@ fn range(track: &BoardTrack, query: &WindowQuery) -> Result<SlotRange> {
 
 fn check_as_of(track: &BoardTrack, query: &WindowQuery) -> Result<()> {
     let Some(as_of) = query.as_of else { return Ok(()) };
-    let has_kept_slots = track.board().edition().kept_slots().is_some();
+    let has_kept_slots = track.edition().kept_slots().is_some();
     let why = match track.kind() {
         _ if track.is_all_time() && has_kept_slots => {
             "it keeps no earlier totals; its kept slots are read with 'last' or 'from'"

@@ -136,6 +136,12 @@ impl Registry {
         (seen != Some(known.changes)).then(|| (boards(), known.changes))
     }
 
+    /// Returns the boards known here that have two editions. No store call.
+    pub(super) fn with_two_editions(&self) -> Vec<Arc<Board>> {
+        let known = self.known.read();
+        known.boards.values().map(|entry| &entry.board).filter(|board| board.other().is_some()).cloned().collect()
+    }
+
     /// Returns the boards known here. No store call.
     pub(super) fn known(&self) -> Vec<Arc<Board>> {
         self.known.read().boards.values().map(|entry| entry.board.clone()).collect()
@@ -282,6 +288,8 @@ impl Known {
         let lesson = self.lessons;
         match self.boards.get_mut(board.name()) {
             Some(entry) if entry.board.is_same_as(board) => entry.lesson = lesson,
+            // A write that ended late may have found editions that have changed again since.
+            Some(entry) if entry.board.generation() == board.generation() && entry.board.epoch() > board.epoch() => {}
             _ => {
                 self.boards.insert(board.name().clone(), Entry { board: board.clone(), lesson });
                 self.note_change();

@@ -271,7 +271,7 @@ impl RolloverRunner {
         }
         let mut due = self.due.lock();
         match outcome {
-            Err(StoreError::BoardChanged) => due.remove(id),
+            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => due.remove(id),
             outcome => due.finished(id, outcome.is_ok()),
         }
     }

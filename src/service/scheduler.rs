@@ -46,6 +46,7 @@ struct Ticker {
     tidying: Arc<AtomicBool>,
     tending: Arc<AtomicBool>,
     looking: Arc<AtomicBool>,
+    changing: Arc<AtomicBool>,
 }
 
 /// A guard that clears its flag when it is dropped, even if its task is aborted.
@@ -75,6 +76,7 @@ impl Scheduler {
             running: Mutex::default(),
             tending: Arc::default(),
             looking: Arc::default(),
+            changing: Arc::default(),
         });
         let rolling = ticker.service.clone();
         ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
@@ -157,6 +159,15 @@ impl Ticker {
                 let _busy = busy;
                 if let Err(error) = service.tend().await {
                     tracing::debug!(%error, "maintenance of the store failed; the next tick retries");
+                }
+            });
+        }
+        if let Some(busy) = Busy::begin(&self.changing) {
+            let service = self.service.clone();
+            running.spawn(async move {
+                let _busy = busy;
+                if let Err(error) = service.tend_editions().await {
+                    tracing::debug!(%error, "work on successors of boards failed; the next tick retries");
                 }
             });
         }

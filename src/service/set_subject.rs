@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::add::translate;
 use super::{Result, Service, ServiceError};
 use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp, Track};
 use crate::store::{Increment, Outcome, StoreError};
@@ -29,14 +30,17 @@ impl Service {
         let _one_at_a_time = self.correcting.lock().await;
         check(board, amount, at, self.store.now().await?)?;
         let change = Change::Amount(amount);
-        let increment = Increment { other: None, subject: subject.clone(), change, retract: false, at, id: None };
+        let mut increment = Increment { other: None, subject: subject.clone(), change, retract: false, at, id: None };
+        translate(board, std::slice::from_mut(&mut increment));
         let added = match self.store.replace(board, increment).await {
-            Err(StoreError::BoardChanged) => {
+            // The removal comes first, and found other editions: nothing was changed.
+            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
                 self.refreshed(board).await?;
                 return Err(StoreError::BoardChanged.into());
             }
             added => added?,
         };
+        self.note_newer(&added);
         let outcome = added.outcomes.into_iter().next();
         let missing = || StoreError::Corrupt { detail: "an increment has no outcome".to_owned() };
         Ok((outcome.ok_or_else(missing)?, added.frame.as_of))
@@ -50,7 +54,7 @@ fn check(board: &Board, amount: Amount, at: Option<Timestamp>, now: Timestamp) -
         return refused("at", format!("{at} is after the store's clock, {now}"));
     }
     let takes = |track: &&Track| matches!(track.place(at, now, &track.window_at(now), 0), Placement::Slot(_));
-    let Some(bound) = board.tracks().iter().filter(takes).map(|track| track.slot_bound()).min() else {
+    let Some(bound) = board.edition().tracks().iter().filter(takes).map(|track| track.slot_bound()).min() else {
         return refused("at", "every window of the board began after this time".to_owned());
     };
     if amount.0.abs() > bound.0 {

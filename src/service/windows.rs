@@ -6,33 +6,57 @@ use futures_util::future::{OptionFuture, join};
 
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
-use crate::board::{Board, BoardName, BoardTrack, Subject, TrackId, TrackRole, WindowLength};
+use crate::board::{
+    Board, BoardEdition, BoardName, BoardTrack, EditionRole, Subject, TrackId, TrackRole, WindowLength,
+};
 use crate::store::{self, Removal, Standing, Status, StoreError};
 
+/// The window of a board that a read chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WindowChoice {
+    /// The role of the edition, or `None` for the current one.
+    pub of: Option<EditionRole>,
+    /// The length of the window, or `None` for the main one.
+    pub length: Option<WindowLength>,
+}
+
 impl Service {
-    /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor
-    /// belongs to, or else the main one. Makes no store call if this instance knows the board and its window.
+    /// Returns the edition of a board that a read chooses: the one of this role, or else the current one. Makes no store
+    /// call if this instance knows the board with such an edition.
     ///
-    /// Returns [`ServiceError::UnknownWindow`] if the board has no window of this length, and
+    /// Returns [`ServiceError::UnknownEdition`] if the board has no edition of this role.
+    pub async fn edition(&self, caller: &Caller, name: &BoardName, of: Option<EditionRole>) -> Result<BoardEdition> {
+        let board = self.board(caller, name).await?;
+        match edition_of(&board, of) {
+            Ok(edition) => Ok(edition),
+            // The board that this instance knows may be an older one.
+            Err(_) => edition_of(&self.refreshed(&board).await?, of),
+        }
+    }
+
+    /// Returns the window of an edition of a board that a read chooses: the one of this length, or else the one that its
+    /// cursor belongs to, or else the main one. Makes no store call if this instance knows the board and its window.
+    ///
+    /// Returns [`ServiceError::UnknownWindow`] if the edition has no window of this length, and
     /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
     pub async fn window(
         &self,
         caller: &Caller,
         name: &BoardName,
-        length: Option<WindowLength>,
+        choice: WindowChoice,
         cursor: Option<TrackId>,
     ) -> Result<BoardTrack> {
-        let board = self.board(caller, name).await?;
-        let Some(requested) = length else {
-            let of_cursor = cursor.and_then(|track| window_with(&board, track));
-            return Ok(of_cursor.unwrap_or_else(|| board.main()));
+        let edition = self.edition(caller, name, choice.of).await?;
+        let Some(requested) = choice.length else {
+            let of_cursor = cursor.and_then(|track| window_with(&edition, track));
+            return Ok(of_cursor.unwrap_or_else(|| edition.main_track()));
         };
-        let window = match board.window_of(requested) {
+        let window = match edition.window_of(requested) {
             Some(window) => window,
             // The board that this instance knows may be an older one.
-            None => window_of(&self.refreshed(&board).await?, requested)?,
+            None => window_of(&self.refreshed_edition(&edition).await?, requested)?,
         };
-        match cursor.and_then(|track| window_with(window.board(), track)) {
+        match cursor.and_then(|track| window_with(&window.edition(), track)) {
             Some(other) if other.id() != window.id() => {
                 Err(ServiceError::CursorOfOtherWindow { of: other.length(), requested })
             }
@@ -40,23 +64,28 @@ impl Service {
         }
     }
 
+    /// Reads the board of the same name from the store and returns its edition of the same role. One store call.
+    pub(super) async fn refreshed_edition(&self, edition: &BoardEdition) -> Result<BoardEdition> {
+        edition_of(&self.refreshed(edition.board()).await?, edition.role())
+    }
+
     /// Reads the board of the same name from the store and returns the track to read instead of one that does not exist
-    /// there: for the kept slots those of the new board, for a window that is not the main one that of the same length,
-    /// and otherwise the main track. One store call.
+    /// there, in the edition of the same role: for the kept slots those of the new board, for a window that is not the
+    /// main one that of the same length, and otherwise the main track. One store call.
     ///
     /// Returns [`StoreError::BoardChanged`] if what was the main window is another window of the new board, because the
     /// caller may have chosen it by its length.
     pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
-        let fresh = self.refreshed(track.board()).await?;
+        let fresh = self.refreshed_edition(&track.edition()).await?;
         if track.role() == TrackRole::KeptSlots {
             return fresh.kept_track().ok_or_else(|| StoreError::BoardChanged.into());
         }
-        if !track.is_main() {
+        if !track.is_main_of_edition() {
             return window_of(&fresh, track.length());
         }
         match fresh.window_of(track.length()) {
-            Some(window) if !window.is_main() => Err(StoreError::BoardChanged.into()),
-            _ => Ok(fresh.main()),
+            Some(window) if !window.is_main_of_edition() => Err(StoreError::BoardChanged.into()),
+            _ => Ok(fresh.main_track()),
         }
     }
 
@@ -76,7 +105,7 @@ impl Service {
         track: &BoardTrack,
         subject: &Subject,
     ) -> store::Result<(Standing, Option<Standing>)> {
-        let kept_slots = track.board().kept_track();
+        let kept_slots = track.edition().kept_track();
         let kept: OptionFuture<_> =
             kept_slots.as_ref().map(|kept_slots| self.store.standing(kept_slots, subject)).into();
         let (standing, kept) = join(self.standing_on(track, subject), kept).await;
@@ -94,20 +123,20 @@ impl Service {
         about!(self, track, |current| self.store.status(current))
     }
 
-    /// Returns head, floor, slots and totals of each track, in the order of [`Board::tracks`]. One store call for each.
-    pub async fn statuses(&self, board: &Arc<Board>) -> Result<AboutBoard<Vec<Status>>> {
-        about!(self, whole board, |current| self.statuses_of_tracks(current))
+    /// Returns head, floor, slots and totals of each track of an edition, in their order. One store call for each.
+    pub async fn statuses(&self, edition: &BoardEdition) -> Result<About<Vec<Status>, BoardEdition>> {
+        about!(self, edition edition, |current| self.statuses_of_tracks(current))
     }
 
-    pub(super) async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
-        let mut statuses = Vec::with_capacity(board.tracks().len());
-        for track in board.each_track() {
+    pub(super) async fn statuses_of_tracks(&self, edition: &BoardEdition) -> store::Result<Vec<Status>> {
+        let mut statuses = Vec::with_capacity(edition.tracks().len());
+        for track in edition.each_track() {
             statuses.push(self.store.status(&track).await?);
         }
         Ok(statuses)
     }
 
-    /// Rolls all tracks of a board over. Returns when nothing below their floors remains. The numbers of the report are
+    /// Rolls all tracks of all editions of a board over. Returns when nothing below their floors remains. The numbers of the report are
     /// sums. Its frame is that of the main track, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
         about!(self, whole board, |current| self.roll_over_tracks(current))
@@ -134,19 +163,30 @@ impl Service {
         Ok(report)
     }
 
-    /// Compares every subject's score with the value of its slots, in every track. With `repair`, corrects the
-    /// differences.
-    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<AboutBoard<AuditReport>> {
-        about!(self, whole board, |current| audit::run_all(&*self.store, current, repair))
+    /// Compares every subject's score with the value of its slots, in every track of an edition. With `repair`, corrects
+    /// the differences.
+    pub async fn audit(&self, edition: &BoardEdition, repair: bool) -> Result<About<AuditReport, BoardEdition>> {
+        about!(self, edition edition, |current| audit::run_all(&*self.store, current, repair))
     }
 }
 
-/// Returns the window of this length, or the error that lists the windows of the board.
-fn window_of(board: &Arc<Board>, requested: WindowLength) -> Result<BoardTrack> {
-    board.window_of(requested).ok_or_else(|| ServiceError::UnknownWindow { board: board.clone(), requested })
+/// Returns the edition of this role, or the current one.
+fn edition_of(board: &Arc<Board>, of: Option<EditionRole>) -> Result<BoardEdition> {
+    match of {
+        None => Ok(board.current()),
+        Some(role) => {
+            let unknown = || ServiceError::UnknownEdition { board: board.name().clone(), role };
+            board.edition_as(role).ok_or_else(unknown)
+        }
+    }
 }
 
-/// Returns the window of the board with this id.
-pub(super) fn window_with(board: &Arc<Board>, id: TrackId) -> Option<BoardTrack> {
-    board.track_with(id).filter(|track| track.role() != TrackRole::KeptSlots)
+/// Returns the window of this length, or the error that lists the windows of the edition.
+fn window_of(edition: &BoardEdition, requested: WindowLength) -> Result<BoardTrack> {
+    edition.window_of(requested).ok_or_else(|| ServiceError::UnknownWindow { edition: edition.clone(), requested })
+}
+
+/// Returns the window of the edition with this id.
+pub(super) fn window_with(edition: &BoardEdition, id: TrackId) -> Option<BoardTrack> {
+    edition.each_window().find(|window| window.id() == id)
 }

@@ -18,6 +18,9 @@ pub enum StoreError {
     /// caller must look the board up again. Writes never return it, because the store does that for them.
     #[error("the board's editions have changed in the meantime")]
     StaleEpoch,
+    /// The editions of the board cannot be exchanged now. Nothing of this call was done.
+    #[error("{detail}")]
+    EditionsBusy { detail: String },
     /// The requested window reaches back before the board's window.
     #[error("the board's window starts at {floor}")]
     BeyondWindow { floor: Timestamp },

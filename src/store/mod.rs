@@ -329,7 +329,8 @@ pub trait Store: Send + Sync + 'static {
     /// harmless. The data of a removed edition is deleted in steps.
     ///
     /// Returns [`StoreError::StaleEpoch`] if the board is neither `from` nor `to`, and [`StoreError::ImportOpen`] while
-    /// an import is open.
+    /// an import is open. Redis: returns [`StoreError::EditionsBusy`] for an exchange while one of the editions is held,
+    /// or audited after a restart of the server.
     async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>>;
 
     /// Returns the state of the two editions of a board. O(partitions).

@@ -129,7 +129,8 @@ impl Writing {
     /// Returns the first line, and unless the walk is continued, the numbers of items that were counted before it.
     fn beginning(&mut self) -> Result<Vec<u8>, Problem> {
         let board = self.walk.board().clone();
-        let tracks = board.tracks().iter().zip(&self.before).map(|(track, status)| TrackState::of(track, status));
+        let tracks =
+            board.edition().tracks().iter().zip(&self.before).map(|(track, status)| TrackState::of(track, status));
         let as_of = self.before.iter().map(|status| status.frame.as_of).min().unwrap_or_default();
         let mut text = line(&ContentsHeader {
             contents: VERSION,
@@ -196,7 +197,7 @@ impl Writing {
     /// Returns the end of the body, with the numbers of counted items if the walk has reached its end.
     fn end(&mut self, after: Option<&Vec<Status>>, problem: Option<Problem>) -> Result<Bytes, Problem> {
         let board = self.walk.board().clone();
-        let tracks = || board.tracks().iter().zip(after.into_iter().flatten());
+        let tracks = || board.edition().tracks().iter().zip(after.into_iter().flatten());
         let mut text = Vec::new();
         for (number, (_, status)) in tracks().enumerate() {
             let events = items_by_slot(status);

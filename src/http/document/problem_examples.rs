@@ -83,6 +83,13 @@ pub(super) fn example(code: Code) -> Problem {
         .with("existing", boards::example()),
         Code::Unsupported => problem("no directory for backups is configured; set backup_dir (--backup-dir)"),
         Code::BoardChanged => StoreError::BoardChanged.into(),
+        Code::UnknownEdition => {
+            problem("board 'hot-posts' has no next edition").with("board", "hot-posts").with("of", "next")
+        }
+        Code::EditionsConflict => problem(
+            "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
+        )
+        .with("board", "hot-posts"),
         Code::ImportOpen => StoreError::ImportOpen.into(),
         Code::InvalidContents => problem("line 7: there is no track 2").with("line", 7),
         Code::ImportRefused => {

@@ -20,12 +20,13 @@ pub use self::views::LiveViews;
 use self::views::ViewKey;
 use super::admission::Validity;
 use super::limits::Open;
-use super::parameters::{Parameters, parse_window};
+use super::parameters::{Parameters, parse_edition, parse_window};
 use super::path;
 use super::problem::Problem;
 use super::state::HttpState;
 use crate::access::Caller;
 use crate::board::BoardName;
+use crate::service::WindowChoice;
 
 /// The header with the id of the last event that a client received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -77,6 +78,8 @@ pub(super) fn describe() {
         ("limit" = u32, Query, minimum = 10, maximum = 100, example = 10, description = "Number of lines: 10, 25, 50 or 100. Default: 10."),
         ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+            description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
         ("Last-Event-ID" = String, Header, description = "Id of the last event that the client received."),
@@ -96,7 +99,7 @@ pub(super) async fn one(
     state: Data<HttpState>,
     live: Data<LiveViews>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["limit", "interval", "window"])?;
+    let parameters = Parameters::from_request(&request, &["limit", "interval", "window", "of"])?;
     let key = ViewKey {
         board: path::board_name(&request)?,
         window: parameters.window()?,
@@ -123,7 +126,7 @@ pub(super) async fn one(
     get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
     params(
         ("view" = Vec<String>, Query, explode = true, min_items = 1, max_items = 20, example = json!(["hot-posts,limit=25"]),
-            description = "A view: the name of a board, then `,limit=` and `,window=` if they are not the default. Up to 20 times."),
+            description = "A view: the name of a board, then `,limit=`, `,window=` and `,of=` if they are not the default. Up to 20 times."),
         ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
     ),
@@ -190,13 +193,15 @@ fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
     let mut parts = text.split(',');
     let board = BoardName::parse(parts.next().unwrap_or_default())
         .map_err(|error| Problem::field("view", format!("'view' must start with the name of a board: {error}")))?;
-    let (mut limit, mut window) = (None, None);
+    let (mut limit, mut window) = (None, WindowChoice::default());
     for part in parts {
         match part.split_once('=') {
             Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", Some(value), &LIMITS)?),
-            Some(("window", value)) if window.is_none() => window = Some(parse_window(value)?),
+            Some(("window", value)) if window.length.is_none() => window.length = Some(parse_window(value)?),
+            Some(("of", value)) if window.of.is_none() => window.of = Some(parse_edition(value)?),
             _ => {
-                let detail = "'view' must be the name of a board, then ',limit=' and ',window=' at most once each";
+                let detail =
+                    "'view' must be the name of a board, then ',limit=', ',window=' and ',of=' at most once each";
                 return Err(Problem::field("view", detail));
             }
         }
@@ -212,7 +217,7 @@ mod tests {
     fn views_are_parsed_strictly() {
         let parse = |text: &str| {
             let key = parse_view(text, 1).ok()?;
-            Some((key.board.to_string(), key.limit, key.window.map(|window| window.to_string())))
+            Some((key.board.to_string(), key.limit, key.window.length.map(|window| window.to_string())))
         };
         let view = |limit, window: Option<&str>| Some(("hot-posts".to_owned(), limit, window.map(str::to_owned)));
         assert_eq!(parse("hot-posts"), view(10, None));

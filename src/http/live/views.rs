@@ -24,8 +24,8 @@ use super::change::RankingChange;
 use super::shares::{Cost, Granted, Shares};
 use super::sse::Event;
 use crate::access::Caller;
-use crate::board::{BoardName, WindowLength};
-use crate::service::{About, Page, Service};
+use crate::board::BoardName;
+use crate::service::{About, Page, Service, WindowChoice};
 
 /// The number of events that a listener may be behind. After more it is dropped.
 const MAX_BEHIND: usize = 16;
@@ -51,8 +51,7 @@ pub(super) fn describe() {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ViewKey {
     pub(super) board: BoardName,
-    /// `None` for the main window.
-    pub(super) window: Option<WindowLength>,
+    pub(super) window: WindowChoice,
     pub(super) limit: u32,
     /// The time between two reads, in seconds.
     pub(super) interval: u32,

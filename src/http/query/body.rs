@@ -9,7 +9,8 @@ use crate::http::problem::Problem;
 use crate::http::schemas;
 
 /// Keys of a query of any kind.
-const KEYS: [&str; 10] = ["board", "subject", "window", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
+const KEYS: [&str; 11] =
+    ["board", "subject", "window", "of", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
 
 /// Several queries or a single one.
 #[derive(ToSchema)]
@@ -81,6 +82,9 @@ pub(in crate::http) struct WindowQueryBody {
     /// that are as long; otherwise the main window.
     #[schema(value_type = String, required = false, example = "1h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$")]
     pub(super) window: Option<String>,
+    /// Edition to read: `next` or `previous`. Default: the board itself.
+    #[schema(value_type = String, required = false, pattern = "^(next|previous)$")]
+    pub(super) of: Option<String>,
     /// A duration, at most the longest window of the board. Default: the whole window.
     #[schema(value_type = String, required = false, example = "5m", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub(super) last: Option<String>,

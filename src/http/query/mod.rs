@@ -12,7 +12,7 @@ use self::body::{HopBody, HopQueryBody, QueriesBody, QueryBatchBody, QueryBody};
 use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
-use super::parameters::{Parameters, parse_window};
+use super::parameters::{Parameters, parse_edition, parse_window};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::state::HttpState;
@@ -255,6 +255,7 @@ fn parse_query(body: QueryBody<'_>) -> Result<ParsedQuery, Problem> {
             board: parse_board(&body.board)?,
             subject: parse_subject(&body.subject)?,
             window: body.window.as_deref().map(parse_window).transpose()?,
+            of: body.of.as_deref().map(parse_edition).transpose()?,
             over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
             as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
             edge: windows::parse_edge(body.edge.as_deref())?,

@@ -1,0 +1,96 @@
+//! What an increment of one edition is in another one.
+//!
+//! An event has fields, from which each edition takes what it needs. An increment or a sample of a board has only the
+//! number or the value that the current edition asks for.
+
+use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Function, NotCounted};
+
+impl Edition {
+    /// Returns the change that an increment, or a sample, of another edition is in this one: the same number or value
+    /// if both editions are over the same field, and an event that counts once if this one counts events. Otherwise the
+    /// increment does not say what this edition would count.
+    pub fn translated(&self, change: &Change, from: &Self, retract: bool) -> Change {
+        let not_accepted = Change::Not(NotCounted::NotAccepted);
+        if retract && !self.takes_retractions() {
+            return not_accepted;
+        }
+        let (ours, theirs) = (&self.definition().metric.function, &from.definition().metric.function);
+        let rescaled = |amount: Amount| rescaled(amount, from.decimals(), self.decimals());
+        let translated = match change {
+            Change::Set { sum, count } if ours == theirs && self.has_same_samples_as(from) => {
+                rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
+            }
+            Change::Set { .. } | Change::Not(_) => None,
+            Change::Amount(amount) if ours == theirs => rescaled(*amount).map(Change::Amount),
+            Change::Amount(_) | Change::Seen(_) if *ours == Function::Count => {
+                Some(Change::Amount(Amount::one(self.decimals())))
+            }
+            Change::Amount(amount) if ours.value().is_some() && ours.value() == theirs.value() => {
+                rescaled(*amount).map(Change::Amount)
+            }
+            Change::Seen(value) if ours.counted().is_some() && ours.counted() == theirs.counted() => {
+                Some(Change::Seen(value.clone()))
+            }
+            Change::Amount(_) | Change::Seen(_) => None,
+        };
+        translated.unwrap_or(not_accepted)
+    }
+}
+
+/// Returns the same amount with other decimals, or `None` if it has more decimals than these, or is out of range.
+fn rescaled(amount: Amount, from: Decimals, to: Decimals) -> Option<Amount> {
+    let (of, by) = (i128::from(amount.0), i128::from(Amount::one(to).0));
+    let scaled = of * by;
+    let unit = i128::from(Amount::one(from).0);
+    let units = i64::try_from(scaled / unit).ok().filter(|units| units.unsigned_abs() <= EXACT_MAX as u64)?;
+    (scaled % unit == 0).then_some(Amount(units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Counted, Definition, TrackId};
+
+    fn edition(metric: &str, decimals: u8) -> Edition {
+        let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        definition.decimals = Decimals::new(decimals).unwrap();
+        Edition::new(TrackId(1), definition).unwrap()
+    }
+
+    #[test]
+    fn an_increment_counts_where_it_says_what_counts() {
+        let amount = |units| Change::Amount(Amount(units));
+        let seen = Change::Seen(Counted::parse("u").unwrap());
+        let not_accepted = Change::Not(NotCounted::NotAccepted);
+        let sample = Change::Set { sum: Amount(150), count: 0 };
+        for (from, change, to, expected) in [
+            (("COUNT(2h, e, s)", 0), amount(3), ("COUNT(4h, e, s)", 2), amount(300)),
+            (("SUM(2h, e, v, s)", 2), amount(150), ("SUM(4h, e, v, s)", 1), amount(15)),
+            (("SUM(2h, e, v, s)", 2), amount(155), ("SUM(4h, e, v, s)", 1), not_accepted.clone()),
+            (("SUM(2h, e, v, s)", 2), amount(155), ("AVG(4h, e, v, s)", 2), amount(155)),
+            (("SUM(2h, e, v, s)", 2), amount(155), ("SUM(4h, e, w, s)", 2), not_accepted.clone()),
+            (("SUM(2h, e, v, s)", 2), amount(155), ("COUNT(4h, e, s)", 0), amount(1)),
+            (("COUNT(2h, e, s)", 0), amount(1), ("SUM(4h, e, v, s)", 2), not_accepted.clone()),
+            (("COUNT_DISTINCT(2h, e, s, u)", 0), seen.clone(), ("APPROX_COUNT_DISTINCT(2h, e, s, u)", 0), seen.clone()),
+            (
+                ("COUNT_DISTINCT(2h, e, s, u)", 0),
+                seen.clone(),
+                ("COUNT_DISTINCT(2h, e, s, w)", 0),
+                not_accepted.clone(),
+            ),
+            (("COUNT_DISTINCT(2h, e, s, u)", 0), seen, ("COUNT(2h, e, s)", 1), amount(10)),
+            (
+                ("SUM(2h, e, v, s)", 2),
+                sample.clone(),
+                ("SUM(4h, e, v, s)", 1),
+                Change::Set { sum: Amount(15), count: 0 },
+            ),
+            (("SUM(2h, e, v, s)", 2), sample, ("MAX(4h, e, v, s)", 2), not_accepted),
+        ] {
+            let (from, to) = (edition(from.0, from.1), edition(to.0, to.1));
+            assert_eq!(to.translated(&change, &from, false), expected, "{change:?}");
+        }
+        let (sum, best) = (edition("SUM(2h, e, v, s)", 0), edition("MAX(2h, e, v, s)", 0));
+        assert_eq!(best.translated(&amount(1), &sum, true), Change::Not(NotCounted::NotAccepted));
+    }
+}

@@ -1,0 +1,302 @@
+//! Successors of boards: the dual run of two editions, and their exchange.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::boards::{self, DefinedBoard};
+use super::definition::{self, DefinitionShown};
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::state::HttpState;
+use super::{body, path, response, schemas};
+use crate::access::Caller;
+use crate::board::{Definition, EditionRole, NotCounted, Span, Timestamp};
+use crate::service::{DualRunState, FillState};
+
+/// The time for which a previous edition is kept, unless the request says otherwise.
+const KEEP_PREVIOUS: &str = "1d";
+/// The longest time for which it can be kept, in milliseconds: a year.
+const MAX_KEEP: i64 = 366 * 86_400_000;
+
+/// The state of the edition beside the board's own.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Edition, example = example)]
+pub(super) struct EditionShown {
+    #[serde(flatten)]
+    definition: DefinitionShown,
+    /// The store's time since which both editions have received every item.
+    #[schema(schema_with = schemas::time)]
+    since: Timestamp,
+    /// The store's time from which the windows of both editions are complete, so that they differ in their definitions
+    /// only. Null if that is never so: over all time without a fill, and for `from_first`.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    full_at: Option<Timestamp>,
+    /// Whether each item since then is known to have been written to both editions. Null if that is not known: after a
+    /// restart of Redis, whose log may have cut a write.
+    #[schema(required = true)]
+    exact: Option<bool>,
+    fill: FillShown,
+    /// Number of items that the board counted and this edition did not, by reason.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    not_counted: BTreeMap<&'static str, u64>,
+    /// Number of items that this edition counted and the board did not, by reason.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    only_counted: BTreeMap<&'static str, u64>,
+    /// The store's time from which a previous edition is removed. Absent for a successor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    until: Option<Timestamp>,
+}
+
+/// The state of the fill with which a successor gets what its board has.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Fill)]
+pub(super) struct FillShown {
+    /// `running`; `done`; or `none`, if the successor counts other items, or its slots are not unions of the board's.
+    #[schema(pattern = "^(none|running|done)$")]
+    state: &'static str,
+    /// Number of cells, a subject in a slot each, that this instance has given to the successor. Absent unless it is
+    /// running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    cells: Option<u64>,
+}
+
+/// An example of a successor.
+fn example() -> Value {
+    let mut example = definition::example();
+    example["metric"] = json!("COUNT(7d, like, post_id)");
+    example["slots_in_window"] = json!(168);
+    example["slots_kept"] = json!(168);
+    example["since"] = json!("2026-01-02T10:07:00Z");
+    example["full_at"] = json!("2026-01-08T11:00:00Z");
+    example["exact"] = json!(true);
+    example["fill"] = json!({"state": "done"});
+    example["not_counted"] = json!({});
+    example["only_counted"] = json!({"too_late": 12});
+    example
+}
+
+impl EditionShown {
+    fn of(state: &DualRunState, http: &HttpState) -> Self {
+        let by_code = |counts: &[(NotCounted, u64)]| -> BTreeMap<&'static str, u64> {
+            counts.iter().filter(|(_, items)| *items > 0).map(|(reason, items)| (reason.code(), *items)).collect()
+        };
+        let [of_board, of_other] = &state.run.not_counted;
+        let fill = match state.fill {
+            FillState::Impossible => FillShown { state: "none", cells: None },
+            FillState::Running(progress) => FillShown { state: "running", cells: Some(progress.cells) },
+            FillState::Done => FillShown { state: "done", cells: None },
+        };
+        Self {
+            definition: DefinitionShown::of(&state.edition, http.service.id_cost(state.edition.board())),
+            since: state.run.since,
+            full_at: state.full_at,
+            exact: state.run.is_exact,
+            fill,
+            not_counted: by_code(of_other),
+            only_counted: by_code(of_board),
+            until: state.until,
+        }
+    }
+}
+
+/// Begin a dual run
+///
+/// Gives the board a successor: another definition, which counts beside the board from now on. Every item is written to
+/// both in one atomic step, with one set of ids; each of them counts it or not by itself. Reads with `of=next` read the
+/// successor. `POST …/next/promote` makes it the board.
+///
+/// The successor has the event type, the subject, the shards and the dedupe time of its board; everything else may
+/// differ. It begins empty, unless it counts the same items (function, value and filter) in slots that are unions of the
+/// board's: then it is filled with what the board has, while writes continue. A fill creates no history: if the window of
+/// the successor is longer, `full_at` says from when it is complete. Until then a retraction of an event that the
+/// successor does not have may leave a negative score there.
+///
+/// Increments and samples of the board count in the successor if they say what it counts: the same number or value, or
+/// an event for COUNT. Filters apply to events only.
+///
+/// During a dual run a write costs about twice as much. The same successor again changes nothing (200). While all
+/// instances must know editions of boards, an instance of an earlier version refuses such a board with an error.
+#[utoipa::path(
+    put, path = "/v1/boards/{board}/next", operation_id = "beginDualRun", tag = "boards",
+    request_body(content = Definition, description = "The definition of the successor.", examples(
+        ("likes in 7 days" = (value = json!({"metric": "COUNT(7d, like, post_id)", "slot": "1h"}))))),
+    responses(
+        (status = 200, description = "The board already had this successor.", body = EditionShown),
+        (status = 201, description = "The dual run has begun.", body = EditionShown),
+    ),
+)]
+pub(super) async fn begin(
+    request: HttpRequest,
+    caller: Caller,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let name = path::board_name(&request)?;
+    let body = body::read_json(&request, &caller, payload, &state).await?;
+    let definition = definition::parse(&body)?;
+    let (_, is_new) = state.service.begin_dual_run(&caller, &name, &definition).await?;
+    let run = state.service.dual_run(&caller, &name, EditionRole::Next).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(response::json_with(status, &EditionShown::of(&run, &state)))
+}
+
+async fn get(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+    role: EditionRole,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let run = state.service.dual_run(&caller, &path::board_name(&request)?, role).await?;
+    Ok(response::json(&EditionShown::of(&run, &state)))
+}
+
+async fn delete(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+    role: EditionRole,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let board = state.service.remove_edition(&caller, &path::board_name(&request)?, role).await?;
+    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
+}
+
+async fn promote(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+    role: EditionRole,
+) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["keep_previous"])?;
+    let keep = parse_keep(parameters.text("keep_previous").unwrap_or(KEEP_PREVIOUS))?;
+    let board = state.service.promote(&caller, &path::board_name(&request)?, role, keep).await?;
+    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
+}
+
+fn parse_keep(text: &str) -> Result<Span, Problem> {
+    let wrong = |detail: String| Problem::field("keep_previous", detail);
+    let keep: Span = text.parse().map_err(|error| wrong(format!("'keep_previous': {error}")))?;
+    match keep.approximate_millis() <= MAX_KEEP {
+        true => Ok(keep),
+        false => {
+            Err(wrong("'keep_previous' must be at most a year: the edition doubles the cost of writes".to_owned()))
+        }
+    }
+}
+
+/// Get the successor of a board
+///
+/// Returns its definition, since when it has counted, from when it is complete, and how many items only one of the two
+/// counted.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/next", operation_id = "getNext", tag = "boards",
+    responses((status = 200, description = "The successor.", body = EditionShown)),
+)]
+pub(super) async fn get_next(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    get(request, caller, state, EditionRole::Next).await
+}
+
+/// End a dual run
+///
+/// Removes the successor with its data. Returns the definition of the board.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}/next", operation_id = "removeNext", tag = "boards",
+    responses((status = 200, description = "The board without a successor.", body = DefinedBoard,
+        example = json!(boards::example()))),
+)]
+pub(super) async fn delete_next(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    delete(request, caller, state, EditionRole::Next).await
+}
+
+/// Let the successor take over
+///
+/// Makes the successor the board: when the response is sent, every instance reads and answers with it. What was the
+/// board stays as its previous edition, which is written to as well, so that `POST …/previous/promote` can go back
+/// without a gap. It is removed after `keep_previous`.
+///
+/// Cursors of pages from before get `stale_cursor`, and live streams send a `page`. Refused while a fill is not
+/// complete. A board of the configuration may have the definition of either edition; change it there before the previous
+/// one is removed.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/next/promote", operation_id = "promoteNext", tag = "boards",
+    params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
+        description = "Time for which the previous edition is kept, at most a year. Default: `1d`.")),
+    responses((status = 200, description = "The board, with the definition of the successor.", body = DefinedBoard,
+        example = json!(boards::example()))),
+)]
+pub(super) async fn promote_next(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    promote(request, caller, state, EditionRole::Next).await
+}
+
+/// Get the previous edition of a board
+///
+/// Returns the edition that the board had before its successor took over, while it is kept.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/previous", operation_id = "getPrevious", tag = "boards",
+    responses((status = 200, description = "The previous edition.", body = EditionShown)),
+)]
+pub(super) async fn get_previous(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    get(request, caller, state, EditionRole::Previous).await
+}
+
+/// Remove the previous edition
+///
+/// Removes the previous edition with its data, before its time. From then on a write costs what it did before the dual
+/// run.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}/previous", operation_id = "removePrevious", tag = "boards",
+    responses((status = 200, description = "The board without a previous edition.", body = DefinedBoard,
+        example = json!(boards::example()))),
+)]
+pub(super) async fn delete_previous(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    delete(request, caller, state, EditionRole::Previous).await
+}
+
+/// Go back to the previous edition
+///
+/// Makes the previous edition the board again. It has been written to all the time, so nothing is missing. The edition
+/// that it replaces becomes the previous one.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/previous/promote", operation_id = "promotePrevious", tag = "boards",
+    params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
+        description = "Time for which the edition that is replaced is kept, at most a year. Default: `1d`.")),
+    responses((status = 200, description = "The board, with its earlier definition.", body = DefinedBoard,
+        example = json!(boards::example()))),
+)]
+pub(super) async fn promote_previous(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    promote(request, caller, state, EditionRole::Previous).await
+}

@@ -1,0 +1,218 @@
+//! The second edition of a board: a successor that counts beside it, or the edition that a successor replaced.
+
+use std::sync::Arc;
+
+use super::fill::FillProgress;
+use super::{Result, Service, ServiceError, StoreError, fill};
+use crate::access::{Caller, Scope};
+use crate::board::{Board, BoardEdition, BoardName, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId};
+use crate::store::DualRun;
+
+/// The number of attempts before a call fails because the editions keep changing.
+const ATTEMPTS: usize = 4;
+
+/// The state of the two editions of a board.
+#[derive(Debug)]
+pub struct DualRunState {
+    /// The edition beside the current one.
+    pub edition: BoardEdition,
+    pub run: DualRun,
+    /// The store's time from which both editions are complete, so that differences are those of the definitions. `None`
+    /// if that is never so: over all time, and where the windows of subjects begin with their first events.
+    pub full_at: Option<Timestamp>,
+    pub fill: FillState,
+    /// The store's time from which a previous edition may be removed.
+    pub until: Option<Timestamp>,
+}
+
+/// The state of a fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillState {
+    /// The successor counts other items, or its slots are not unions of the board's, so it begins empty.
+    Impossible,
+    /// It has not ended yet.
+    Running(FillProgress),
+    Done,
+}
+
+impl Service {
+    /// Begins a dual run: adds a successor with this definition to a board. Returns the board, and whether the successor
+    /// is new. Beginning it again with the same definition changes nothing.
+    ///
+    /// Returns [`ServiceError::EditionsRefused`] if the board has another second edition, and
+    /// [`ServiceError::Successor`] if the definition cannot be that of a successor.
+    pub async fn begin_dual_run(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        definition: &Definition,
+    ) -> Result<(Arc<Board>, bool)> {
+        let mut is_known = false;
+        let changed = self.change_editions(caller, name, |board| {
+            is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == *definition);
+            if is_known {
+                return Ok(None);
+            }
+            let refused = |detail| Err(ServiceError::EditionsRefused { board: name.clone(), detail });
+            if let Some(other) = board.other() {
+                let role = other.role.name();
+                return refused(format!(
+                    "board '{name}' has a {role} edition already; remove it first with DELETE /v1/boards/{name}/{role}"
+                ));
+            }
+            if board.definition() == definition {
+                return refused(format!("the definition is that of board '{name}' itself"));
+            }
+            let first = TrackId(rand::random_range(1..=u64::MAX / 2));
+            Ok(Some(board.attached(definition.clone(), first)?))
+        });
+        let board = changed.await?;
+        if !is_known {
+            self.fills.begin(board.editions().get(1).map(Edition::id));
+        }
+        Ok((board, !is_known))
+    }
+
+    /// Makes the edition of this role the current one. The one that was current stays as the previous edition, and both
+    /// are written to, until `keep_previous` has passed.
+    ///
+    /// Returns [`ServiceError::EditionsRefused`] while a fill of the successor is not complete.
+    pub async fn promote(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        role: EditionRole,
+        keep_previous: Span,
+    ) -> Result<Arc<Board>> {
+        caller.require(Scope::Manage)?;
+        let state = self.dual_run(caller, name, role).await?;
+        if role == EditionRole::Next && matches!(state.fill, FillState::Running(_)) {
+            let detail = format!(
+                "the successor of board '{name}' is being filled with what the board has; GET /v1/boards/{name}/next says how far it is"
+            );
+            return Err(ServiceError::EditionsRefused { board: name.clone(), detail });
+        }
+        let until = self.store.now().await?.plus_millis(keep_previous.approximate_millis());
+        let wanted = state.edition.id();
+        let changed = self.change_editions(caller, name, |board| match board.edition_as(role) {
+            Some(edition) if edition.id() == wanted => Ok(board.exchanged(until)),
+            // A repeated call.
+            _ if board.edition().id() == wanted => Ok(None),
+            _ => Err(ServiceError::UnknownEdition { board: name.clone(), role }),
+        });
+        changed.await
+    }
+
+    /// Removes the edition of this role with its data. Returns the board without it.
+    pub async fn remove_edition(&self, caller: &Caller, name: &BoardName, role: EditionRole) -> Result<Arc<Board>> {
+        let changed = self.change_editions(caller, name, |board| match board.edition_as(role) {
+            Some(_) => Ok(Some(board.detached())),
+            None => Err(ServiceError::UnknownEdition { board: name.clone(), role }),
+        });
+        changed.await
+    }
+
+    /// Returns the state of the edition of this role.
+    pub async fn dual_run(&self, caller: &Caller, name: &BoardName, role: EditionRole) -> Result<DualRunState> {
+        let mut edition = self.edition(caller, name, Some(role)).await?;
+        let run = match self.store.dual_run(edition.board()).await {
+            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
+                edition = self.refreshed_edition(&edition).await?;
+                self.store.dual_run(edition.board()).await?
+            }
+            run => run?,
+        };
+        let now = self.store.now().await?;
+        let fill = match run.filled {
+            _ if fill::pairs(edition.board(), now).is_empty() => FillState::Impossible,
+            Some(_) => FillState::Done,
+            None => FillState::Running(self.fills.progress(edition.id())),
+        };
+        let until = edition.board().other().and_then(|other| other.until);
+        Ok(DualRunState { full_at: full_at(edition.board(), &run), run, fill, until, edition })
+    }
+
+    /// Changes the editions of a board. `change` returns the changed board, or `None` if nothing is to be done.
+    async fn change_editions(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        mut change: impl FnMut(&Arc<Board>) -> Result<Option<Board>>,
+    ) -> Result<Arc<Board>> {
+        caller.require(Scope::Manage)?;
+        caller.require_board(name)?;
+        for _ in 0..ATTEMPTS {
+            let found = self.registry.refresh(name).await?;
+            let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
+            let Some(to) = change(&board)? else { return Ok(board) };
+            match self.store.change_editions(&board, to).await {
+                Err(StoreError::StaleEpoch) => {}
+                Err(StoreError::EditionsBusy { detail }) => {
+                    return Err(ServiceError::EditionsRefused { board: name.clone(), detail });
+                }
+                changed => {
+                    let board = changed?;
+                    self.registry.put(board.clone());
+                    return Ok(board);
+                }
+            }
+        }
+        Err(StoreError::StaleEpoch.into())
+    }
+
+    /// Does what is due about second editions: fills successors, and removes previous editions whose time has passed.
+    /// Does a part of it if there is much to do; returns whether all is done.
+    pub(super) async fn tend_editions(&self) -> Result<()> {
+        let boards = self.registry.with_two_editions();
+        if boards.is_empty() {
+            return Ok(());
+        }
+        let now = self.store.now().await?;
+        for board in boards {
+            let Some(other) = board.other() else { continue };
+            match other.role {
+                EditionRole::Previous if other.until.is_some_and(|until| until <= now) => {
+                    match self.store.change_editions(&board, board.detached()).await {
+                        Ok(changed) => self.registry.put(changed),
+                        Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {
+                            self.registry.refresh(board.name()).await?;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                EditionRole::Previous => {}
+                EditionRole::Next => self.fill_if_due(&board, now).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the time from which both editions are complete: see [`DualRunState::full_at`].
+fn full_at(board: &Arc<Board>, run: &DualRun) -> Option<Timestamp> {
+    let Some(filled) = run.filled else {
+        let all = board.tracks().iter().map(|track| full_from(track, run.since));
+        return all.collect::<Option<Vec<_>>>()?.into_iter().max();
+    };
+    // What the source still has at the end of the fill is complete in the successor.
+    let pairs = fill::pairs(board, filled);
+    let [from, to] = fill::direction(board)?;
+    let full = to.each_track().map(|track| match pairs.iter().find(|(_, target)| target.number() == track.number()) {
+        Some((source, _)) if source.is_all_time() => Some(filled),
+        Some((source, _)) => full_from(&track, source.window_at(filled).floor.min(run.since)).map(|at| at.max(filled)),
+        None => full_from(&track, run.since),
+    });
+    debug_assert!(!from.tracks().is_empty());
+    full.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// Returns the time at which the floor of a track has reached the first start of a slot that is not before `since`.
+fn full_from(track: &Track, since: Timestamp) -> Option<Timestamp> {
+    if track.is_all_time() || track.is_from_first() {
+        return None;
+    }
+    let calendar = track.calendar();
+    let start = calendar.slot_of(since);
+    let first = if start == since { start } else { calendar.next(start) };
+    Some((1..track.slots()).fold(first, |start, _| calendar.next(start)))
+}

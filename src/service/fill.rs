@@ -1,0 +1,184 @@
+//! The fill of a successor: what a board has is given to the successor that counts the same items.
+//!
+//! The contents of the board are walked only to learn which subjects have something in which slots. What these are
+//! given is read in the step that gives it: see [`Store::fill`](crate::store::Store::fill). So it does not matter that
+//! writes continue, and a fill that was interrupted begins again without harm.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::import_tracks::source_of;
+use super::{Result, Service};
+use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Subject, Timestamp, TrackId};
+use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
+
+/// The time after which an instance begins a fill that another one has begun and may not end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The number of walks after which a fill is given up until the next tick, because subjects are removed all the time.
+const WALKS: usize = 8;
+
+/// How far this instance is with a fill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillProgress {
+    /// The number of cells that it has given to the successor. 0 if another instance does it.
+    pub cells: u64,
+}
+
+/// The fills of this instance, by the identity of the successor.
+#[derive(Default)]
+pub(super) struct Fills {
+    known: Mutex<HashMap<TrackId, KnownFill>>,
+}
+
+struct KnownFill {
+    due: Instant,
+    progress: FillProgress,
+    is_done: bool,
+}
+
+impl Fills {
+    /// Notes that this instance has begun a dual run, so that it fills the successor at once.
+    pub(super) fn begin(&self, successor: Option<TrackId>) {
+        let fill = KnownFill { due: Instant::now(), progress: FillProgress::default(), is_done: false };
+        self.known.lock().extend(successor.map(|id| (id, fill)));
+    }
+
+    pub(super) fn progress(&self, successor: TrackId) -> FillProgress {
+        self.known.lock().get(&successor).map_or_else(FillProgress::default, |fill| fill.progress)
+    }
+
+    /// Returns whether a fill is due on this instance.
+    fn is_due(&self, successor: TrackId) -> bool {
+        let mut known = self.known.lock();
+        let fill = known.entry(successor).or_insert_with(|| KnownFill {
+            due: Instant::now() + PATIENCE,
+            progress: FillProgress::default(),
+            is_done: false,
+        });
+        !fill.is_done && fill.due <= Instant::now()
+    }
+
+    fn end(&self, successor: TrackId) {
+        if let Some(fill) = self.known.lock().get_mut(&successor) {
+            fill.is_done = true;
+        }
+    }
+
+    fn add(&self, successor: TrackId, cells: usize) {
+        if let Some(fill) = self.known.lock().get_mut(&successor) {
+            fill.progress.cells += cells as u64;
+        }
+    }
+}
+
+/// Returns the editions between which a fill goes, or went: from the older one to its successor.
+pub(super) fn direction(board: &Arc<Board>) -> Option<[BoardEdition; 2]> {
+    let other = board.edition_as(board.other()?.role)?;
+    Some(match board.other()?.role {
+        EditionRole::Next => [board.current(), other],
+        EditionRole::Previous => [other, board.current()],
+    })
+}
+
+/// Returns the tracks of a board with two editions of which the first can fill the second: none unless both editions
+/// count the same items.
+pub(super) fn pairs(board: &Arc<Board>, as_of: Timestamp) -> Vec<(BoardTrack, BoardTrack)> {
+    let Some([from, to]) = direction(board) else { return Vec::new() };
+    let has_slots = |edition: &BoardEdition| edition.definition().mode == Mode::Sliding;
+    if !to.counts_same_items_as(&from) || !has_slots(&from) || !has_slots(&to) {
+        return Vec::new();
+    }
+    let sources: Vec<BoardTrack> = from.each_track().collect();
+    let pair = |track: BoardTrack| Some((sources.get(source_of(&from, &track, as_of)?)?.clone(), track));
+    to.each_track().filter_map(pair).collect()
+}
+
+impl Service {
+    /// Fills the successor of a board, if it can be filled, is not, and if it is for this instance to do.
+    pub(super) async fn fill_if_due(&self, board: &Arc<Board>, now: Timestamp) -> Result<()> {
+        let pairs = pairs(board, now);
+        let Some(successor) = board.editions().get(1).map(|edition| edition.id()) else { return Ok(()) };
+        if pairs.is_empty() || !self.fills.is_due(successor) {
+            return Ok(());
+        }
+        let filled = match self.store.dual_run(board).await {
+            Ok(run) if run.filled.is_some() => Ok(()),
+            Ok(_) => self.fill(board, &pairs, successor).await,
+            Err(error) => Err(error),
+        };
+        match filled {
+            Ok(()) => {
+                self.fills.end(successor);
+                Ok(())
+            }
+            Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {
+                self.registry.refresh(board.name()).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn fill(
+        &self,
+        board: &Arc<Board>,
+        pairs: &[(BoardTrack, BoardTrack)],
+        successor: TrackId,
+    ) -> store::Result<()> {
+        let mut of_source: BTreeMap<usize, Vec<&BoardTrack>> = BTreeMap::new();
+        for (from, to) in pairs {
+            of_source.entry(from.number()).or_default().push(to);
+        }
+        for (number, targets) in of_source {
+            let Some((from, _)) = pairs.iter().find(|(from, _)| from.number() == number) else { continue };
+            for _ in 0..WALKS {
+                let before = self.store.status(from).await?.upheavals;
+                self.walk(from, &targets, successor).await?;
+                // What was moved during the walk may be missing in it.
+                if self.store.status(from).await?.upheavals == before {
+                    break;
+                }
+            }
+        }
+        let numbers: Vec<_> = pairs.iter().map(|(from, to)| (from.number(), to.number())).collect();
+        self.store.end_fill(board, &numbers).await
+    }
+
+    /// Gives what a track has to the tracks that it fills.
+    async fn walk(&self, from: &BoardTrack, targets: &[&BoardTrack], successor: TrackId) -> store::Result<()> {
+        let mut cursor = ContentsCursor::default();
+        loop {
+            let step = self.store.contents_step(from, cursor).await?;
+            let window = step.frame.window;
+            let cell = |(subject, content): (Subject, Content)| match content {
+                Content::Cell { slot, .. } => (subject, slot),
+                // All values of a subject are given at once.
+                Content::Value { .. } | Content::Dropped { .. } | Content::Counter { .. } => (subject, window.head),
+            };
+            let cells: HashSet<(Subject, Timestamp)> = step.contents.into_iter().map(cell).collect();
+            for to in targets {
+                let cells = wanted(from, to, &cells);
+                for cells in cells.chunks(MAX_FILLED) {
+                    self.store.fill(from, to, cells).await?;
+                    self.fills.add(successor, cells.len());
+                }
+            }
+            match step.next {
+                Some(next) => cursor = next,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns the cells that a step of a walk names, one for each slot of the target.
+fn wanted(from: &BoardTrack, to: &BoardTrack, cells: &HashSet<(Subject, Timestamp)>) -> Vec<(Subject, Timestamp)> {
+    let is_by_slot = !from.is_all_time() && from.kind() != Kind::Distinct;
+    let mut seen = HashSet::new();
+    let place = |slot: Timestamp| if is_by_slot { to.calendar().slot_of(slot) } else { Timestamp::EPOCH };
+    cells.iter().filter(|(subject, slot)| seen.insert((subject, place(*slot)))).cloned().collect()
+}
