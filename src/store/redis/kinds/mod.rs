@@ -22,8 +22,8 @@ use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
-use super::scripts::{CHANGE_FROM_FIRST, Script};
-use crate::board::{Edition, Kind, Track};
+use super::scripts::{CHANGE_FROM_FIRST, FROM_FIRST_TRACK, Script, TrackTexts, change_of_two};
+use crate::board::{Board, Edition, Kind, Track};
 
 /// Returns what the store needs to know about this kind.
 pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
@@ -38,8 +38,15 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     }
 }
 
-/// Returns the script that applies the changes of an edition one after the other.
-pub(super) fn change_script(edition: &Edition) -> &'static Script {
+/// Returns the script that applies changes in all editions of a board, one after the other.
+pub(super) fn change_script(board: &Board) -> &'static Script {
+    match board.editions() {
+        [current, other] => change_of_two([current, other].map(track_texts)),
+        _ => change_script_of(board.edition()),
+    }
+}
+
+fn change_script_of(edition: &Edition) -> &'static Script {
     let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
     match edition.kept_slots() {
         _ if main.is_from_first() => &CHANGE_FROM_FIRST,
@@ -47,6 +54,19 @@ pub(super) fn change_script(edition: &Edition) -> &'static Script {
         _ if main.is_ranked() => &scripts.change_ranked,
         _ => &scripts.change_unranked,
     }
+}
+
+/// Returns what the script for two editions uses of the tracks of one of them.
+fn track_texts(edition: &Edition) -> TrackTexts {
+    let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
+    let text = match main.is_ranked() {
+        _ if main.is_from_first() => FROM_FIRST_TRACK,
+        true => scripts.ranked_track,
+        false => scripts.unranked_track,
+    };
+    // Kept slots are unranked, whatever their total is.
+    let further = if edition.kept_slots().is_some() { scripts.unranked_track } else { text };
+    TrackTexts { main: text, further }
 }
 
 /// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
@@ -61,7 +81,7 @@ pub(super) fn option(track: &Track) -> String {
 mod tests {
     use super::redis_kind::tests::board;
     use super::*;
-    use crate::board::{Amount, Board, BoardName, Change, Definition, Generation};
+    use crate::board::{Amount, BoardName, Change, Definition, Generation};
     use crate::store::sizing::Content;
 
     #[test]
