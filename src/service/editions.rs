@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::compare::Comparison;
 use super::fill::FillProgress;
+use super::mirror::MirroredDifference;
 use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardEdition, BoardName, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId};
@@ -23,6 +25,10 @@ pub struct DualRunState {
     pub fill: FillState,
     /// The store's time from which a previous edition may be removed.
     pub until: Option<Timestamp>,
+    /// The latest comparison that this instance has made, or is making.
+    pub comparison: Option<Comparison>,
+    /// The latest differences of mirrored reads of this instance, the newest last.
+    pub mirrored: Vec<MirroredDifference>,
 }
 
 /// The state of a fill.
@@ -129,7 +135,15 @@ impl Service {
             None => FillState::Running(self.fills.progress(edition.id())),
         };
         let until = edition.board().other().and_then(|other| other.until);
-        Ok(DualRunState { full_at: full_at(edition.board(), &run), run, fill, until, edition })
+        Ok(DualRunState {
+            full_at: full_at(edition.board(), &run),
+            run,
+            fill,
+            until,
+            comparison: self.comparisons.of(edition.id()),
+            mirrored: self.mirror.get().map(|mirror| mirror.differences(name)).unwrap_or_default(),
+            edition,
+        })
     }
 
     /// Changes the editions of a board. `change` returns the changed board, or `None` if nothing is to be done.
@@ -164,6 +178,7 @@ impl Service {
     /// Does a part of it if there is much to do; returns whether all is done.
     pub(super) async fn tend_editions(&self) -> Result<()> {
         let boards = self.registry.with_two_editions();
+        self.comparisons.keep(&boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect());
         if boards.is_empty() {
             return Ok(());
         }
