@@ -65,7 +65,7 @@ pub(super) struct EditionShown {
 
 /// A comparison of a board and its successor, subject by subject. The two scores of a subject are of one instant.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Comparison, example = comparison_example)]
+#[schema(as = EditionComparison, example = comparison_example)]
 pub(super) struct ComparisonShown {
     /// `running`, `done`, or `failed`.
     #[schema(pattern = "^(running|done|failed)$")]
