@@ -132,6 +132,7 @@ impl Application {
         if let Some(most) = config.max_boards {
             service.limit_boards(most);
         }
+        service.mirror_reads(config.mirror_reads);
         service.define_configured(&config.boards).await.map_err(|source| match source {
             ServiceError::Store(error) => StartError::Store(error),
             source => StartError::Board { file: config.source.clone(), source },

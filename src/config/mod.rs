@@ -62,6 +62,8 @@ pub struct Config {
     pub max_subjects: Option<usize>,
     /// The largest number of boards. `None` if nothing limits it.
     pub max_boards: Option<usize>,
+    /// The share of the reads of boards with a successor that the successor answers too, from 0 to 1.
+    pub mirror_reads: f64,
     /// The certificates to trust when Redis is reached over TLS. If `None`, the well-known authorities.
     pub redis_ca: Option<PathBuf>,
     pub redis_prefix: String,
@@ -191,6 +193,7 @@ impl Config {
             memory_limit: unless_zero(s.memory_limit),
             max_subjects: unless_zero(s.max_subjects),
             max_boards: unless_zero(s.max_boards),
+            mirror_reads: s.mirror_reads.0,
             redis_ca: s.redis_ca.filter(|path| !path.as_os_str().is_empty()),
             redis_rewrite_aof: s.redis_rewrite_aof,
             redis_prefix: s.redis_prefix,

@@ -19,6 +19,30 @@ use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 use crate::store::redis::Address;
 
+/// A share of a whole, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl Share {
+    fn new(share: f64) -> Result<Self, &'static str> {
+        if (0.0..=1.0).contains(&share) { Ok(Self(share)) } else { Err("expected a number from 0 to 1") }
+    }
+}
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text.parse().unwrap_or(f64::NAN))
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
 /// Declares the settings. The flag, the environment variable and the key of the file follow from the name: the setting
 /// `data_dir` has the flag `--data-dir` and the variable `ROLLTOP_DATA_DIR`. The comment is the help of the flag.
 ///
@@ -133,6 +157,9 @@ settings! {
     /// The largest number of boards; 0 for no limit
     #[arg(value_name = "N")]
     max_boards: (usize) = "0",
+    /// The share of the reads of a board with a successor that the successor answers too, for comparison: from 0 to 1
+    #[arg(value_name = "SHARE")]
+    mirror_reads: (Share) = "0",
     /// The certificates to trust (PEM) when Redis is reached through rediss:// [default: none, the well-known
     /// authorities]
     #[arg(value_name = "PATH")]

@@ -241,6 +241,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
     ),
     operation(
+        Method::POST,
+        "/v1/boards/{board}/next/compare",
+        Read,
+        || web::to(editions::compare),
+        &[QUERY, BOARD, EDITION, READ],
+    ),
+    operation(
         Method::GET,
         "/v1/boards/{board}/previous",
         Read,

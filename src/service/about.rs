@@ -40,7 +40,7 @@ macro_rules! about {
                 check(&fresh)?;
                 let $current = &fresh;
                 let answer = $call.await?;
-                Ok(crate::service::About { of: fresh, answer })
+                crate::service::Result::<_>::Ok(crate::service::About { of: fresh, answer })
             }
             other => Ok(crate::service::About { of: $of.clone(), answer: other? }),
         }

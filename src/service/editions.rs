@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::compare::Comparison;
 use super::fill::FillProgress;
+use super::mirror::MirroredDifference;
 use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardEdition, BoardName, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId};
@@ -23,6 +25,10 @@ pub struct DualRunState {
     pub fill: FillState,
     /// The store's time from which a previous edition may be removed.
     pub until: Option<Timestamp>,
+    /// The latest comparison that this instance has made, or is making.
+    pub comparison: Option<Comparison>,
+    /// The latest differences of mirrored reads of this instance, the newest last.
+    pub mirrored: Vec<MirroredDifference>,
 }
 
 /// The state of a fill.
@@ -47,6 +53,7 @@ impl Service {
         name: &BoardName,
         definition: &Definition,
     ) -> Result<(Arc<Board>, bool)> {
+        let now = self.store.now().await?;
         let mut is_known = false;
         let changed = self.change_editions(caller, name, |board| {
             is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == *definition);
@@ -64,7 +71,7 @@ impl Service {
                 return refused(format!("the definition is that of board '{name}' itself"));
             }
             let first = TrackId(rand::random_range(1..=u64::MAX / 2));
-            Ok(Some(board.attached(definition.clone(), first)?))
+            Ok(Some(board.attached(definition.clone(), first)?.counting_since(1, now)))
         });
         let board = changed.await?;
         if !is_known {
@@ -94,8 +101,16 @@ impl Service {
         }
         let until = self.store.now().await?.plus_millis(keep_previous.approximate_millis());
         let wanted = state.edition.id();
+        // A successor that was filled covers what the board had.
+        let covers = match (role, state.run.filled) {
+            (EditionRole::Next, Some(filled)) => filled_since(state.edition.board(), &state.run, filled),
+            _ => None,
+        };
         let changed = self.change_editions(caller, name, |board| match board.edition_as(role) {
-            Some(edition) if edition.id() == wanted => Ok(board.exchanged(until)),
+            Some(edition) if edition.id() == wanted => Ok(board.exchanged(until).map(|board| match covers {
+                Some(covers) => board.counting_since(0, covers),
+                None => board,
+            })),
             // A repeated call.
             _ if board.edition().id() == wanted => Ok(None),
             _ => Err(ServiceError::UnknownEdition { board: name.clone(), role }),
@@ -129,7 +144,15 @@ impl Service {
             None => FillState::Running(self.fills.progress(edition.id())),
         };
         let until = edition.board().other().and_then(|other| other.until);
-        Ok(DualRunState { full_at: full_at(edition.board(), &run), run, fill, until, edition })
+        Ok(DualRunState {
+            full_at: full_at(edition.board(), &run),
+            run,
+            fill,
+            until,
+            comparison: self.comparisons.of(edition.id()),
+            mirrored: self.mirror.get().map(|mirror| mirror.differences(name)).unwrap_or_default(),
+            edition,
+        })
     }
 
     /// Changes the editions of a board. `change` returns the changed board, or `None` if nothing is to be done.
@@ -164,6 +187,7 @@ impl Service {
     /// Does a part of it if there is much to do; returns whether all is done.
     pub(super) async fn tend_editions(&self) -> Result<()> {
         let boards = self.registry.with_two_editions();
+        self.comparisons.keep(&boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect());
         if boards.is_empty() {
             return Ok(());
         }
@@ -204,6 +228,19 @@ fn full_at(board: &Arc<Board>, run: &DualRun) -> Option<Timestamp> {
     });
     debug_assert!(!from.tracks().is_empty());
     full.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// Returns the time since which every track of a successor has what its board had, after a fill that ended at `filled`.
+fn filled_since(board: &Arc<Board>, run: &DualRun, filled: Timestamp) -> Option<Timestamp> {
+    let pairs = fill::pairs(board, filled);
+    let [_, to] = fill::direction(board)?;
+    let since = to.each_track().map(|track| match pairs.iter().find(|(_, target)| target.number() == track.number()) {
+        Some((source, _)) if source.is_all_time() => Timestamp::EPOCH,
+        Some((source, _)) => source.window_at(filled).floor.min(run.since),
+        None => run.since,
+    });
+    let board_since = board.current().since().or(board.defined_at());
+    since.max().max(board_since)
 }
 
 /// Returns the time at which the floor of a track has reached the first start of a slot that is not before `since`.

@@ -37,6 +37,7 @@ mod about;
 mod add;
 mod audit;
 mod board_selection;
+mod compare;
 mod configured;
 mod contents;
 mod cursor;
@@ -54,6 +55,7 @@ mod import_tracks;
 mod key_changes;
 mod keys;
 mod known_keys;
+mod mirror;
 mod new_board;
 mod preview;
 mod queries;
@@ -73,6 +75,7 @@ use std::time::Duration;
 
 pub use about::{About, AboutBoard};
 pub use audit::AuditReport;
+pub use compare::{Comparison, TopOverlap};
 pub use contents::{ContentsPosition, ContentsWalk, is_unchanged};
 pub use cursor::{Cursor, ValuesCursor};
 pub use editions::{DualRunState, FillState};
@@ -85,6 +88,7 @@ pub use hop::{Hop, HopAnswer};
 pub use import::{Import, ImportPart, ImportSource, ImportState};
 pub use key_changes::NewKey;
 pub use keys::{ConfiguredKeys, ConfiguredVerifier, KeyRejection, Keys, KnownKey, WallClock};
+pub use mirror::{MirroredDifference, MirroredRead};
 pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;
@@ -107,7 +111,9 @@ pub use crate::store::{
     Standing, Status, StoreError, ValuePlace, Values,
 };
 use about::about;
+use compare::Comparisons;
 use fill::Fills;
+use mirror::Mirror;
 use new_board::new_board;
 use registry::Registry;
 use rollover::RolloverRunner;
@@ -147,6 +153,8 @@ pub struct Service {
     max_boards: OnceLock<usize>,
     defining: tokio::sync::Mutex<()>,
     fills: Fills,
+    comparisons: Comparisons,
+    mirror: OnceLock<Mirror>,
 }
 
 /// The readiness of this instance to receive requests.
@@ -172,6 +180,11 @@ impl Readiness {
 /// Returns an error if the track has no ranking.
 fn ranked(track: &BoardTrack) -> Result<()> {
     if track.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(track.board().name().clone())) }
+}
+
+/// Returns the scores of the lines of a page.
+fn scores(page: &Page) -> mirror::Answered {
+    page.items.iter().map(|line| (line.subject.clone(), Some(line.score))).collect()
 }
 
 /// Returns an error if the track does not store its values.
@@ -209,6 +222,8 @@ impl Service {
             max_boards: OnceLock::new(),
             defining: tokio::sync::Mutex::default(),
             fills: Fills::default(),
+            comparisons: Comparisons::default(),
+            mirror: OnceLock::new(),
             store,
         })
     }
@@ -217,6 +232,11 @@ impl Service {
     /// at the same time may exceed the limit by one each.
     pub fn limit_boards(&self, most: usize) {
         self.max_boards.get_or_init(|| most);
+    }
+
+    /// Lets this share of the reads of boards with a successor, from 0 to 1, be answered by the successor too, once.
+    pub fn mirror_reads(&self, share: f64) {
+        self.mirror.get_or_init(|| Mirror::new(share));
     }
 
     /// Returns the kind of the store: `embedded` or `redis`.
@@ -307,7 +327,14 @@ impl Service {
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
     pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
-        about!(self, track, ranked, |current| self.store.page(current, offset, limit))
+        let read = about!(self, track, ranked, |current| self.store.page(current, offset, limit))?;
+        if let Some(mirror) = self.mirror.get() {
+            let answer = (read.answer.frame.as_of, || scores(&read.answer));
+            mirror.read(&self.store, &read.of, MirroredRead::Page, answer, |store, track| async move {
+                Ok(scores(&store.page(&track, offset, limit).await?))
+            });
+        }
+        Ok(read)
     }
 
     /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
@@ -319,17 +346,45 @@ impl Service {
 
     /// Returns the lines around a subject.
     pub async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        about!(self, track, ranked, |current| self.store.neighbors(current, subject, radius))
+        let read = about!(self, track, ranked, |current| self.store.neighbors(current, subject, radius))?;
+        if let Some(mirror) = self.mirror.get() {
+            let (answer, subject) = ((read.answer.frame.as_of, || scores(&read.answer)), subject.clone());
+            mirror.read(&self.store, &read.of, MirroredRead::Neighbors, answer, |store, track| async move {
+                Ok(scores(&store.neighbors(&track, &subject, radius).await?))
+            });
+        }
+        Ok(read)
     }
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
     pub async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
-        about!(self, track, ranked, |current| self.store.lookup(current, subjects, ranks))
+        let read = about!(self, track, ranked, |current| self.store.lookup(current, subjects, ranks))?;
+        if let Some(mirror) = self.mirror.get() {
+            let found = |found: &Lookup| subjects.iter().cloned().zip(found.scores.iter().copied()).collect();
+            let (answer, subjects) = ((read.answer.frame.as_of, || found(&read.answer)), subjects.to_vec());
+            mirror.read(&self.store, &read.of, MirroredRead::Lookup, answer, |store, track| async move {
+                let found = store.lookup(&track, &subjects, ranks).await?;
+                Ok(subjects.into_iter().zip(found.scores).collect())
+            });
+        }
+        Ok(read)
     }
 
     /// Returns the score, rank and slots of one subject.
     pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
-        about!(self, track, |current| self.standing_on(current, subject))
+        let read = about!(self, track, |current| self.standing_on(current, subject))?;
+        self.mirror_standing(&read.of, &read.answer, subject);
+        Ok(read)
+    }
+
+    /// Lets the successor return a standing too, perhaps.
+    fn mirror_standing(&self, track: &BoardTrack, standing: &Standing, subject: &Subject) {
+        let Some(mirror) = self.mirror.get().filter(|_| !track.is_from_first()) else { return };
+        let (answer, subject) = ((standing.frame.as_of, || vec![(subject.clone(), standing.score)]), subject.clone());
+        mirror.read(&self.store, track, MirroredRead::Standing, answer, |store, track| async move {
+            let score = store.standing(&track, &subject).await?.score;
+            Ok(vec![(subject, score)])
+        });
     }
 
     /// Reads the standing in this track. On a `from_first` board the window is the subject's own, and only a read of

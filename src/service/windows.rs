@@ -97,7 +97,9 @@ impl Service {
         track: &BoardTrack,
         subject: &Subject,
     ) -> Result<About<(Standing, Option<Standing>)>> {
-        about!(self, track, |current| self.standing_and_kept_on(current, subject))
+        let read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
+        self.mirror_standing(&read.of, &read.answer.0, subject);
+        Ok(read)
     }
 
     async fn standing_and_kept_on(

@@ -23,6 +23,7 @@ mod console;
 mod contents;
 mod delivery;
 mod document;
+mod editions;
 mod evaluate;
 mod events;
 mod exports;

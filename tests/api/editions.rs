@@ -1,0 +1,256 @@
+//! Successors of boards: dual runs, what is counted by one of them only, fills, comparisons, and the exchange.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::site::{START, Site};
+use crate::waiting::Wait;
+
+const NEXT: &str = "/v1/boards/posts/next";
+
+async fn begin(client: &Client, definition: Value) -> Answer {
+    client.put(NEXT, definition).await
+}
+
+async fn event(client: &Client, fields: Value, id: &str) -> Value {
+    client.post("/v1/events?return=score", json!({"type": "like", "fields": fields, "id": id})).await.body
+}
+
+async fn lines(client: &Client, query: &str) -> Vec<(String, Value)> {
+    let answer = client.get(&format!("/v1/boards/posts/rankings{query}")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let line = |line: &Value| (line["subject"].as_str().unwrap().to_owned(), line["score"].clone());
+    answer.body["items"].as_array().unwrap().iter().map(line).collect()
+}
+
+fn scores(expected: &[(&str, i64)]) -> Vec<(String, Value)> {
+    expected.iter().map(|(subject, score)| ((*subject).to_owned(), json!(score))).collect()
+}
+
+/// A board with a successor that counts likes from apps over a longer window in other slots.
+async fn in_dual_run() -> Site {
+    let site = Site::new().await;
+    let client = &site.client;
+    assert_eq!(client.define("posts", "COUNT(24h, like, post)", "1h").await.status, 201);
+    client.count("posts", &["a", "a", "b"]).await;
+    let answer = begin(client, json!({"metric": "COUNT(48h, like, post WHERE app = 1)", "slot": "2h"})).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!((&answer.body["since"], &answer.body["fill"]["state"]), (&json!(START), &json!("none")), "{answer:?}");
+    // 24 slots after the first one that begins after `since`.
+    assert_eq!((&answer.body["full_at"], &answer.body["exact"]), (&json!("2026-01-04T10:00:00Z"), &json!(true)));
+    site
+}
+
+#[actix_web::test]
+async fn a_successor_counts_beside_its_board_and_takes_over() {
+    let site = in_dual_run().await;
+    let client = &site.client;
+    for (fields, id) in [
+        (json!({"post": "a", "app": 1}), "1"),
+        (json!({"post": "c", "app": 1}), "2"),
+        (json!({"post": "b", "app": 0}), "3"),
+        (json!({"post": "b"}), "4"),
+        (json!({"post": "a", "app": 1}), "1"),
+    ] {
+        event(client, fields, id).await;
+    }
+    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 1)]));
+    assert_eq!(lines(client, "?of=next").await, scores(&[("c", 1), ("a", 1)]));
+    let next = client.get(NEXT).await.body;
+    assert_eq!((&next["not_counted"], &next["only_counted"]), (&json!({"filtered": 2}), &json!({})), "{next}");
+    let board = client.get("/v1/boards/posts").await.body;
+    assert_eq!(board["next"], "COUNT(48h, like, post WHERE app = 1)");
+    let status = client.get("/v1/boards/posts?of=next").await.body;
+    assert_eq!((&status["metric"], &status["total"]), (&board["next"], &json!(2)), "{status}");
+    let before = client.get("/v1/boards/posts/rankings?limit=1").await.body["next"].as_str().unwrap().to_owned();
+
+    let promoted = client.send(Method::POST, &format!("{NEXT}/promote?keep_previous=2h"), None, "").await;
+    assert_eq!((promoted.status, &promoted.body["metric"]), (200, &board["next"]), "{promoted:?}");
+    assert_eq!(promoted.body["previous"], "COUNT(24h, like, post)");
+    assert_eq!(lines(client, "").await, scores(&[("c", 1), ("a", 1)]));
+    assert_eq!(lines(client, "?of=previous").await, scores(&[("a", 3), ("b", 3), ("c", 1)]));
+    let stale = client.get(&format!("/v1/boards/posts/rankings?cursor={before}")).await;
+    assert_eq!(stale.refusal(), (409, "stale_cursor"));
+    assert_eq!(client.get(NEXT).await.refusal(), (404, "unknown_edition"));
+    // Both are written to, and an id counts once across the exchange.
+    event(client, json!({"post": "c", "app": 1}), "5").await;
+    event(client, json!({"post": "c", "app": 1}), "2").await;
+    assert_eq!(lines(client, "").await, scores(&[("c", 2), ("a", 1)]));
+    assert_eq!(lines(client, "?of=previous").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+
+    let back = client.send(Method::POST, "/v1/boards/posts/previous/promote?keep_previous=1h", None, "").await;
+    assert_eq!((back.status, &back.body["metric"]), (200, &json!("COUNT(24h, like, post)")), "{back:?}");
+    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+    let previous = client.get("/v1/boards/posts/previous").await.body;
+    assert_eq!(previous["until"], "2026-01-02T11:07:00Z", "{previous}");
+    // It is removed after its time.
+    client.set_clock("2026-01-02T11:07:00Z").await;
+    site.tick().await;
+    assert_eq!(client.get("/v1/boards/posts/previous").await.refusal(), (404, "unknown_edition"));
+    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+    assert_eq!(client.get("/v1/boards/posts").await.body["previous"], Value::Null);
+}
+
+#[actix_web::test]
+async fn a_dual_run_is_refused_where_it_makes_no_sense() {
+    let site = in_dual_run().await;
+    let client = &site.client;
+    let same = begin(client, json!({"metric": "COUNT(48h, like, post WHERE app = 1)", "slot": "2h"})).await;
+    assert_eq!(same.status, 200, "{same:?}");
+    let other = begin(client, json!({"metric": "COUNT(48h, like, post)", "slot": "2h"})).await;
+    assert_eq!(other.refusal(), (409, "editions_conflict"));
+    assert_eq!(client.delete(NEXT).await.body["metric"], "COUNT(24h, like, post)");
+    assert_eq!(client.delete(NEXT).await.refusal(), (404, "unknown_edition"));
+    for (definition, field) in [
+        (json!({"metric": "COUNT(48h, click, post)", "slot": "2h"}), "metric"),
+        (json!({"metric": "COUNT(48h, like, user)", "slot": "2h"}), "metric"),
+        (json!({"metric": "COUNT(48h, like, post)", "slot": "2h", "shards": 3}), "shards"),
+        (json!({"metric": "COUNT(48h, like, post)", "slot": "2h", "dedupe": "3d"}), "dedupe"),
+        (json!({"metric": "COUNT(48h, like, post)", "slot": "7h"}), "slot"),
+    ] {
+        let answer = begin(client, definition).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!(field)), "{answer:?}");
+    }
+    let itself = begin(client, json!({"metric": "COUNT(24h, like, post)", "slot": "1h"})).await;
+    assert_eq!(itself.refusal(), (409, "editions_conflict"));
+    assert_eq!(
+        client.put("/v1/boards/none/next", json!({"metric": "COUNT(2h, a, b)", "slot": "1h"})).await.status,
+        404
+    );
+    for of in ["", "now", "NEXT"] {
+        let answer = client.get(&format!("/v1/boards/posts/rankings?of={of}")).await;
+        assert_eq!(answer.refusal(), (422, "invalid_field"), "{of}");
+    }
+    assert_eq!(client.get("/v1/boards/posts/rankings?of=previous").await.refusal(), (404, "unknown_edition"));
+    let keep = client.send(Method::POST, &format!("{NEXT}/promote?keep_previous=3y"), None, "").await;
+    assert_eq!(keep.refusal(), (422, "invalid_field"));
+}
+
+#[actix_web::test]
+async fn a_successor_that_counts_the_same_is_filled_and_compared() {
+    let site = Site::new().await;
+    let client = &site.client;
+    assert_eq!(client.define("posts", "SUM(24h, sale, price, post)", "1h").await.status, 201);
+    let earlier = json!({"increments": [
+        {"subject": "a", "amount": 5, "at": "2026-01-02T08:30:00Z"}, {"subject": "a", "amount": 2},
+        {"subject": "b", "amount": 4, "at": "2026-01-02T09:30:00Z"}]});
+    assert_eq!(client.add("posts", earlier).await.body["accepted"], 3);
+    let answer = begin(client, json!({"metric": "SUM(24h, sale, price, post)", "slot": "2h"})).await;
+    assert_eq!((answer.status, &answer.body["fill"]["state"]), (201, &json!("running")), "{answer:?}");
+    let early = client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await;
+    assert_eq!(early.refusal(), (409, "editions_conflict"));
+    client.add("posts", json!({"subject": "b", "amount": 1})).await;
+    site.tick().await;
+    let filled = client.get(NEXT).await.body;
+    assert_eq!((&filled["fill"]["state"], &filled["full_at"]), (&json!("done"), &json!(START)), "{filled}");
+    assert_eq!(lines(client, "?of=next").await, lines(client, "").await);
+    let window = client.get("/v1/boards/posts/subjects/a/window?last=2h&of=next").await.body;
+    assert_eq!((&window["value"], &window["window"]["from"]), (&json!(2), &json!("2026-01-02T10:00:00Z")), "{window}");
+
+    client.add("posts", json!({"subject": "c", "amount": 3, "at": "2026-01-01T11:30:00Z"})).await;
+    let compared = compare(client).await;
+    assert_eq!((&compared["in_both"], &compared["different"]), (&json!(3), &json!(0)), "{compared}");
+    assert_eq!(compared["tops"][0], json!({"lines": 3, "common": 3, "largest_change": 0}));
+    // The windows end at different times.
+    client.set_clock("2026-01-02T11:07:00Z").await;
+    let compared = compare(client).await;
+    assert_eq!((&compared["in_both"], &compared["only_next"]), (&json!(2), &json!(1)), "{compared}");
+    assert_eq!(compared["differences"], json!([{"subject": "c", "score": null, "next_score": 3}]));
+    assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await.status, 200);
+    assert_eq!(lines(client, "").await, scores(&[("a", 7), ("b", 5), ("c", 3)]));
+}
+
+/// Compares the board with its successor, and waits for the end.
+async fn compare(client: &Client) -> Value {
+    let begun = client.send(Method::POST, &format!("{NEXT}/compare"), None, "").await;
+    assert_eq!(begun.status, 202, "{begun:?}");
+    let wait = Wait::begin("the end of a comparison");
+    loop {
+        let comparison = client.get(NEXT).await.body["comparison"].clone();
+        assert_ne!(comparison["state"], "failed", "{comparison}");
+        if comparison["state"] == "done" {
+            return comparison;
+        }
+        wait.rest(&comparison).await;
+    }
+}
+
+/// An instance that knows the board from before, and that has not read it since, sends what it has.
+#[actix_web::test]
+async fn instances_that_do_not_know_of_a_change_lose_and_double_nothing() {
+    let site = Site::new().await;
+    let (client, other) = (&site.client, site.second_instance());
+    assert_eq!(client.define("posts", "SUM(24h, sale, price, post)", "1h").await.status, 201);
+    other.count("posts", &["a"]).await;
+    let answer = begin(client, json!({"metric": "SUM(48h, sale, price, post)", "slot": "1h", "decimals": 2})).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    // Its first increment is counted where it is known what it is. From the second one on it knows both.
+    let late = json!({"subject": "a", "amount": 2});
+    assert_eq!(other.add("posts", late.clone()).await.body["accepted"], 1);
+    assert_eq!(other.add("posts", late.clone()).await.body["accepted"], 1);
+    assert_eq!((client.score("posts", "a").await, next_score(client).await), (json!(5), json!(2)));
+    assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await.status, 200);
+    // This instance still takes the amount for one of the earlier edition.
+    assert_eq!(other.add("posts", late).await.body["accepted"], 1);
+    assert_eq!(other.score("posts", "a").await, 4);
+    let previous = client.get("/v1/boards/posts/subjects/a?of=previous").await.body;
+    assert_eq!(previous["score"], 7, "{previous}");
+    assert_eq!(client.delete("/v1/boards/posts/previous").await.status, 200);
+    assert_eq!(other.add("posts", json!({"subject": "a", "amount": 0.25})).await.body["accepted"], 1);
+    assert_eq!(other.score("posts", "a").await, 4.25);
+}
+
+async fn next_score(client: &Client) -> Value {
+    client.get("/v1/boards/posts/subjects/a?of=next").await.body["score"].clone()
+}
+
+#[actix_web::test]
+async fn mirrored_reads_are_compared_and_differences_are_kept() {
+    let site = Site::new().await;
+    let service = site.service();
+    service.mirror_reads(1.0);
+    let client = &crate::site::serve(service, crate::site::options());
+    assert_eq!(client.define("posts", "COUNT(24h, like, post)", "1h").await.status, 201);
+    client.count("posts", &["a", "a", "b"]).await;
+    assert_eq!(
+        begin(client, json!({"metric": "COUNT(24h, like, post WHERE app = 1)", "slot": "1h"})).await.status,
+        201
+    );
+    client.count("posts", &["b"]).await;
+    assert_eq!(lines(client, "").await, scores(&[("b", 2), ("a", 2)]));
+    let wait = Wait::begin("the difference of a read");
+    let differences = loop {
+        let body = client.get(NEXT).await.body;
+        if let Some(differences) = body.get("mirrored_differences") {
+            break differences.clone();
+        }
+        wait.rest(&body).await;
+    };
+    assert_eq!(
+        differences,
+        json!([{"read": "page", "at": START, "position": 0, "line": {"subject": "b", "score": 2},
+            "next_line": {"subject": "b", "score": 1}}])
+    );
+}
+
+#[actix_web::test]
+async fn queries_streams_and_lookups_choose_an_edition() {
+    let site = in_dual_run().await;
+    let client = &site.client;
+    client.count("posts", &["c"]).await;
+    let query = |of: Value| json!({"board": "posts", "subject": "c", "of": of, "last": "2h"});
+    let answer = client.post("/v1/query", json!({"queries": [query(json!("next")), query(Value::Null)]})).await;
+    let read = |at: usize| (&answer.body["answers"][at]["value"], &answer.body["answers"][at]["window"]["slots"]);
+    assert_eq!((read(0), read(1)), ((&json!(1), &json!(1)), (&json!(1), &json!(2))), "{answer:?}");
+    let looked = client.post("/v1/boards/posts/rankings/lookup?of=next", json!({"subjects": ["a", "c"]})).await;
+    assert_eq!(looked.body["items"][0]["subject"], "c", "{looked:?}");
+    assert_eq!(looked.body["total"], 1);
+    let neighbors = client.get("/v1/boards/posts/subjects/c/neighbors?of=next").await;
+    assert_eq!(neighbors.body["items"].as_array().unwrap().len(), 1, "{neighbors:?}");
+    assert_eq!(client.get("/v1/boards/posts/stream?of=next").await.status, 200);
+    assert_eq!(client.get("/v1/stream?view=posts,of=next").await.status, 200);
+    assert_eq!(client.get("/v1/boards/posts/stream?of=previous").await.refusal(), (404, "unknown_edition"));
+    let audit = client.send(Method::POST, "/v1/boards/posts/audit?of=next", None, "").await;
+    assert_eq!((&audit.body["subjects_checked"], &audit.body["differences"]), (&json!(1), &json!(0)), "{audit:?}");
+}
