@@ -73,7 +73,8 @@ impl CurrentState {
     /// Returns whether its epoch comes before that of the board, or is on the way to it.
     fn is_before(&self, board: &Board) -> bool {
         let number = self.epoch.trim_end_matches(HALFWAY);
-        let known = Epoch::of_stored(Some(number));
+        // The first epoch is not stored.
+        let known = Epoch::of_stored(Some(number).filter(|number| *number != Epoch::default().to_string()));
         known.is_some_and(|known| known < board.epoch() || number != self.epoch && known == board.epoch())
     }
 }
