@@ -372,3 +372,117 @@ async fn a_build_that_does_not_know_editions_cannot_read_the_epoch() {
         assert!(epoch.parse::<u64>().is_err(), "earlier builds read a whole number, and refuse anything else: {epoch}");
     }
 }
+
+/// Definitions of every form of tracks.
+const FORMS: [&str; 12] = [
+    r#"{"metric":"COUNT(3h, e, s)","slot":"1h"}"#,
+    r#"{"metric":"SUM(2h, e, v, s)","slot":"30m","windows":["1h/10m","all"]}"#,
+    r#"{"metric":"SUM(all, e, v, s)","slot":"1h","keep":"3h"}"#,
+    r#"{"metric":"SUM(4h, e, v, s)","slot":"1h","ranked":false}"#,
+    r#"{"metric":"COUNT(2h, e, s)","mode":"from_first","ranked":false}"#,
+    r#"{"metric":"AVG(3h, e, v, s)","slot":"1h"}"#,
+    r#"{"metric":"MAX(3h, e, v, s)","slot":"30m","windows":["1h/30m"]}"#,
+    r#"{"metric":"LAST(2h, e, v, s)","slot":"1h","ranked":false}"#,
+    r#"{"metric":"LAST(all, e, v, s)","slot":"1h","keep":"2h"}"#,
+    r#"{"metric":"COUNT_DISTINCT(3h, e, s, u)","slot":"1h"}"#,
+    r#"{"metric":"COUNT_DISTINCT(2h, e, s, u)","slot":"1h","ranked":false}"#,
+    r#"{"metric":"APPROX_COUNT_DISTINCT(2h, e, s, u)","slot":"1h"}"#,
+];
+
+#[tokio::test]
+async fn each_of_two_editions_holds_what_a_board_of_its_own_would_hold() {
+    use rand::{Rng, SeedableRng};
+    let engine = Engine::available().remove(0);
+    let server = RedisServer::start(&engine);
+    let store = simulated(&server).await;
+    let seed = std::env::var("ROLLTOP_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random);
+    println!("ROLLTOP_TEST_SEED={seed}");
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    let mut now = t(START);
+    for (a, first) in FORMS.iter().enumerate() {
+        for (b, second) in FORMS.iter().enumerate() {
+            // All pairs take a minute.
+            if random.random_range(0..4) > 0 {
+                continue;
+            }
+            let board = defined(&store, &format!("both-{a}-{b}"), first).await;
+            let both = changed(&store, &board, attached(&board, second)).await;
+            let alone = [
+                defined(&store, &format!("a-{a}-{b}"), first).await,
+                defined(&store, &format!("b-{a}-{b}"), second).await,
+            ];
+            let takes_back = both.editions().iter().all(|edition| edition.takes_retractions());
+            for round in 0..6 {
+                now = now.plus_millis(random.random_range(0..2_000_000));
+                store.set_clock(now).await.unwrap();
+                let mut of_both = Vec::new();
+                let mut of_each = [Vec::new(), Vec::new()];
+                for i in 0..30 {
+                    let amount = random.random_range(-3..9);
+                    let seen = crate::given::seen("x", &format!("u{}", random.random_range(0..6)));
+                    let change = |board: &Board| match board.kind().counts_values() {
+                        true => seen.change.clone(),
+                        false => Change::Amount(Amount(amount)),
+                    };
+                    let not = Change::Not(rolltop::board::NotCounted::Filtered);
+                    let missed = random.random_range(0..8);
+                    let changes = [0, 1].map(|n| if missed == n { not.clone() } else { change(&alone[n]) });
+                    let at = random.random_range(0..3) > 0;
+                    let increment = Increment {
+                        subject: subject(&format!("s{}", random.random_range(0..5))),
+                        change: changes[0].clone(),
+                        other: Some(Box::new(changes[1].clone())),
+                        retract: at && takes_back && random.random_range(0..6) == 0,
+                        at: at.then(|| now.plus_millis(-random.random_range(0..16_000_000))),
+                        id: (random.random_range(0..3) == 0).then(|| EventId::parse(&format!("{round}-{i}")).unwrap()),
+                    };
+                    for n in [0, 1] {
+                        if missed != n {
+                            let own = Increment { change: changes[n].clone(), other: None, ..increment.clone() };
+                            of_each[n].push(own);
+                        }
+                    }
+                    of_both.push(increment);
+                }
+                let outcomes = add(&store, &both, of_both.clone()).await.outcomes;
+                let mut expected = add(&store, &alone[0], of_each[0].clone()).await.outcomes.into_iter();
+                add(&store, &alone[1], of_each[1].clone()).await;
+                for (item, outcome) in of_both.iter().zip(outcomes) {
+                    match item.change {
+                        Change::Not(_) => assert!(matches!(outcome, Outcome::Counted { .. }), "{outcome:?}"),
+                        _ => {
+                            let alone = expected.next().unwrap();
+                            // The batch may be divided otherwise, and then scores contain other writes.
+                            let kind = [outcome, alone].map(|outcome| match outcome {
+                                Outcome::Counted { .. } => "counted".to_owned(),
+                                other => format!("{other:?}"),
+                            });
+                            assert_eq!(kind[0], kind[1], "{first} {second} {item:?}");
+                        }
+                    }
+                }
+                for (number, alone) in alone.iter().enumerate() {
+                    let own = both.each_track().filter(|track| track.edition().number() == number);
+                    for (one, other) in own.zip(alone.each_track()) {
+                        let status = [store.status(&one).await.unwrap(), store.status(&other).await.unwrap()];
+                        assert_eq!(status[0].events, status[1].events, "{first} {second} {number}");
+                        assert_eq!(status[0].slots, status[1].slots, "{first} {second} {number}");
+                        for i in 0..5 {
+                            let name = subject(&format!("s{i}"));
+                            let held = store.standing(&one, &name).await.unwrap();
+                            let expected = store.standing(&other, &name).await.unwrap();
+                            let read = |s: &rolltop::store::Standing| (s.score, s.rank, s.slots.clone());
+                            assert_eq!(read(&held), read(&expected), "{first} {second} {number} {name}");
+                        }
+                        if one.is_ranked() {
+                            assert_eq!(audit(&store, &one, false).await.1, [], "{first} {second} {number}");
+                        }
+                    }
+                }
+            }
+            for board in alone.iter().chain([&both]) {
+                store.undefine(board).await.unwrap();
+            }
+        }
+    }
+}

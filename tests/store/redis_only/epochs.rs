@@ -18,7 +18,7 @@ const DEFINITIONS: [&str; 5] = [
 
 /// Defines `hot`, writes to it, and then begins the next epoch: the board gets a second edition of the same definition.
 /// Returns the board as it was.
-async fn outdated(server: &RedisServer, store: &RedisStore, definition: &str) -> Arc<Board> {
+async fn outdated(store: &RedisStore, definition: &str) -> Arc<Board> {
     let definition: Definition = serde_json::from_str(definition).unwrap();
     let name = BoardName::parse("hot").unwrap();
     let Defined::Created(board) = store.define(new_board(&name, &definition)).await.unwrap() else {
@@ -62,7 +62,7 @@ async fn an_instance_that_does_not_know_the_epoch_neither_changes_nor_reads_the_
     for (engine, definition) in Engine::available().iter().flat_map(|engine| DEFINITIONS.map(|text| (engine, text))) {
         let server = RedisServer::start(engine);
         let store = simulated(&server).await;
-        let board = outdated(&server, &store, definition).await;
+        let board = outdated(&store, definition).await;
         let before = content(&server);
         let (a, many) = (subject("a"), (0..300).map(|i| subject(&format!("s{i}"))).collect::<Vec<_>>());
         let refused = |what: &str, error: Option<StoreError>| {
@@ -114,7 +114,7 @@ async fn the_service_learns_the_epoch() {
         let store = simulated(&server).await;
         let service = Service::new(store.clone());
         service.boards(&Caller::trusted()).await.unwrap();
-        let board = outdated(&server, &store, definition).await;
+        let board = outdated(&store, definition).await;
         let known = service.board(&Caller::trusted(), board.name()).await.unwrap();
         assert_eq!(known.epoch(), Epoch(1));
         store.change_editions(&known, known.detached()).await.unwrap();
