@@ -112,7 +112,10 @@ async fn a_dual_run_is_refused_where_it_makes_no_sense() {
     }
     let itself = begin(client, json!({"metric": "COUNT(24h, like, post)", "slot": "1h"})).await;
     assert_eq!(itself.refusal(), (409, "editions_conflict"));
-    assert_eq!(client.put("/v1/boards/none/next", json!({"metric": "COUNT(2h, a, b)", "slot": "1h"})).await.status, 404);
+    assert_eq!(
+        client.put("/v1/boards/none/next", json!({"metric": "COUNT(2h, a, b)", "slot": "1h"})).await.status,
+        404
+    );
     for of in ["", "now", "NEXT"] {
         let answer = client.get(&format!("/v1/boards/posts/rankings?of={of}")).await;
         assert_eq!(answer.refusal(), (422, "invalid_field"), "{of}");
@@ -206,7 +209,10 @@ async fn mirrored_reads_are_compared_and_differences_are_kept() {
     let client = &crate::site::serve(service, crate::site::options());
     assert_eq!(client.define("posts", "COUNT(24h, like, post)", "1h").await.status, 201);
     client.count("posts", &["a", "a", "b"]).await;
-    assert_eq!(begin(client, json!({"metric": "COUNT(24h, like, post WHERE app = 1)", "slot": "1h"})).await.status, 201);
+    assert_eq!(
+        begin(client, json!({"metric": "COUNT(24h, like, post WHERE app = 1)", "slot": "1h"})).await.status,
+        201
+    );
     client.count("posts", &["b"]).await;
     assert_eq!(lines(client, "").await, scores(&[("b", 2), ("a", 2)]));
     let differences = crate::waiting::until(async || {
