@@ -1,5 +1,7 @@
 use super::*;
-use crate::board::{BoardName, Definition, Generation};
+use std::borrow::Cow;
+
+use crate::board::{BoardName, Definition, EXACT_MAX, Generation};
 
 /// Returns the window of each track.
 fn windows(board: &Board, now: Timestamp) -> Vec<Window> {
