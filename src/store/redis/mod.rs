@@ -475,20 +475,26 @@ impl Store for RedisStore {
         editions::change(&self.session, from, to).await
     }
 
-    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+        if board.other().is_none() {
+            return Err(StoreError::Unsupported { detail: "a board with one edition".to_owned() });
+        }
+        self.following(board, || editions::dual_run(&self.session, board)).await
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        for part in self.session.parts_of(to).all() {
+            timekeeping::admit(&self.session, &part.clock).await?;
+        }
+        self.following(from.board(), || editions::fill(&self.session, from, to, cells)).await
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.following(board, || editions::end_fill(&self.session, board, tracks)).await
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -9,15 +9,22 @@
 //! finds that a partition has an earlier epoch, brings it forward and makes its call again ([`follow`]). An instance that
 //! finds a later epoch than the one that it knows has to look the board up.
 
+mod compare;
+mod dual_run;
+mod fill;
 mod partition;
 mod steps;
+mod two_tracks;
 
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
 
-use self::partition::{CurrentState, bring};
+pub(super) use self::compare::compare;
+pub(super) use self::dual_run::dual_run;
+pub(super) use self::fill::{end_fill, fill};
+use self::partition::bring;
 use super::boards;
 use super::hash_slot::HashSlot;
 use super::part::Part;
@@ -145,7 +152,11 @@ pub(super) async fn follow(session: &Session, board: &Arc<Board>, found: ServerF
     if !found.is_outdated() {
         return Err(found);
     }
-    let stored = boards::stored(session, board.name()).await?;
+    let stored = match boards::stored(session, board.name()).await {
+        // Whoever looks the board up learns why.
+        Err(ServerFailure::Unreadable(_)) => return Err(found),
+        stored => stored?,
+    };
     let Some(stored) = stored.filter(|stored| stored.generation() == board.generation()) else {
         session.forget(board);
         return Err(ServerFailure::BoardChanged);
@@ -160,10 +171,4 @@ pub(super) async fn follow(session: &Session, board: &Arc<Board>, found: ServerF
         false if matches!(found, ServerFailure::StaleEpoch) => Ok(()),
         false => Err(found),
     }
-}
-
-/// Returns the present state of each partition, as it is stored.
-pub(super) async fn states(session: &Session, board: &Arc<Board>) -> Result<Vec<CurrentState>, ServerFailure> {
-    let partitions = session.partitions_of(board);
-    try_join_all(partitions.all().iter().map(|own| CurrentState::read(session, own))).await
 }

@@ -19,15 +19,10 @@ const HALFWAY: char = '~';
 
 /// What the meta key of a partition says about its editions.
 #[derive(Clone, Debug)]
-pub(in crate::store::redis) struct CurrentState {
+struct CurrentState {
     /// As it is stored.
     epoch: String,
     pair: Pair,
-    /// The fields of the dual run.
-    pub since: Option<Timestamp>,
-    pub filled: Option<Timestamp>,
-    /// The run of the server during which everything since then was written.
-    pub run: Option<String>,
 }
 
 /// The fields of the own meta key of a board that say what its editions are.
@@ -45,11 +40,10 @@ impl Form {
 }
 
 impl CurrentState {
-    pub async fn read(session: &Session, partition: &Partition) -> Result<Self, ServerFailure> {
+    async fn read(session: &Session, partition: &Partition) -> Result<Self, ServerFailure> {
         let (part, board) = (partition.main(), partition.board());
         let mut fields = cmd("HMGET");
         fields.arg(&part.keys.meta).arg("generation").arg("epoch").arg("current").arg("other");
-        fields.arg("n:since").arg("n:filled").arg("n:run");
         let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
         if reply.maybe_text()?.is_none_or(|generation| generation != part.generation().to_string()) {
             return Err(ServerFailure::BoardChanged);
@@ -61,13 +55,7 @@ impl CurrentState {
         let current = reply.maybe_text()?.map(read).transpose()?;
         let current = current.unwrap_or_else(|| Tracks::of_first_edition(board.generation()));
         let pair = Pair { current, other: reply.maybe_text()?.map(read).transpose()? };
-        Ok(Self {
-            epoch,
-            pair,
-            since: reply.maybe_time()?,
-            filled: reply.maybe_time()?,
-            run: reply.maybe_text()?.filter(|run| !run.is_empty()),
-        })
+        Ok(Self { epoch, pair })
     }
 
     /// Returns whether its epoch comes before that of the board, or is on the way to it.

@@ -22,7 +22,7 @@ use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
-use super::scripts::{CHANGE_FROM_FIRST, FROM_FIRST_TRACK, Script, TrackTexts, change_of_two};
+use super::scripts::{CHANGE_FROM_FIRST, FROM_FIRST_TRACK, Script, TrackTexts, change_of_two, fill_of_two};
 use crate::board::{Board, Edition, Kind, Track};
 
 /// Returns what the store needs to know about this kind.
@@ -56,17 +56,25 @@ fn change_script_of(edition: &Edition) -> &'static Script {
     }
 }
 
+/// Returns the script that gives what subjects have in one track to another one.
+pub(super) fn fill_script(tracks: [&Track; 2]) -> &'static Script {
+    fill_of_two(tracks.map(|track| TrackTexts { main: track_text(track), further: track_text(track) }))
+}
+
 /// Returns what the script for two editions uses of the tracks of one of them.
 fn track_texts(edition: &Edition) -> TrackTexts {
-    let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
-    let text = match main.is_ranked() {
-        _ if main.is_from_first() => FROM_FIRST_TRACK,
+    let main = track_text(edition.main());
+    // Kept slots are unranked, whatever their total is.
+    TrackTexts { main, further: edition.kept_slots().map_or(main, track_text) }
+}
+
+fn track_text(track: &Track) -> &'static str {
+    let scripts = of(track.kind()).scripts();
+    match track.is_ranked() {
+        _ if track.is_from_first() => FROM_FIRST_TRACK,
         true => scripts.ranked_track,
         false => scripts.unranked_track,
-    };
-    // Kept slots are unranked, whatever their total is.
-    let further = if edition.kept_slots().is_some() { scripts.unranked_track } else { text };
-    TrackTexts { main: text, further }
+    }
 }
 
 /// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).

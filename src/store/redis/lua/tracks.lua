@@ -37,6 +37,25 @@ for keys, arguments, ends in string.gmatch(ARGV.sizes, '(%d+),(%d+)(;?)') do
 end
 local main = tracks[1]
 
+-- Begins a call about several tracks that is no write operation: does the same as `enter` of board.lua for all of them,
+-- at one time.
+local function enter_all()
+  local time, reading = main.read_clock()
+  for _, track in ipairs(tracks) do
+    local early = track.read_meta()
+    if early then
+      return early
+    end
+    time = math.max(time, track.head())
+  end
+  for _, track in ipairs(tracks) do
+    local early = track.advance(time, reading)
+    if early then
+      return early
+    end
+  end
+end
+
 -- Begins a write: checks that the operation was not done before, then does the same as `enter` of board.lua for all
 -- tracks: advances them to one time, at or after the head of each. Returns nil, or the reply with which to end the
 -- script.

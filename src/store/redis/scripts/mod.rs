@@ -25,7 +25,7 @@
 //! own for each of them. A function may have 200 local names.
 //!
 //! A board with two editions has tracks of any two forms. Its script `change` is assembled when it is first needed: see
-//! [`change_of_two`].
+//! [`change_of_two`]. `fill` is about two tracks of any forms, and is assembled in the same way.
 //!
 //! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated
 //! state, `acc`, is what cells of a subject come to. Each of these kinds defines:
@@ -56,7 +56,7 @@ mod script;
 
 use std::sync::LazyLock;
 
-pub(super) use self::pairs::{TrackTexts, change_of_two};
+pub(super) use self::pairs::{TrackTexts, change_of_two, fill_of_two};
 pub(super) use self::script::{FixedArguments, Script, ScriptCall};
 
 /// The scripts of a kind.
@@ -79,6 +79,14 @@ pub(super) struct KindScripts {
     pub unranked_track: &'static str,
 }
 
+impl KindScripts {
+    /// Returns what `change` uses of an edition whose tracks are all ranked.
+    #[cfg(test)]
+    fn texts(&self) -> TrackTexts {
+        TrackTexts { main: self.ranked_track, further: self.ranked_track }
+    }
+}
+
 /// The texts of parts, one after the other.
 macro_rules! texts {
     ($($part:literal),*) => {
@@ -89,6 +97,9 @@ macro_rules! texts {
 /// A script that changes all tracks of a board: `$track_of` returns one of them from its keys and arguments.
 macro_rules! of_tracks {
     ($name:literal, $track_of:expr, $further_of:expr, [$($argument:literal),*]) => {
+        of_tracks!($name, 5, $track_of, $further_of, [$($argument),*], false)
+    };
+    ($name:literal, $keys:literal, $track_of:expr, $further_of:expr, [$($argument:literal),*], $repeatable:expr) => {
         LazyLock::new(|| {
             let source = concat!(
                 "local function track_of(KEYS, ARGV)\n",
@@ -98,7 +109,7 @@ macro_rules! of_tracks {
                 texts!("tracks"),
                 include_str!(concat!("../lua/", $name, ".lua"))
             );
-            Script::new($name, source, 5, &[$($argument),*], false)
+            Script::new($name, source, $keys, &[$($argument),*], $repeatable)
         })
     };
 }
@@ -139,6 +150,8 @@ macro_rules! scripts {
     (
         { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys [$($argument:literal),*] $($repeatable:ident)?;)* }
         write $write_arguments:tt
+        compare $compare_arguments:tt
+        end_fill $end_fill_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
         merge $merge_arguments:tt
@@ -151,6 +164,22 @@ macro_rules! scripts {
             concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
             alike!(),
             $write_arguments
+        );
+        pub(super) static COMPARE: LazyLock<Script> = of_tracks!(
+            "compare",
+            5,
+            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $compare_arguments,
+            true
+        );
+        pub(super) static END_FILL: LazyLock<Script> = of_tracks!(
+            "end_fill",
+            6,
+            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $end_fill_arguments,
+            true
         );
         $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
         /// The arguments that every call of `change` has.
@@ -171,6 +200,9 @@ macro_rules! scripts {
             vec![
                 $(&$constant,)*
                 &WRITE,
+                &COMPARE,
+                &END_FILL,
+                change_of_two([SUM.texts(), DISTINCT.texts()]),
                 $(&$change,)*
                 $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*,
                 $(&$kind.merge_ranked, &$kind.merge_unranked),*
@@ -249,6 +281,8 @@ scripts! {
         "board", "operation", "sizes", "bound", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
         "margins"
     ]
+    compare ["board", "operation", "sizes", "stored", "life"]
+    end_fill ["board", "operation", "sizes", "run"]
     change [
         "board", "operation", "sizes", "bound", "slots", "subjects", "entries", "bucket", "horizon",
         "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"

@@ -1,5 +1,5 @@
-//! The script `change` of boards with two editions. Each of them may have any form, so there is a script for each pair of
-//! forms, which is assembled when it is first needed.
+//! Scripts about tracks of two editions. Each of them may have any form, so there is a script for each pair of forms, which
+//! is assembled when it is first needed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,19 +17,30 @@ pub(in crate::store::redis) struct TrackTexts {
     pub further: &'static str,
 }
 
-/// The addresses of the texts of two editions. The texts are constants, of which there are few.
-type Addresses = [(usize, usize); 2];
+/// A script, and the addresses of the texts of two editions. The texts are constants, of which there are few.
+type Key = (&'static str, [(usize, usize); 2]);
 
-static ASSEMBLED: LazyLock<Mutex<HashMap<Addresses, &'static Script>>> = LazyLock::new(Mutex::default);
+static ASSEMBLED: LazyLock<Mutex<HashMap<Key, &'static Script>>> = LazyLock::new(Mutex::default);
 
-/// Returns the script that applies changes in two editions, the current one first. Assembled scripts are kept as long as
-/// the process runs: there are some hundred pairs at most, and a store has boards of few of them.
+/// Returns the script that applies changes in two editions, the current one first.
 pub(in crate::store::redis) fn change_of_two(editions: [TrackTexts; 2]) -> &'static Script {
-    let addresses = editions.map(|texts| (texts.main.as_ptr().addr(), texts.further.as_ptr().addr()));
-    *ASSEMBLED.lock().entry(addresses).or_insert_with(|| Box::leak(Box::new(assemble(&editions))))
+    assembled("change", include_str!("../lua/change.lua"), editions)
 }
 
-fn assemble(editions: &[TrackTexts; 2]) -> Script {
+/// Returns the script that gives what subjects have in a track of one edition to a track of the other one.
+pub(in crate::store::redis) fn fill_of_two(tracks: [TrackTexts; 2]) -> &'static Script {
+    assembled("fill", include_str!("../lua/fill.lua"), tracks)
+}
+
+/// Returns a script that was assembled before, or assembles it. Scripts are kept as long as the process runs: there are
+/// some hundred pairs at most, and a store has boards of few of them.
+fn assembled(name: &'static str, text: &'static str, editions: [TrackTexts; 2]) -> &'static Script {
+    let addresses = editions.map(|texts| (texts.main.as_ptr().addr(), texts.further.as_ptr().addr()));
+    let assemble = || Box::leak(Box::new(assemble(name, text, &editions)));
+    ASSEMBLED.lock().entry((name, addresses)).or_insert_with(|| assemble())
+}
+
+fn assemble(name: &'static str, text: &'static str, editions: &[TrackTexts; 2]) -> Script {
     let mut texts: Vec<&'static str> = Vec::new();
     let mut source = String::new();
     let mut function_of = |text: &'static str| {
@@ -46,6 +57,7 @@ fn assemble(editions: &[TrackTexts; 2]) -> Script {
         format!("{{main = {main}, further = {further}}}")
     });
     source.push_str(&format!("local forms = {{{}}}\n\n", forms.join(", ")));
-    source.push_str(concat!(include_str!("../lua/tracks.lua"), "\n", include_str!("../lua/change.lua")));
-    Script::new("change", source.leak(), 5, CHANGE_ARGUMENTS, false)
+    source.push_str(concat!(include_str!("../lua/tracks.lua"), "\n"));
+    source.push_str(text);
+    Script::new(name, source.leak(), 5, CHANGE_ARGUMENTS, false)
 }
