@@ -25,12 +25,13 @@ struct Placed {
 impl HeldBoard {
     /// Adds a batch.
     pub fn add(&mut self, now: Timestamp, max_skew: i64, batch: &Batch) -> Vec<Outcome> {
+        let frames = &self.frames(now);
         let mut outcomes = vec![None; batch.increments.len()];
         for (index, first) in batch.increments.iter().enumerate() {
             if outcomes[index].is_some() {
                 continue; // added up with an earlier item
             }
-            let placed = match self.place(now, max_skew, first) {
+            let placed = match self.place(frames, max_skew, first) {
                 Ok(placed) => placed,
                 Err(rejection) => {
                     outcomes[index] = Some(Outcome::Rejected(rejection));
@@ -57,16 +58,15 @@ impl HeldBoard {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::ImportOpen));
                 continue;
             }
-            for index in self.next_together(now, max_skew, &batch.increments, index, &placed) {
-                outcomes[index] = Some(self.take(now, &placed, &batch.increments[index]));
+            for index in self.next_together(frames, max_skew, &batch.increments, index, &placed) {
+                outcomes[index] = Some(self.take(frames, &placed, &batch.increments[index]));
             }
         }
         let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
         if batch.return_scores {
-            let frame = self.frames(now)[0];
             for (outcome, item) in outcomes.iter_mut().zip(&batch.increments) {
                 if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                    *score = self.tracks[0].score(&frame, &item.subject);
+                    *score = self.tracks[0].score(&frames[0], &item.subject);
                 }
             }
         }
@@ -77,7 +77,7 @@ impl HeldBoard {
     /// without ids of the subject and the same slots, up to an item with an id or a sample of them.
     fn next_together(
         &self,
-        now: Timestamp,
+        frames: &[Frame],
         max_skew: i64,
         items: &[Increment],
         index: usize,
@@ -89,7 +89,7 @@ impl HeldBoard {
         }
         for (later, item) in items.iter().enumerate().skip(index + 1) {
             let is_other = item.subject != items[index].subject;
-            if is_other || self.place(now, max_skew, item).as_ref() != Ok(placed) {
+            if is_other || self.place(frames, max_skew, item).as_ref() != Ok(placed) {
                 continue;
             }
             if !self.adds_up(placed, item) {
@@ -112,7 +112,7 @@ impl HeldBoard {
 
     /// Returns where an item belongs. An edition counts it if one of its tracks reaches back to it, and a sample if all of
     /// them do.
-    fn place(&self, now: Timestamp, max_skew: i64, item: &Increment) -> Result<Placed, Rejection> {
+    fn place(&self, frames: &[Frame], max_skew: i64, item: &Increment) -> Result<Placed, Rejection> {
         let mut placed = Placed { slots: vec![None; self.tracks.len()], missed: Vec::new() };
         for (number, edition) in self.board.editions().iter().enumerate() {
             let change = item.change_in(number);
@@ -121,7 +121,7 @@ impl HeldBoard {
                 continue;
             }
             let mut slots = Vec::new();
-            for (held, frame) in self.tracks[edition.numbers()].iter().zip(&self.frames(now)[edition.numbers()]) {
+            for (held, frame) in self.tracks[edition.numbers()].iter().zip(&frames[edition.numbers()]) {
                 slots.push(match held.slot_for(frame, max_skew, change, item.at) {
                     Ok(slot) => Some(slot),
                     Err(Rejection::TooLate) => None,
@@ -141,10 +141,10 @@ impl HeldBoard {
     }
 
     /// Applies an item in each edition by itself, and notes what only one of them counted.
-    fn take(&mut self, now: Timestamp, placed: &Placed, item: &Increment) -> Outcome {
-        let mut missed = placed.missed.clone();
+    fn take(&mut self, frames: &[Frame], placed: &Placed, item: &Increment) -> Outcome {
+        let (now, mut missed) = (frames[0].as_of, placed.missed.clone());
         for (edition, missed) in missed.iter_mut().enumerate() {
-            if missed.is_none() && !self.take_in(edition, now, &placed.slots, item) {
+            if missed.is_none() && !self.take_in(edition, frames, &placed.slots, item) {
                 *missed = Some(NotCounted::OutOfRange);
             }
         }
@@ -164,7 +164,7 @@ impl HeldBoard {
     }
 
     /// Applies an item in the slots of one edition, or in none of them if one cannot hold the result.
-    fn take_in(&mut self, edition: usize, now: Timestamp, slots: &[Option<Timestamp>], item: &Increment) -> bool {
+    fn take_in(&mut self, edition: usize, frames: &[Frame], slots: &[Option<Timestamp>], item: &Increment) -> bool {
         let of_edition = self.board.editions()[edition].clone();
         let (change, first) = (item.change_in(edition), of_edition.numbers().start);
         let beyond = |amount: &Amount| amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs();
@@ -173,8 +173,7 @@ impl HeldBoard {
         }
         let kept = of_edition.kept_slots().map(|_| first + 1);
         let total = self.total_after(first, kept, slots, &item.subject, change);
-        let frames = self.frames(now);
-        let mut lengths = vec![0; self.tracks.len()];
+        let (now, mut lengths) = (frames[0].as_of, vec![0; self.tracks.len()]);
         let mut fit = true;
         let taken = of_edition.numbers().filter_map(|number| Some((number, slots[number]?)));
         let taken: Vec<(usize, Timestamp)> = taken.collect();
