@@ -476,10 +476,8 @@ impl Store for RedisStore {
     }
 
     async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
-        if board.other().is_none() {
-            return Err(StoreError::Unsupported { detail: "a board with one edition".to_owned() });
-        }
-        self.following(board, || editions::dual_run(&self.session, board)).await
+        let run = self.following(board, || editions::dual_run(&self.session, board)).await?;
+        run.ok_or_else(|| StoreError::Unsupported { detail: "the board has one edition".to_owned() })
     }
 
     async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {

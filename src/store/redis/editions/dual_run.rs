@@ -22,10 +22,16 @@ struct OfPartition {
     not_counted: [Vec<u64>; 2],
 }
 
-/// Returns the state of the two editions of a board.
-pub(in crate::store::redis) async fn dual_run(session: &Session, board: &Arc<Board>) -> Result<DualRun, ServerFailure> {
+/// Returns the state of the two editions of a board, or `None` if it has one.
+pub(in crate::store::redis) async fn dual_run(
+    session: &Session,
+    board: &Arc<Board>,
+) -> Result<Option<DualRun>, ServerFailure> {
     let partitions = session.partitions_of(board);
     let all = try_join_all(partitions.all().iter().map(|partition| read(session, board, partition.main()))).await?;
+    if board.other().is_none() {
+        return Ok(None);
+    }
     let missing = || ServerFailure::Corrupt("the time since which a partition has two editions is missing".to_owned());
     let since = all.iter().map(|own| own.since.ok_or_else(missing)).collect::<Result<Vec<_>, _>>()?;
     let filled = all.iter().map(|own| own.filled).collect::<Option<Vec<_>>>();
@@ -33,12 +39,12 @@ pub(in crate::store::redis) async fn dual_run(session: &Session, board: &Arc<Boa
         let counted = |(at, reason)| (reason, all.iter().map(|own| own.not_counted[edition][at]).sum::<u64>());
         NotCounted::COUNTED.into_iter().enumerate().map(counted).filter(|(_, items)| *items > 0).collect()
     };
-    Ok(DualRun {
+    Ok(Some(DualRun {
         since: since.into_iter().max().unwrap_or_default(),
         not_counted: [counts(0), counts(1)],
         filled: filled.and_then(|filled| filled.into_iter().max()),
         is_exact: all.iter().all(|own| own.is_same_run).then_some(true),
-    })
+    }))
 }
 
 async fn read(session: &Session, board: &Board, part: &Part) -> Result<OfPartition, ServerFailure> {

@@ -26,7 +26,8 @@ end
 local keys_read, arguments_read = 0, 0
 for keys, arguments, ends in string.gmatch(ARGV.sizes, '(%d+),(%d+)(;?)') do
   keys, arguments = tonumber(keys), tonumber(arguments)
-  local form, own = forms[#editions], editions[#editions]
+  -- Scripts for which all tracks have one form list it once.
+  local form, own = forms[#editions] or forms[1], editions[#editions]
   local of = #own == 0 and form.main or form.further
   local track = of(slice(KEYS, keys_read, keys), slice(ARGV, arguments_read, arguments))
   tracks[#tracks + 1], own[#own + 1] = track, track
