@@ -37,7 +37,8 @@ impl RedisStore {
         let (added, mut outdated) = self.told(board, answer).await;
         let mut carried: Option<Carried> = None;
         for _ in 0..EPOCHS {
-            let Some(Outdated { outcomes, frame, left }) = outdated else { break };
+            let Some(found) = outdated else { break };
+            let Outdated { outcomes, frame, left } = *found;
             let before = carried.take();
             let from = before.as_ref().map_or(board, |before| &before.board).clone();
             let (places, increments): (Vec<usize>, Vec<Increment>) = left.into_iter().unzip();
@@ -65,7 +66,11 @@ impl RedisStore {
     }
 
     /// Waits for the answer of a batch. Also returns what is left to do, if the board has other editions.
-    async fn told(&self, board: &Board, answer: oneshot::Receiver<BatchAnswer>) -> (Result<Added>, Option<Outdated>) {
+    async fn told(
+        &self,
+        board: &Board,
+        answer: oneshot::Receiver<BatchAnswer>,
+    ) -> (Result<Added>, Option<Box<Outdated>>) {
         let BatchAnswer { added, is_disputed, outdated } = match receive(answer).await {
             Ok(answer) => answer,
             Err(stopped) => return (Err(StoreError::Backend { source: Box::new(stopped) }), None),

@@ -44,7 +44,7 @@ pub(in crate::store::redis) struct BatchAnswer {
     /// does not exist, everything that its partitions have counted is gone with it.
     pub is_disputed: bool,
     /// What is left to do, if the board was found to have other editions, and nothing else has failed.
-    pub outdated: Option<Outdated>,
+    pub outdated: Option<Box<Outdated>>,
 }
 
 /// A batch of which a part was not counted, because the board has other editions.
@@ -119,10 +119,10 @@ impl BatchProgress {
 
 impl OpenBatch {
     /// Returns what is left to do if the board has other editions and nothing has failed.
-    fn outdated(&mut self) -> Option<Outdated> {
+    fn outdated(&mut self) -> Option<Box<Outdated>> {
         let mut left = self.left.take().filter(|_| self.failure.is_none())?;
         left.sort_by_key(|(place, _)| *place);
-        Some(Outdated { outcomes: std::mem::take(&mut self.outcomes), frame: self.frame, left })
+        Some(Box::new(Outdated { outcomes: std::mem::take(&mut self.outcomes), frame: self.frame, left }))
     }
 
     /// Decides what is certain: all items have outcomes, nothing was counted, or it is unknown what was.
