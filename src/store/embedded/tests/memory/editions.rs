@@ -179,7 +179,8 @@ async fn editions_may_change_between_the_portions_of_a_batch() {
     const ITEMS: usize = 3_000;
     let store = fresh();
     let first = define(&store, "SUM(2h, sale, amount, seller)").await;
-    let item = |number: usize| increment((number % 7) as u8, 1, None, (number % 3 == 0).then_some((number / 12) as u8));
+    let item =
+        |number: usize| increment((number % 7) as u8, 1, None, number.is_multiple_of(3).then_some((number / 12) as u8));
     let batch = Batch { increments: (0..ITEMS).map(item).collect(), return_scores: true };
     let change = async {
         tokio::task::yield_now().await;
