@@ -192,13 +192,6 @@ impl Board {
         self.defined_at
     }
 
-    /// Returns the time since which the board has counted if that is after `start`, so that it does not cover all the
-    /// time from `start` on. Only the definition decides: items that are older than the board may have been added to it
-    /// since. A board whose time of definition is not known covers every time.
-    pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
-        self.defined_at.filter(|defined_at| *defined_at > start)
-    }
-
     /// Returns how long the id of an event is remembered after its arrival, in milliseconds: as long as `dedupe` says,
     /// or else for the longest window with the additional slot of `cover = full`, at most a day. It follows from the
     /// edition with which the board was created, whichever is the current one.

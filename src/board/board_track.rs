@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, Track, WindowLength};
+use super::{Board, Edition, EditionRole, Timestamp, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -32,6 +32,14 @@ impl BoardTrack {
     /// Returns whether this is the main track of the board's current edition.
     pub fn is_main(&self) -> bool {
         self.number == 0
+    }
+
+    /// Returns the time since which its edition has counted if that is after `start`, so that the track does not cover all
+    /// the time from `start` on. Only the definition decides: items that are older may have been added since. A board
+    /// whose time of definition is not known covers every time.
+    pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
+        let since = self.edition().since().or(self.board.defined_at());
+        since.filter(|since| *since > start)
     }
 
     /// Returns the edition that has the track.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Track, TrackId, TrackRole};
+use super::{Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Timestamp, Track, TrackId, TrackRole};
 
 /// The reason why an edition does not accept samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Edition {
     all: Arc<[Track]>,
     /// The positions of its own tracks.
     own: Range<usize>,
+    /// The time since which it has counted, unless that is the time when the board was defined.
+    since: Option<Timestamp>,
 }
 
 impl Edition {
@@ -44,7 +46,7 @@ impl Edition {
         let tracks =
             all.enumerate().map(|(number, (role, own))| Track::new(id.numbered(number), role, &definition, own));
         let all = tracks.collect::<Result<Arc<[Track]>, _>>()?;
-        Ok(Self { definition, own: 0..all.len(), all })
+        Ok(Self { definition, own: 0..all.len(), all, since: None })
     }
 
     /// Returns the same editions as those of one board, whose tracks are the tracks of all of them.
@@ -52,12 +54,22 @@ impl Edition {
         let editions: Vec<_> = editions.into_iter().collect();
         let all: Arc<[Track]> = editions.iter().flat_map(Edition::tracks).cloned().collect();
         let mut next = 0;
-        let placed = editions.into_iter().map(|Edition { definition, own, .. }| {
-            let own = next..next + own.len();
+        let placed = editions.into_iter().map(|edition| {
+            let own = next..next + edition.own.len();
             next = own.end;
-            Edition { definition, all: all.clone(), own }
+            Edition { all: all.clone(), own, ..edition }
         });
         placed.collect()
+    }
+
+    /// Returns the same edition, which has counted since this time.
+    pub(super) fn counting_since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Returns the time since which it has counted, unless that is the time when the board was defined.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since
     }
 
     /// Returns the identity of the edition: the id of its first track.

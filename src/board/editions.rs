@@ -82,6 +82,9 @@ impl SuccessorError {
 struct EditionsForm {
     /// The id of the first track of the current edition.
     tracks: String,
+    /// The time since which it has counted, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
     /// The dedupe horizon and the width of a bucket, in milliseconds.
     dedupe: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +97,8 @@ struct OtherForm {
     role: EditionRole,
     tracks: String,
     definition: Definition,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<i64>,
     /// In milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<i64>,
@@ -137,6 +142,17 @@ impl Board {
         self.changed([self.edition().clone()], None)
     }
 
+    /// Returns the board whose edition with this number has counted since this time.
+    #[must_use]
+    pub fn counting_since(self, edition: usize, since: Timestamp) -> Self {
+        let editions = self.editions().iter().enumerate().map(|(number, known)| match number == edition {
+            true => known.clone().counting_since(Some(since)),
+            false => known.clone(),
+        });
+        let (editions, other) = (Edition::joined(editions), self.other());
+        self.with_editions(editions, other)
+    }
+
     fn changed(&self, editions: impl IntoIterator<Item = Edition>, other: Option<OtherEdition>) -> Self {
         let epoch = Epoch(self.epoch().0 + 1);
         Self::clone(self).with_editions(Edition::joined(editions), other).with_epoch(epoch)
@@ -151,11 +167,13 @@ impl Board {
         let other = self.other().zip(self.editions().get(1)).map(|(other, edition)| OtherForm {
             role: other.role,
             tracks: edition.id().to_string(),
-            definition: Definition::clone(edition.definition()),
+            definition: edition.definition().clone(),
+            since: edition.since().map(Timestamp::millis),
             until: other.until.map(Timestamp::millis),
         });
         let dedupe = (self.dedupe_horizon(), self.dedupe_bucket());
-        let form = EditionsForm { tracks: self.edition().id().to_string(), dedupe, other };
+        let since = self.edition().since().map(Timestamp::millis);
+        let form = EditionsForm { tracks: self.edition().id().to_string(), since, dedupe, other };
         serde_json::to_string(&form).ok()
     }
 
@@ -170,15 +188,16 @@ impl Board {
         };
         let form: EditionsForm = serde_json::from_str(form).map_err(|error| error.to_string())?;
         let id = |text: &str| TrackId::parse(text).ok_or_else(|| format!("the id of a track: '{text}'"));
-        let edition = |tracks: &str, definition: &Definition| {
-            Edition::new(id(tracks)?, definition.clone()).map_err(|error| error.to_string())
+        let edition = |tracks: &str, definition: &Definition, since: Option<i64>| {
+            let edition = Edition::new(id(tracks)?, definition.clone()).map_err(|error| error.to_string())?;
+            Ok::<_, String>(edition.counting_since(since.map(Timestamp::from_millis)))
         };
-        let current = edition(&form.tracks, self.definition())?;
+        let current = edition(&form.tracks, self.definition(), form.since)?;
         let (other, second) = match form.other {
             None => (None, None),
-            Some(OtherForm { role, tracks, definition, until }) => {
+            Some(OtherForm { role, tracks, definition, since, until }) => {
                 let until = until.map(Timestamp::from_millis);
-                (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition)?))
+                (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition, since)?))
             }
         };
         let (horizon, bucket) = form.dedupe;
@@ -187,5 +206,100 @@ impl Board {
         }
         let editions = Edition::joined(std::iter::once(current).chain(second));
         Ok(self.with_editions(editions, other).with_epoch(epoch).with_dedupe(horizon, bucket))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Generation};
+
+    fn definition(text: &str) -> Definition {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn board() -> Board {
+        let own = definition(r#"{"metric":"COUNT(24h, like, post)","slot":"1h","windows":["7d/6h"]}"#);
+        Board::new(BoardName::parse("b").unwrap(), Generation(7), own).unwrap()
+    }
+
+    fn next() -> Definition {
+        definition(r#"{"metric":"SUM(2h, like, weight, post WHERE app = 1)","slot":"1h","decimals":2}"#)
+    }
+
+    fn ids(board: &Board) -> Vec<u64> {
+        board.tracks().iter().map(|track| track.id().0).collect()
+    }
+
+    #[test]
+    fn editions_come_change_places_and_go() {
+        let alone = board();
+        let both = alone.attached(next(), TrackId(100)).unwrap();
+        assert_eq!((ids(&both), both.epoch(), both.editions().len()), (vec![7, 8, 100], Epoch(1), 2));
+        assert_eq!((both.definition(), both.editions()[1].definition()), (alone.definition(), &next()));
+        assert_eq!(both.editions()[1].numbers(), 2..3);
+        let until = Timestamp::from_millis(5);
+        let exchanged = both.exchanged(until).unwrap();
+        assert_eq!((ids(&exchanged), exchanged.definition()), (vec![100, 7, 8], &next()));
+        assert_eq!(exchanged.other(), Some(OtherEdition { role: EditionRole::Previous, until: Some(until) }));
+        let left = exchanged.detached();
+        assert_eq!((ids(&left), left.epoch(), left.other()), (vec![100], Epoch(3), None));
+        // What ids cost, and how they are named, stays that of the board as it was created.
+        assert_eq!(left.dedupe_bucket(), alone.dedupe_bucket());
+        assert_eq!(left.clock_tolerance(), 2 * 3_600_000);
+        let between = EditionsChange::between;
+        assert_eq!(between(&alone, &both), Some(EditionsChange::Attach));
+        assert_eq!(between(&both, &exchanged), Some(EditionsChange::Exchange));
+        assert_eq!(between(&exchanged, &left), Some(EditionsChange::Detach));
+        assert_eq!(between(&both, &both.detached()), Some(EditionsChange::Detach));
+        assert_eq!((between(&alone, &exchanged), between(&both, &left), between(&both, &both)), (None, None, None));
+        assert!(alone.exchanged(until).is_none());
+    }
+
+    #[test]
+    fn editions_survive_being_stored() {
+        let both = board().attached(next(), TrackId(u64::MAX)).unwrap().counting_since(1, Timestamp::from_millis(9));
+        for stored in [both.clone(), both.exchanged(Timestamp::from_millis(5)).unwrap(), both.detached()] {
+            let form = stored.stored_editions();
+            let own = stored.definition().clone();
+            let fresh = Board::new(stored.name().clone(), stored.generation(), own).unwrap();
+            let read = fresh.with_stored_editions(stored.epoch(), form.as_deref()).unwrap();
+            assert_eq!((ids(&read), read.other(), read.epoch()), (ids(&stored), stored.other(), stored.epoch()));
+            assert_eq!(read.stored_editions(), form);
+            assert_eq!(read.dedupe_horizon(), stored.dedupe_horizon());
+            for (a, b) in read.editions().iter().zip(stored.editions()) {
+                assert_eq!((a.definition(), a.since()), (b.definition(), b.since()));
+            }
+        }
+        assert_eq!(board().stored_editions(), None);
+        assert!(board().with_stored_editions(Epoch(1), None).is_err());
+        for wrong in ["", "{}", r#"{"tracks":"7","dedupe":[1,1]}"#, r#"{"tracks":"0000000000000007","dedupe":[0,1]}"#] {
+            assert!(board().with_stored_editions(Epoch(1), Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_successor_counts_the_same_events_for_the_same_subjects() {
+        for (text, field) in [
+            (r#"{"metric":"COUNT(24h, click, post)","slot":"1h"}"#, "metric"),
+            (r#"{"metric":"COUNT(24h, like, user)","slot":"1h"}"#, "metric"),
+            (r#"{"metric":"COUNT(24h, like, post)","slot":"1h","shards":2}"#, "shards"),
+            (r#"{"metric":"COUNT(24h, like, post)","slot":"1h","dedupe":"2d"}"#, "dedupe"),
+            (r#"{"metric":"COUNT(24h, like, post)","slot":"7h"}"#, "slot"),
+        ] {
+            assert_eq!(board().attached(definition(text), TrackId(1)).unwrap_err().field(), field, "{text}");
+        }
+    }
+
+    #[test]
+    fn builds_from_before_editions_cannot_read_a_later_epoch() {
+        assert_eq!((Epoch(0).to_string(), Epoch(3).to_string()), ("0".to_owned(), "2.3".to_owned()));
+        for text in ["2.3", "2.18446744073709551615"] {
+            assert!(text.parse::<u64>().is_err());
+            assert_eq!(Epoch::of_stored(Some(text)).unwrap().to_string(), text);
+        }
+        for text in ["3", "0", "2.0", "2.03", "2.", "x"] {
+            assert_eq!(Epoch::of_stored(Some(text)), None, "{text}");
+        }
     }
 }

@@ -31,6 +31,7 @@ mod caching;
 mod client;
 mod clock;
 mod codes;
+mod comparison;
 mod compression;
 mod console;
 mod contents;

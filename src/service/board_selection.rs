@@ -37,7 +37,7 @@ impl Serving {
             WindowLength::All => Timestamp::EPOCH,
             WindowLength::Span(_) => now.plus_millis(-metric.window.approximate_millis()),
         };
-        self.track.board().covers_since(start)
+        self.track.covers_since(start)
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn covers_since(track: &BoardTrack, floor: Timestamp, now: Timestamp)
         false => floor,
         true => Timestamp::from_millis(now.millis().saturating_sub(track.length().approximate_millis())),
     };
-    track.board().covers_since(start)
+    track.covers_since(start)
 }
 
 /// Returns all tracks of boards that serve a metric. O(tracks of all boards).

@@ -1,7 +1,8 @@
 //! Pages next to a place.
 
+use super::reads::{ranked, remembers_values};
 use super::windows::window_with;
-use super::{About, Result, Service, ServiceError, ranked, remembers_values};
+use super::{About, Result, Service, ServiceError};
 use crate::board::{Amount, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
 use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
 

@@ -53,6 +53,7 @@ impl Service {
         name: &BoardName,
         definition: &Definition,
     ) -> Result<(Arc<Board>, bool)> {
+        let now = self.store.now().await?;
         let mut is_known = false;
         let changed = self.change_editions(caller, name, |board| {
             is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == *definition);
@@ -70,7 +71,7 @@ impl Service {
                 return refused(format!("the definition is that of board '{name}' itself"));
             }
             let first = TrackId(rand::random_range(1..=u64::MAX / 2));
-            Ok(Some(board.attached(definition.clone(), first)?))
+            Ok(Some(board.attached(definition.clone(), first)?.counting_since(1, now)))
         });
         let board = changed.await?;
         if !is_known {
@@ -100,8 +101,16 @@ impl Service {
         }
         let until = self.store.now().await?.plus_millis(keep_previous.approximate_millis());
         let wanted = state.edition.id();
+        // A successor that was filled covers what the board had.
+        let covers = match (role, state.run.filled) {
+            (EditionRole::Next, Some(filled)) => filled_since(state.edition.board(), &state.run, filled),
+            _ => None,
+        };
         let changed = self.change_editions(caller, name, |board| match board.edition_as(role) {
-            Some(edition) if edition.id() == wanted => Ok(board.exchanged(until)),
+            Some(edition) if edition.id() == wanted => Ok(board.exchanged(until).map(|board| match covers {
+                Some(covers) => board.counting_since(0, covers),
+                None => board,
+            })),
             // A repeated call.
             _ if board.edition().id() == wanted => Ok(None),
             _ => Err(ServiceError::UnknownEdition { board: name.clone(), role }),
@@ -219,6 +228,19 @@ fn full_at(board: &Arc<Board>, run: &DualRun) -> Option<Timestamp> {
     });
     debug_assert!(!from.tracks().is_empty());
     full.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// Returns the time since which every track of a successor has what its board had, after a fill that ended at `filled`.
+fn filled_since(board: &Arc<Board>, run: &DualRun, filled: Timestamp) -> Option<Timestamp> {
+    let pairs = fill::pairs(board, filled);
+    let [_, to] = fill::direction(board)?;
+    let since = to.each_track().map(|track| match pairs.iter().find(|(_, target)| target.number() == track.number()) {
+        Some((source, _)) if source.is_all_time() => Timestamp::EPOCH,
+        Some((source, _)) => source.window_at(filled).floor.min(run.since),
+        None => run.since,
+    });
+    let board_since = board.current().since().or(board.defined_at());
+    since.max().max(board_since)
 }
 
 /// Returns the time at which the floor of a track has reached the first start of a slot that is not before `since`.

@@ -58,7 +58,7 @@ impl Service {
         let to = self.board(caller, &hop.to).await?.main();
         let from = self.board(caller, &hop.from).await?.main();
         // A second board without values is an error even if there is nothing to follow.
-        super::remembers_values(&to)?;
+        super::reads::remembers_values(&to)?;
         let About { of: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;
         let followed = first.items.len() as u64;
         let mut capped = first.capped || first.total > followed;

@@ -59,6 +59,7 @@ mod mirror;
 mod new_board;
 mod preview;
 mod queries;
+mod reads;
 mod registry;
 mod rollover;
 mod rules;
@@ -102,8 +103,8 @@ use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName, BoardTrack, Definition, Subject, Timestamp};
-use crate::store::{self, Defined, SlotRange, Store, Unreadable};
+use crate::board::{Board, BoardName, BoardTrack, Definition, Timestamp};
+use crate::store::{self, Defined, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
     Added, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction, IdCost,
@@ -174,24 +175,6 @@ impl Readiness {
     /// Returns whether the store works and no board is overdue.
     pub fn is_ready(&self) -> bool {
         self.store.is_ok() && self.overdue.is_empty()
-    }
-}
-
-/// Returns an error if the track has no ranking.
-fn ranked(track: &BoardTrack) -> Result<()> {
-    if track.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(track.board().name().clone())) }
-}
-
-/// Returns the scores of the lines of a page.
-fn scores(page: &Page) -> mirror::Answered {
-    page.items.iter().map(|line| (line.subject.clone(), Some(line.score))).collect()
-}
-
-/// Returns an error if the track does not store its values.
-fn remembers_values(track: &BoardTrack) -> Result<()> {
-    match track.kind().remembers_values() {
-        true => Ok(()),
-        false => Err(ServiceError::NoValues(track.board().name().clone())),
     }
 }
 
@@ -318,97 +301,6 @@ impl Service {
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
-    }
-
-    /// Returns the ranking from position `offset`, at most `limit` lines.
-    ///
-    /// Like every read, it is about one track of a board: the [main](Board::main) one, or a [window](Self::window).
-    ///
-    /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
-    /// unranked board.
-    pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.store.page(current, offset, limit))?;
-        if let Some(mirror) = self.mirror.get() {
-            let answer = (read.answer.frame.as_of, || scores(&read.answer));
-            mirror.read(&self.store, &read.of, MirroredRead::Page, answer, |store, track| async move {
-                Ok(scores(&store.page(&track, offset, limit).await?))
-            });
-        }
-        Ok(read)
-    }
-
-    /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
-    /// whether the caller may [use the board](Caller::require_board).
-    pub async fn shared_page(&self, board: &BoardName, window: WindowChoice, limit: u32) -> Result<About<Page>> {
-        let track = self.window(&Caller::trusted(), board, window, None).await?;
-        self.page(&track, 0, limit).await
-    }
-
-    /// Returns the lines around a subject.
-    pub async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.store.neighbors(current, subject, radius))?;
-        if let Some(mirror) = self.mirror.get() {
-            let (answer, subject) = ((read.answer.frame.as_of, || scores(&read.answer)), subject.clone());
-            mirror.read(&self.store, &read.of, MirroredRead::Neighbors, answer, |store, track| async move {
-                Ok(scores(&store.neighbors(&track, &subject, radius).await?))
-            });
-        }
-        Ok(read)
-    }
-
-    /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
-    pub async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
-        let read = about!(self, track, ranked, |current| self.store.lookup(current, subjects, ranks))?;
-        if let Some(mirror) = self.mirror.get() {
-            let found = |found: &Lookup| subjects.iter().cloned().zip(found.scores.iter().copied()).collect();
-            let (answer, subjects) = ((read.answer.frame.as_of, || found(&read.answer)), subjects.to_vec());
-            mirror.read(&self.store, &read.of, MirroredRead::Lookup, answer, |store, track| async move {
-                let found = store.lookup(&track, &subjects, ranks).await?;
-                Ok(subjects.into_iter().zip(found.scores).collect())
-            });
-        }
-        Ok(read)
-    }
-
-    /// Returns the score, rank and slots of one subject.
-    pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
-        let read = about!(self, track, |current| self.standing_on(current, subject))?;
-        self.mirror_standing(&read.of, &read.answer, subject);
-        Ok(read)
-    }
-
-    /// Lets the successor return a standing too, perhaps.
-    fn mirror_standing(&self, track: &BoardTrack, standing: &Standing, subject: &Subject) {
-        let Some(mirror) = self.mirror.get().filter(|_| !track.is_from_first()) else { return };
-        let (answer, subject) = ((standing.frame.as_of, || vec![(subject.clone(), standing.score)]), subject.clone());
-        mirror.read(&self.store, track, MirroredRead::Standing, answer, |store, track| async move {
-            let score = store.standing(&track, &subject).await?.score;
-            Ok(vec![(subject, score)])
-        });
-    }
-
-    /// Reads the standing in this track. On a `from_first` board the window is the subject's own, and only a read of
-    /// its slots returns it.
-    async fn standing_on(&self, track: &BoardTrack, subject: &Subject) -> store::Result<Standing> {
-        if !track.is_from_first() {
-            return self.store.standing(track, subject).await;
-        }
-        let contents = self.store.count(track, subject, SlotRange::Slots(1)).await?;
-        let score = contents.value(track);
-        let SlotContents { frame, aggregates, capped, .. } = contents;
-        Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: aggregates, capped })
-    }
-
-    /// Returns the values that a subject was seen with, newest first. Returns [`ServiceError::NoValues`] unless the
-    /// board is COUNT_DISTINCT.
-    pub async fn values(
-        &self,
-        track: &BoardTrack,
-        subject: &Subject,
-        offset: u64,
-        limit: u32,
-    ) -> Result<About<Values>> {
-        about!(self, track, remembers_values, |current| self.store.values(current, subject, offset, limit))
     }
 
     /// Returns the store's time.

@@ -107,6 +107,7 @@ mod batch;
 mod contents;
 mod editions;
 pub mod embedded;
+mod entry;
 mod error;
 mod lines;
 mod place;
@@ -121,9 +122,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use batch::{Added, Batch, Entry, Increment, MAX_EDITIONS, Outcome, Plan, Rejection, Slots, Sum};
+pub use batch::{Added, Batch, Increment, Outcome, Plan, Rejection};
 pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
 pub use editions::{Compared, DualRun, MAX_FILLED};
+pub use entry::{Entry, MAX_EDITIONS, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};

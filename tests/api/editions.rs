@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::site::{START, Site};
+use crate::waiting::Wait;
 
 const NEXT: &str = "/v1/boards/posts/next";
 
@@ -85,6 +86,7 @@ async fn a_successor_counts_beside_its_board_and_takes_over() {
     assert_eq!(previous["until"], "2026-01-02T11:07:00Z", "{previous}");
     // It is removed after its time.
     client.set_clock("2026-01-02T11:07:00Z").await;
+    site.tick().await;
     assert_eq!(client.get("/v1/boards/posts/previous").await.refusal(), (404, "unknown_edition"));
     assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
     assert_eq!(client.get("/v1/boards/posts").await.body["previous"], Value::Null);
@@ -139,8 +141,7 @@ async fn a_successor_that_counts_the_same_is_filled_and_compared() {
     let early = client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await;
     assert_eq!(early.refusal(), (409, "editions_conflict"));
     client.add("posts", json!({"subject": "b", "amount": 1})).await;
-    // What is due is done with the clock.
-    client.set_clock(START).await;
+    site.tick().await;
     let filled = client.get(NEXT).await.body;
     assert_eq!((&filled["fill"]["state"], &filled["full_at"]), (&json!("done"), &json!(START)), "{filled}");
     assert_eq!(lines(client, "?of=next").await, lines(client, "").await);
@@ -164,12 +165,15 @@ async fn a_successor_that_counts_the_same_is_filled_and_compared() {
 async fn compare(client: &Client) -> Value {
     let begun = client.send(Method::POST, &format!("{NEXT}/compare"), None, "").await;
     assert_eq!(begun.status, 202, "{begun:?}");
-    crate::waiting::until(async || {
+    let wait = Wait::begin("the end of a comparison");
+    loop {
         let comparison = client.get(NEXT).await.body["comparison"].clone();
         assert_ne!(comparison["state"], "failed", "{comparison}");
-        (comparison["state"] == "done").then_some(comparison)
-    })
-    .await
+        if comparison["state"] == "done" {
+            return comparison;
+        }
+        wait.rest(&comparison).await;
+    }
 }
 
 /// An instance that knows the board from before, and that has not read it since, sends what it has.
@@ -215,11 +219,14 @@ async fn mirrored_reads_are_compared_and_differences_are_kept() {
     );
     client.count("posts", &["b"]).await;
     assert_eq!(lines(client, "").await, scores(&[("b", 2), ("a", 2)]));
-    let differences = crate::waiting::until(async || {
+    let wait = Wait::begin("the difference of a read");
+    let differences = loop {
         let body = client.get(NEXT).await.body;
-        body.get("mirrored_differences").cloned()
-    });
-    let differences = differences.await;
+        if let Some(differences) = body.get("mirrored_differences") {
+            break differences.clone();
+        }
+        wait.rest(&body).await;
+    };
     assert_eq!(
         differences,
         json!([{"read": "page", "at": START, "position": 0, "line": {"subject": "b", "score": 2},

@@ -24,6 +24,7 @@ pub struct Site {
     pub client: Client,
     pub switch: Arc<Switch>,
     store: Arc<dyn Store>,
+    own: Arc<Service>,
     _folder: tempfile::TempDir,
 }
 
@@ -69,7 +70,7 @@ impl Site {
         let parsed = |rule: &str| rule.parse::<Rule>().expect("a rule");
         let named = |(name, rule): &(&str, &str)| (RuleName::parse(name).expect("a name"), parsed(rule));
         let service = Service::with_rules(store.clone(), NamedRules::new(rules.iter().map(named)));
-        Site { client: serve(service, options), switch, store, _folder: folder }
+        Site { client: serve(service.clone(), options), switch, store, own: service, _folder: folder }
     }
 
     /// Over the data that is in this directory.
@@ -77,7 +78,8 @@ impl Site {
         let inner = Embedded::open(opening(path)).await.expect("a store");
         let switch = Arc::new(Switch::default());
         let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
-        Site { client: serve(Service::new(store.clone()), options()), switch, store, _folder: folder }
+        let own = Service::new(store.clone());
+        Site { client: serve(own.clone(), options()), switch, store, own, _folder: folder }
     }
 
     /// Another instance over the same store, with keys.
@@ -91,6 +93,11 @@ impl Site {
         let named = rules.map(|(name, rule)| (RuleName::parse(name).expect("a name"), rule));
         let service = Service::with_keys(self.store.clone(), NamedRules::new(named), keys);
         (serve(service.clone(), options), service)
+    }
+
+    /// Does what a scheduler does at each tick.
+    pub async fn tick(&self) {
+        self.own.roll_over_due().await.expect("what is due is done");
     }
 
     /// Another instance over the same store, which knows of its boards only what the store tells.
@@ -129,7 +136,7 @@ fn opening(path: &Path) -> EmbeddedOptions {
     EmbeddedOptions { durability: Durability::Off, ..EmbeddedOptions::new(path, clock) }
 }
 
-fn options() -> HttpOptions {
+pub fn options() -> HttpOptions {
     HttpOptions {
         simulated_clock: true,
         explorer: true,
@@ -138,7 +145,7 @@ fn options() -> HttpOptions {
     }
 }
 
-fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
+pub fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
     let configure = http::configure(Data::new(HttpState::new(service, options)), live);
     let server = HttpServer::new(move || App::new().wrap_fn(http::outermost).configure(configure.clone()))

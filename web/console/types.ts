@@ -50,6 +50,34 @@ export interface WindowStatus extends Frame {
 export interface BoardStatus extends Definition, WindowStatus {
   slot: string | null;
   each_window?: (WindowStatus & { length: string })[];
+  /** The metric of the successor, and of the edition that a successor replaced. */
+  next?: string;
+  previous?: string;
+}
+
+/** The state of the second edition of a board. */
+export interface EditionStatus extends Definition {
+  since: string;
+  full_at: string | null;
+  exact: boolean | null;
+  fill: { state: "none" | "running" | "done"; cells?: number };
+  /** Number of items that this edition, or the board, did not count, by reason. */
+  not_counted: Record<string, number>;
+  only_counted: Record<string, number>;
+  until?: string;
+  comparison?: Comparison;
+}
+
+/** A comparison of a board and its successor. */
+export interface Comparison {
+  state: "running" | "done" | "failed";
+  error: string | null;
+  in_both: number;
+  only_board: number;
+  only_next: number;
+  different: number;
+  tops: { lines: number; common: number; largest_change: number }[];
+  differences: { subject: string; score: Num | null; next_score: Num | null }[];
 }
 
 /** A list of the API. */

@@ -1,5 +1,7 @@
 use super::*;
-use crate::board::{BoardName, Definition, Generation};
+use std::borrow::Cow;
+
+use crate::board::{BoardName, Definition, EXACT_MAX, Generation};
 
 /// Returns the window of each track.
 fn windows(board: &Board, now: Timestamp) -> Vec<Window> {
@@ -136,4 +138,125 @@ fn amounts_after_an_item_with_an_id_are_a_new_sum() {
     let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
     let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount(0).0)).collect();
     assert_eq!(seen, [("a", 1), ("a", 34), ("b", 68), ("a", 8), ("a", 144)]);
+}
+
+/// A board of likes in a day, with a successor of likes from apps in an hour.
+fn with_successor(next: &str) -> Board {
+    let definition = Definition::new("COUNT(24h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+    let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+    board.attached(serde_json::from_str(next).unwrap(), crate::board::TrackId(100)).unwrap()
+}
+
+#[test]
+fn each_edition_has_slots_and_a_sum_of_its_own() {
+    let board = with_successor(r#"{"metric":"SUM(1h, like, weight, post WHERE app = 1)","slot":"5m"}"#);
+    let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
+    let item = |amount: i64, other: Option<Change>, at: Option<&str>, retract: bool| Increment {
+        other: other.map(Box::new),
+        retract,
+        ..increment("a", amount, at, None)
+    };
+    let weight = |units| Some(Change::Amount(Amount(units)));
+    let items = [
+        item(1, weight(10), None, false),
+        item(1, weight(20), None, true),
+        item(1, Some(Change::Not(NotCounted::Filtered)), None, false),
+        item(1, weight(30), Some("2026-01-01T09:00:00Z"), false),
+        item(1, None, None, false),
+        item(1, Some(Change::Not(NotCounted::Filtered)), None, false),
+        Increment { change: Change::Not(NotCounted::Filtered), ..item(0, weight(40), None, false) },
+        Increment {
+            change: Change::Not(NotCounted::Filtered),
+            ..item(0, weight(9), Some("2026-01-01T09:00:00Z"), false)
+        },
+    ];
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
+    let seen: Vec<_> = plan
+        .entries
+        .iter()
+        .map(|entry| {
+            let slots = [0, 1].map(|track| entry.slots.of(track).is_some());
+            (entry.items.clone(), slots, entry.sums.map(|sum| sum.map(|sum| sum.amount.0)), entry.missed)
+        })
+        .collect();
+    let missed = |reason| [None, Some(reason)];
+    assert_eq!(
+        seen,
+        [
+            (vec![0, 1], [true, true], [Some(0), Some(-10)], [None, None]),
+            (vec![2, 5], [true, false], [Some(2), None], missed(NotCounted::Filtered)),
+            (vec![3], [true, false], [Some(1), None], missed(NotCounted::TooLate)),
+            (vec![4], [true, false], [Some(1), None], missed(NotCounted::Unknown)),
+            (vec![6], [false, true], [None, Some(40)], [Some(NotCounted::Filtered), None]),
+        ]
+    );
+    // Neither edition counts it: the current one because of its filter, the other one because it is too late.
+    assert_eq!((plan.without_effect, plan.rejected), (vec![7], vec![]));
+    assert_eq!(plan.entries[0].margin(0), 1);
+    assert!(plan.entries.iter().all(|entry| entry.sent.is_none()));
+    let other = plan.entries[0].change(1).unwrap();
+    assert_eq!((&*other.0, other.1), (&Change::Amount(Amount(-10)), false));
+}
+
+#[test]
+fn items_are_not_added_up_if_one_edition_cannot() {
+    let board = with_successor(r#"{"metric":"MAX(1h, like, weight, post)","slot":"5m"}"#);
+    let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
+    let item =
+        |units| Increment { other: Some(Box::new(Change::Amount(Amount(units)))), ..increment("a", 1, None, None) };
+    let late = Increment { change: Change::Not(NotCounted::Filtered), ..item(3) };
+    let items = [item(5), item(7), late];
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
+    let seen: Vec<_> =
+        plan.entries.iter().map(|entry| (entry.items.clone(), entry.change(1).unwrap().0.into_owned())).collect();
+    let amount = |units| Change::Amount(Amount(units));
+    assert_eq!(seen, [(vec![0], amount(5)), (vec![1], amount(7)), (vec![2], amount(3))]);
+    assert_eq!(plan.entries[0].change(0), Some((Cow::Owned(amount(1)), false)));
+    assert_eq!(plan.entries[2].change(0), None);
+    assert_eq!(plan.entries[2].outcome(), Outcome::Counted { score: None });
+}
+
+/// An item that is too late for the current edition is rejected there, although the other one counts it.
+#[test]
+fn what_is_too_late_for_the_current_edition_only_is_rejected_and_counted() {
+    let board = with_successor(r#"{"metric":"COUNT(48h, like, post)","slot":"1h"}"#);
+    let now = Timestamp::parse("2026-01-03T10:30:00Z").unwrap();
+    let item = |retract| Increment {
+        other: Some(Box::new(Change::Amount(Amount(1)))),
+        retract,
+        ..increment("a", 1, Some("2026-01-02T09:30:00Z"), None)
+    };
+    let items = [item(false), item(true), Increment { at: None, ..item(false) }];
+    let plan = Plan::new(&board, &windows(&board, now), now, 5_000, false, items.iter().enumerate());
+    let outcomes: Vec<_> =
+        plan.entries.iter().map(|entry| (entry.items.clone(), entry.outcome(), entry.amount(1).0)).collect();
+    let counted = Outcome::Counted { score: None };
+    assert_eq!(
+        outcomes,
+        [(vec![0], Outcome::Rejected(Rejection::TooLate), 1), (vec![1], counted, -1), (vec![2], counted, 1)]
+    );
+}
+
+#[test]
+fn items_are_carried_over_to_the_editions_that_a_board_has_now() {
+    let alone = Board::new(
+        BoardName::parse("b").unwrap(),
+        Generation(1),
+        Definition::new("COUNT(24h, like, post)".parse().unwrap(), "1h".parse().unwrap()),
+    )
+    .unwrap();
+    let same = with_successor(r#"{"metric":"COUNT(48h, like, post)","slot":"2h"}"#);
+    let other = with_successor(r#"{"metric":"SUM(1h, like, weight, post)","slot":"5m"}"#);
+    let (item, amount) = (increment("a", 1, None, Some("x")), |units| Change::Amount(Amount(units)));
+    assert_eq!(item.carried(&alone, &same), Increment { other: Some(Box::new(amount(1))), ..item.clone() });
+    let unknown = Change::Not(NotCounted::Unknown);
+    assert_eq!(item.carried(&alone, &other), Increment { other: Some(Box::new(unknown.clone())), ..item.clone() });
+    let both = Increment { other: Some(Box::new(amount(9))), ..item.clone() };
+    let exchanged = other.exchanged(Timestamp::EPOCH).unwrap();
+    let expected = Increment { change: amount(9), other: Some(Box::new(amount(1))), ..item.clone() };
+    assert_eq!(both.carried(&other, &exchanged), expected);
+    assert_eq!(both.carried(&other, &other.detached()), item);
+    assert_eq!(both.carried(&other, &exchanged.detached()), Increment { change: amount(9), ..item.clone() });
+    // It knew only the edition that has gone.
+    assert_eq!(item.carried(&alone, &exchanged.detached()), Increment { change: unknown, ..item });
 }

@@ -12,6 +12,7 @@ import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
+import { Successor } from "../successor.tsx";
 import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
 import { inWords, millis, theLast, windowOf } from "../span.ts";
@@ -88,6 +89,7 @@ export function Board({ name }: { name: string }) {
   const shown = further?.length ?? length;
   const page = live.page.value;
   const total = page?.total ?? status.total;
+  const hasSecond = (board.next ?? board.previous) !== undefined;
   return (
     <>
       <div class="title">
@@ -110,24 +112,27 @@ export function Board({ name }: { name: string }) {
       )}
       <Window key={shown} board={board} status={status} length={shown} />
       <Notice problem={problem.value ?? live.problem.value} />
-      {board.ranked && (
-        <section aria-labelledby="ranking">
-          <div class="bar">
-            <h2 id="ranking">{heading(board, status, shown)}</h2>
-            <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />
-            <span class="spring" />
-            <span class="soft small">{counted(total, "subject")} ranked</span>
-            <label class="small">
-              Show{" "}
-              <select value={limit} onChange={(event) => go(["boards", name], { window: asked, limit: event.currentTarget.value })}>
-                {LIMITS.map((limit) => <option key={limit} value={limit}>{limit}</option>)}
-              </select>
-            </label>
-          </div>
-          {page && page.items.length > 0 && <Ranking key={shown} lines={page.items} board={board} window={further?.length ?? null} label={`Ranking of ${name}`} />}
-          {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} />}
-        </section>
-      )}
+      <div class={hasSecond ? "sides" : ""}>
+        {board.ranked && (
+          <section aria-labelledby="ranking">
+            <div class="bar">
+              <h2 id="ranking">{heading(board, status, shown)}</h2>
+              <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />
+              <span class="spring" />
+              <span class="soft small">{counted(total, "subject")} ranked</span>
+              <label class="small">
+                Show{" "}
+                <select value={limit} onChange={(event) => go(["boards", name], { window: asked, limit: event.currentTarget.value })}>
+                  {LIMITS.map((limit) => <option key={limit} value={limit}>{limit}</option>)}
+                </select>
+              </label>
+            </div>
+            {page && page.items.length > 0 && <Ranking key={shown} lines={page.items} board={board} window={further?.length ?? null} label={`Ranking of ${name}`} />}
+            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} />}
+          </section>
+        )}
+        {hasSecond && <Successor board={board} limit={limit} onChanged={refresh} />}
+      </div>
       <SubjectBox board={name} window={further?.length ?? null} isRanked={board.ranked} />
     </>
   );

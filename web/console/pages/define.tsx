@@ -151,7 +151,7 @@ function Form() {
     <>
       <div class="title">
         <Heading title="Define a board">Define a board</Heading>
-        <p class="soft">Choose what to rank. Nothing is stored until you press “Define”. A definition cannot be changed later, but a board can be removed and defined again.</p>
+        <p class="soft">Choose what to rank. Nothing is stored until you press “Define”. A definition cannot be changed in place, but a successor with another one can take over later.</p>
       </div>
       <form
         class="define"

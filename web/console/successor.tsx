@@ -1,0 +1,140 @@
+// The second edition of a board: a successor beside its ranking, or the edition that a successor replaced.
+
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { formatted } from "../ranking/json.ts";
+import type { Line } from "../ranking/lines.ts";
+import { boardPath, call, Problem } from "./api.ts";
+import { time } from "./clock.ts";
+import { may } from "./key.ts";
+import { counted, Figure, Focused, Name, Notice } from "./parts.tsx";
+import { usePolled } from "./polled.ts";
+import { Ranking } from "./ranking.tsx";
+import { score } from "./score.ts";
+import { canChange } from "./settings.ts";
+import type { BoardStatus, EditionStatus } from "./types.ts";
+
+/** Milliseconds between two reads. */
+const PACE = 2_000;
+
+const REASONS: Record<string, string> = {
+  filtered: "excluded by its filter",
+  not_accepted: "not what it counts",
+  too_late: "too late for it",
+  out_of_range: "out of its range",
+};
+
+/** Says how many items an edition did not count, and why. */
+function missed(counts: Record<string, number>): string {
+  const parts = Object.entries(counts).map(([reason, items]) => `${formatted(items)} ${REASONS[reason] ?? reason}`);
+  return parts.length === 0 ? "none" : parts.join(", ");
+}
+
+/** The panel of the second edition, with its ranking. */
+export function Successor({ board, limit, onChanged }: { board: BoardStatus; limit: number; onChanged: () => void }) {
+  const role = board.next === undefined ? "previous" : "next";
+  const { data, problem, refresh } = usePolled<EditionStatus>(boardPath(board.board, `/${role}`), PACE);
+  const edition = data.value;
+  const isRanked = edition?.ranked === true;
+  const page = usePolled<{ items: Line[] }>(isRanked ? boardPath(board.board, `/rankings?of=${role}&limit=${limit}`) : null, PACE);
+  if (!edition) return <Notice problem={problem.value} />;
+  const fill = edition.fill.state === "running" ? `running, ${counted(edition.fill.cells ?? 0, "cell")} so far` : edition.fill.state;
+  const title = role === "next" ? "Successor" : "Previous edition";
+  return (
+    <section class="panel" aria-labelledby="edition">
+      <h2 id="edition">{title}</h2>
+      <p class="soft"><code>{edition.metric}</code>{edition.slot !== null && <> in slots of <code>{edition.slot}</code></>}</p>
+      <dl class="figures">
+        <Figure name="Both counted since">{time(edition.since)}</Figure>
+        {role === "next" && <Figure name="Complete from">{edition.full_at === null ? "never, without a fill" : time(edition.full_at)}</Figure>}
+        {role === "next" && <Figure name="Fill">{fill}</Figure>}
+        {edition.until !== undefined && <Figure name="Kept until">{time(edition.until)}</Figure>}
+        <Figure name={`Items that the ${role === "next" ? "successor" : "previous edition"} missed`}>{missed(edition.not_counted)}</Figure>
+        <Figure name="Items that the board missed">{missed(edition.only_counted)}</Figure>
+      </dl>
+      {isRanked && page.data.value && page.data.value.items.length > 0 && (
+        <Ranking lines={page.data.value.items} board={edition} window={null} label={`Ranking of the ${title.toLowerCase()}`} />
+      )}
+      {role === "next" && <Compared edition={edition} board={board} />}
+      <Notice problem={problem.value ?? page.problem.value} />
+      <Actions board={board.board} role={role} edition={edition} onDone={() => { refresh(); onChanged(); }} />
+    </section>
+  );
+}
+
+/** The result of the latest comparison. */
+function Compared({ edition, board }: { edition: EditionStatus; board: BoardStatus }) {
+  const comparison = edition.comparison;
+  if (comparison === undefined) return null;
+  const tops = comparison.tops.map(({ lines, common }) => `${common} of the first ${lines}`).join(", ");
+  return (
+    <div>
+      <p>
+        {comparison.state === "running" && "Comparing: so far, "}
+        {comparison.state === "failed" && `The comparison failed: ${comparison.error ?? "the reason is not known"}. Before that, `}
+        {counted(comparison.in_both, "subject")} in both, {formatted(comparison.different)} with different scores, {formatted(comparison.only_board)}{" "}
+        only on the board, {formatted(comparison.only_next)} only in the successor{tops && <>; in common: {tops}</>}.
+      </p>
+      {comparison.differences.length > 0 && (
+        <ul>
+          {comparison.differences.slice(0, 10).map(({ subject, score: before, next_score: after }) => (
+            <li key={subject}><Name of={subject} />: {before === null ? "none" : score(before, board)} → {after === null ? "none" : score(after, edition)}</li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+interface ActionsProps {
+  board: string;
+  role: "next" | "previous";
+  edition: EditionStatus;
+  onDone: () => void;
+}
+
+/** What can be done with the edition. A second question comes before a change. */
+function Actions({ board, role, edition, onDone }: ActionsProps) {
+  const asked = useSignal<"promote" | "remove" | null>(null);
+  const problem = useSignal<Problem | null>(null);
+  const run = async (method: string, rest: string) => {
+    try {
+      await call(method, boardPath(board, `/${role}${rest}`));
+      problem.value = null;
+      asked.value = null;
+      onDone();
+    } catch (error) {
+      if (error instanceof Problem) problem.value = error;
+    }
+  };
+  const question = (text: ComponentChildren, label: string, isDanger: boolean, act: () => Promise<void>) => (
+    <p class="actions">
+      <span>{text}</span>
+      <Focused key={label}>
+        <button type="button" onClick={() => (asked.value = null)}>Cancel</button>
+        <button type="button" class={isDanger ? "danger" : "main"} onClick={() => void act()}>{label}</button>
+      </Focused>
+    </p>
+  );
+  const canManage = canChange && may("manage", board);
+  const isRunning = edition.comparison?.state === "running";
+  return (
+    <>
+      {asked.value === "promote" && question(
+        role === "next" ? "Let the successor take over? The present edition is kept for a day." : "Go back to this edition?",
+        role === "next" ? "Take over" : "Go back",
+        false,
+        () => run("POST", "/promote"),
+      )}
+      {asked.value === "remove" && question("Remove this edition with its data?", "Remove", true, () => run("DELETE", ""))}
+      {asked.value === null && (
+        <p class="actions">
+          {role === "next" && <button type="button" disabled={isRunning} onClick={() => void run("POST", "/compare")}>Compare all subjects</button>}
+          {canManage && <button type="button" disabled={edition.fill.state === "running"} onClick={() => (asked.value = "promote")}>{role === "next" ? "Promote …" : "Go back …"}</button>}
+          {canManage && <button type="button" onClick={() => (asked.value = "remove")}>Remove …</button>}
+        </p>
+      )}
+      <Notice problem={problem.value} />
+    </>
+  );
+}
