@@ -176,32 +176,46 @@ pub fn sum(merged: Merged) -> u64 {
 pub async fn all_of(site: &Site, board: &Arc<Board>, subjects: &[Subject]) -> Vec<String> {
     let mut lines = Vec::new();
     for track in board.each_track() {
-        retire_through(&site.store, &track).await;
-        let (_, differences) = audit_through(&[site.store.clone(), site.other.clone()], &track).await;
-        assert_eq!(differences, []);
-        let status = site.other.status(&track).await.unwrap();
-        lines.push(format!("{} {:?} {:?} {:?}", track.metric(), status.total, status.slots, status.events));
-        if track.is_ranked() {
-            lines.push(format!("{:?}", site.store.page(&track, 0, 10_000).await.unwrap().items));
-        }
-        for who in subjects {
-            let standing = site.other.standing(&track, who).await.unwrap();
-            let mut line = format!("{who} {:?} {:?} {}", standing.score, standing.rank, standing.capped);
-            line += &format!(" {:?}", standing.slots);
-            if track.kind() == Metric::Distinct {
-                line += &format!(" {:?}", site.store.values(&track, who, 0, 10_000).await.unwrap().items);
-            } else if !track.is_ranked() && track.kept() > track.slots() {
-                let now = site.store.now().await.unwrap();
-                let head = track.window_at(now).head;
-                let as_of = (0..track.kept() - track.slots()).fold(head, |at, _| track.calendar().previous(at));
-                let range = SlotRange::Slots(track.slots());
-                let query = SlotQuery { track: track.clone(), subject: who.clone(), range, as_of: Some(as_of) };
-                line += &format!(" {:?}", site.store.read(vec![query]).await.pop().unwrap().unwrap().aggregates);
-            }
-            lines.push(line);
-        }
+        lines.extend(all_of_track(site, &track, subjects).await);
     }
     lines
+}
+
+/// Returns everything that can be read about a track once nothing is retiring.
+pub async fn all_of_track(site: &Site, track: &BoardTrack, subjects: &[Subject]) -> Vec<String> {
+    let mut lines = Vec::new();
+    retire_through(&site.store, track).await;
+    let (_, differences) = audit_through(&[site.store.clone(), site.other.clone()], track).await;
+    assert_eq!(differences, []);
+    let status = site.other.status(track).await.unwrap();
+    lines.push(format!("{} {:?} {:?} {:?}", track.metric(), status.total, status.slots, status.events));
+    if track.is_ranked() {
+        lines.push(format!("{:?}", site.store.page(track, 0, 10_000).await.unwrap().items));
+    }
+    for who in subjects {
+        let standing = site.other.standing(track, who).await.unwrap();
+        let mut line = format!("{who} {:?} {:?} {}", standing.score, standing.rank, standing.capped);
+        line += &format!(" {:?}", standing.slots);
+        if track.kind() == Metric::Distinct {
+            line += &format!(" {:?}", site.store.values(track, who, 0, 10_000).await.unwrap().items);
+        } else if !track.is_ranked() && track.kept() > track.slots() {
+            let now = site.store.now().await.unwrap();
+            let head = track.window_at(now).head;
+            let as_of = (0..track.kept() - track.slots()).fold(head, |at, _| track.calendar().previous(at));
+            let range = SlotRange::Slots(track.slots());
+            let query = SlotQuery { track: track.clone(), subject: who.clone(), range, as_of: Some(as_of) };
+            line += &format!(" {:?}", site.store.read(vec![query]).await.pop().unwrap().unwrap().aggregates);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Returns all of these, or one of each three where a board takes many keys on many servers: the parts and the clusters
+/// are tested with each kind of them, not with each.
+pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
+    let is_spread = matches!(site.kind, Kind::RedisCluster(_) | Kind::RedisParts(..) | Kind::RedisClusterParts(..));
+    all.into_iter().step_by(if is_spread { 3 } else { 1 }).collect()
 }
 
 /// Checks that two boards have the same, and shows the first difference otherwise.

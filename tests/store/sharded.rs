@@ -18,9 +18,28 @@ pub struct Sharded {
 
 /// Returns the same board as if it had been defined without shards. The board still has its partitions.
 fn without_shards(board: &Board) -> Arc<Board> {
-    let definition = Definition { shards: None, ..board.definition().clone() };
-    let board_again = Board::new(board.name().clone(), board.generation(), definition).unwrap();
-    Arc::new(board_again.with_partitions(board.partitions().cloned()).with_defined_at(board.defined_at()))
+    Arc::new(with_shards(board, None))
+}
+
+/// Returns the same board as if each of its editions had been defined with these shards.
+fn with_shards(board: &Board, shards: Option<u32>) -> Board {
+    let definition = Definition { shards, ..board.definition().clone() };
+    let first = Board::new(board.name().clone(), board.generation(), definition).unwrap();
+    let editions = board.stored_editions().map(|form| {
+        let mut form: serde_json::Value = serde_json::from_str(&form).unwrap();
+        if let Some(definition) = form.pointer_mut("/other/definition").and_then(serde_json::Value::as_object_mut) {
+            definition.remove("shards");
+            definition.extend(shards.map(|shards| ("shards".to_owned(), shards.into())));
+        }
+        form.to_string()
+    });
+    let board_again = first.with_stored_editions(board.epoch(), editions.as_deref()).unwrap();
+    board_again.with_partitions(board.partitions().cloned()).with_defined_at(board.defined_at())
+}
+
+/// Returns the result of a write with the board that the caller may know.
+fn hide(added: Added) -> Added {
+    Added { newer: added.newer.as_deref().map(without_shards), ..added }
 }
 
 #[async_trait]
@@ -46,9 +65,7 @@ impl Store for Sharded {
     }
 
     async fn define(&self, board: Board) -> Result<Defined> {
-        let definition = Definition { shards: Some(self.shards), ..board.definition().clone() };
-        let sharded = Board::new(board.name().clone(), board.generation(), definition).unwrap();
-        Ok(match self.store.define(sharded).await? {
+        Ok(match self.store.define(with_shards(&board, Some(self.shards))).await? {
             Defined::Created(board) => Defined::Created(without_shards(&board)),
             Defined::Unchanged(board) => Defined::Unchanged(without_shards(&board)),
             Defined::Conflict(board) => Defined::Conflict(without_shards(&board)),
@@ -73,11 +90,11 @@ impl Store for Sharded {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        self.store.add(board, batch).await
+        self.store.add(board, batch).await.map(hide)
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        self.store.add_all(batches).await
+        self.store.add_all(batches).await.into_iter().map(|added| added.map(hide)).collect()
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
@@ -146,24 +163,26 @@ impl Store for Sharded {
         self.store.end_import(board, import).await
     }
 
-    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
-        unimplemented!("editions")
+    async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+        let from = Arc::new(with_shards(from, Some(self.shards)));
+        let changed = self.store.change_editions(&from, with_shards(&to, Some(self.shards))).await?;
+        Ok(without_shards(&changed))
     }
 
-    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
-        unimplemented!("editions")
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+        self.store.dual_run(board).await
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        unimplemented!("editions")
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        self.store.fill(from, to, cells).await
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        unimplemented!("editions")
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.store.end_fill(board, tracks).await
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        unimplemented!("editions")
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.store.compare(tracks, subjects).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -13,10 +13,12 @@ mod clock;
 mod concurrency;
 mod contents;
 mod distinct;
+mod editions;
 mod events;
 mod everything;
 mod exports;
 mod extremes;
+mod filling;
 mod from_first;
 mod hostile;
 mod ids;
@@ -37,6 +39,7 @@ mod samples;
 mod setting;
 mod several_windows;
 mod sketches;
+mod stale;
 mod stepping;
 mod together;
 mod tumbling;
@@ -385,6 +388,28 @@ contract! {
         together::concurrent_add_all_calls_lose_nothing,
         together::read_answers_each_query_separately,
         together::read_answers_500_queries_in_order,
+        editions::a_board_gets_exchanges_and_loses_a_second_edition,
+        editions::a_repeated_change_of_editions_is_harmless,
+        editions::each_edition_holds_what_a_board_of_its_own_holds,
+        editions::items_of_one_edition_are_counted_by_reason,
+        editions::retractions_count_in_each_edition_that_has_their_slot,
+        editions::a_sum_refused_by_one_edition_is_tried_one_by_one_in_both,
+        editions::different_amounts_of_both_editions_are_summed,
+        editions::a_sample_replaces_in_each_edition_that_takes_it,
+        editions::a_subject_is_removed_from_both_editions,
+        editions::imports_and_changes_of_editions_exclude_each_other,
+        editions::a_removed_board_leaves_nothing_of_both_editions,
+        editions::editions_survive_a_restart,
+        stale::a_write_of_before_a_second_edition_counts_the_same_items_in_both,
+        stale::a_write_whose_effect_on_an_edition_is_not_known_moves_the_beginning,
+        stale::a_write_of_before_an_exchange_counts_in_the_same_editions,
+        stale::a_write_of_before_an_edition_was_removed_counts_in_the_other_one,
+        stale::other_calls_of_before_a_change_of_editions_change_nothing,
+        stale::writers_that_know_nothing_of_changes_lose_and_double_nothing,
+        filling::a_filled_edition_holds_what_a_board_of_its_own_holds,
+        filling::slots_of_which_a_part_is_missing_are_not_filled,
+        filling::a_fill_gives_back_what_only_the_second_edition_lost,
+        filling::a_comparison_shows_both_editions_at_one_instant,
         tumbling::a_tumbling_day_ends_at_local_midnight,
         tumbling::a_tumbling_week_ends_at_the_end_of_the_local_sunday,
         tumbling::a_tumbling_month_ends_at_the_end_of_its_last_local_day,

@@ -5,7 +5,7 @@ use rolltop::store::{Content, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece,
 
 use super::distinct::LastSeen;
 use super::history::{Counter, Taken, aggregates, fits, whole};
-use super::{Held, walk_back, window_at};
+use super::{Held, HeldBoard, frame_at, walk_back};
 
 /// The imports of a board, and whether it has received samples.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Held {
     pub fn contents(&self, frame: &Frame) -> Vec<(Subject, Content)> {
         let mut contents = Vec::new();
         for (subject, past) in &self.past {
-            let of_subject: Vec<Content> = match (self.track.board().definition().mode, self.track.kind()) {
+            let of_subject: Vec<Content> = match (self.track.edition().definition().mode, self.track.kind()) {
                 (Mode::FromFirst, _) => Counter::at(&self.track, past, frame.as_of)
                     .map(|counter| Content::Counter { start: counter.start, amount: whole(counter.units) })
                     .into_iter()
@@ -47,15 +47,17 @@ impl Held {
         contents
     }
 
-    fn oldest_kept(&self, frame: &Frame) -> Timestamp {
+    pub fn oldest_kept(&self, frame: &Frame) -> Timestamp {
         walk_back(self.track.calendar(), frame.window.head, self.track.kept())
     }
+}
 
+impl HeldBoard {
     pub fn begin_import(&mut self, import: ImportId) -> Result<ImportBegun> {
-        let (board, tracks) = (self.track.board().clone(), 1 + self.further.len());
-        if board.definition().mode == Mode::FromFirst {
+        if self.board.definition().mode == Mode::FromFirst || self.dual.is_some() {
             return Err(no_import());
         }
+        let through = vec![0; self.tracks.len()];
         let imports = &mut self.imports;
         Ok(match &imports.open {
             _ if imports.ended.iter().any(|ended| ended.is_of_same_board(import)) => ImportBegun::Ended,
@@ -64,8 +66,8 @@ impl Held {
             None if imports.has_samples => ImportBegun::MayHaveSamples,
             None if imports.ended.len() == MAX_IMPORTS => ImportBegun::TooMany,
             None => {
-                imports.open = Some((import, vec![0; tracks]));
-                ImportBegun::Open { through: vec![0; tracks] }
+                imports.open = Some((import, through.clone()));
+                ImportBegun::Open { through }
             }
         })
     }
@@ -78,17 +80,16 @@ impl Held {
         was_open
     }
 
-    /// Merges a piece into the window with this number. `frame` is that of the main window.
-    pub fn merge_piece(&mut self, number: usize, frame: &Frame, import: ImportId, piece: &Piece) -> Result<Merged> {
-        let kept = self.further.first().filter(|_| self.track.board().edition().kept_slots().is_some());
-        let kept = kept.map(|held| held.track.clone());
+    /// Merges a piece into the track with this number.
+    pub fn merge_piece(&mut self, number: usize, now: Timestamp, import: ImportId, piece: &Piece) -> Result<Merged> {
+        let kept = self.board.kept_track();
         let (_, through) = self.imports.open.as_mut().filter(|(open, _)| *open == import).ok_or_else(no_import)?;
         if piece.number <= through[number] {
             return Ok(Merged { repeated: piece.contents.len() as u64, ..Merged::default() });
         }
         through[number] = piece.number;
-        let held = self.window(number);
-        let frame = Frame { window: window_at(&held.track, frame.as_of), ..*frame };
+        let held = &mut self.tracks[number];
+        let frame = frame_at(&held.track, now);
         let mut merged = Merged::default();
         for (subject, content) in &piece.contents {
             // The slot beside the total in which the newest value of LAST is.
@@ -108,7 +109,9 @@ impl Held {
         }
         Ok(merged)
     }
+}
 
+impl Held {
     /// Returns whether a content has the form that the track stores, and a slot up to the head.
     fn is_content_of_this(&self, window: &Window, content: &Content) -> bool {
         match content {

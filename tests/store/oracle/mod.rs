@@ -3,6 +3,7 @@
 //! below the floor is not read. It is slow, and its correctness is obvious.
 
 mod distinct;
+mod editions;
 mod history;
 mod importing;
 mod reading;
@@ -19,12 +20,13 @@ use rolltop::board::{
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, NextTo, Page,
-    PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, ValuePlace, Values, ValuesStart,
+    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, NextTo,
+    Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
+    Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
+use self::editions::Dual;
 use self::history::Taken;
 use self::importing::Imports;
 
@@ -36,12 +38,25 @@ pub struct Oracle {
 
 struct State {
     now: Timestamp,
-    boards: BTreeMap<BoardName, Held>,
+    boards: BTreeMap<BoardName, HeldBoard>,
     /// The number of boards created and removed.
     changes: u64,
     tables: HashMap<TableName, Rows>,
 }
 
+/// A board, with the past of each of its tracks.
+struct HeldBoard {
+    board: Arc<Board>,
+    /// All tracks of all editions, in the order of the board.
+    tracks: Vec<Held>,
+    /// The time when each id arrived.
+    ids: BTreeMap<(Subject, EventId), Timestamp>,
+    imports: Imports,
+    /// What is known of the two editions, if there are two.
+    dual: Option<Dual>,
+}
+
+/// A track.
 struct Held {
     track: BoardTrack,
     head: Timestamp,
@@ -49,12 +64,7 @@ struct Held {
     past: BTreeMap<Subject, Vec<Taken>>,
     /// The number of items counted in each slot.
     events: BTreeMap<Timestamp, u64>,
-    /// The time when each id arrived.
-    ids: BTreeMap<(Subject, EventId), Timestamp>,
-    imports: Imports,
     upheavals: u64,
-    /// The further windows. Their ids and imports are not used.
-    further: Vec<Held>,
 }
 
 impl Oracle {
@@ -69,43 +79,56 @@ impl Oracle {
 
     /// Runs `answer` on the track after advancing it to now. Also passes the number of slots of the advance.
     fn with<T>(&self, track: &BoardTrack, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
-        let board = track.board();
+        self.with_board(track.board(), |held, now| {
+            let held = &mut held.tracks[track.number()];
+            let frame = frame_at(&held.track, now);
+            let advanced = held.track.calendar().slots_between(held.head, frame.window.head);
+            held.head = frame.window.head;
+            answer(held, frame, advanced)
+        })
+    }
+
+    /// Runs `answer` on the board at now, if it has the editions that the caller knows.
+    fn with_board<T>(&self, board: &Board, answer: impl FnOnce(&mut HeldBoard, Timestamp) -> T) -> Result<T> {
+        self.with_generation(board, |held, now| match held.board.epoch() == board.epoch() {
+            true => Ok(answer(held, now)),
+            false => Err(StoreError::StaleEpoch),
+        })?
+    }
+
+    /// Runs `answer` on the board at now, whichever editions it has.
+    fn with_generation<T>(&self, board: &Board, answer: impl FnOnce(&mut HeldBoard, Timestamp) -> T) -> Result<T> {
         let mut state = self.state.lock();
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
-        if held.track.board().generation() != board.generation() {
-            return Err(StoreError::BoardChanged);
+        match held.board.generation() == board.generation() {
+            true => Ok(answer(held, now)),
+            false => Err(StoreError::BoardChanged),
         }
-        let held = held.window(track.number());
-        let window = window_at(&held.track, now);
-        let advanced = held.track.calendar().slots_between(held.head, window.head);
-        held.head = window.head;
-        Ok(answer(held, Frame { window, as_of: now, retiring: 0 }, advanced))
+    }
+}
+
+impl HeldBoard {
+    fn new(board: Arc<Board>, now: Timestamp) -> HeldBoard {
+        HeldBoard {
+            tracks: board.each_track().map(|track| Held::new(track, now)).collect(),
+            board,
+            ids: BTreeMap::new(),
+            imports: Imports::default(),
+            dual: None,
+        }
+    }
+
+    /// Returns the frame of each track.
+    fn frames(&self, now: Timestamp) -> Vec<Frame> {
+        self.tracks.iter().map(|held| frame_at(&held.track, now)).collect()
     }
 }
 
 impl Held {
     fn new(track: BoardTrack, now: Timestamp) -> Held {
-        Held {
-            head: window_at(&track, now).head,
-            past: BTreeMap::new(),
-            events: BTreeMap::new(),
-            ids: BTreeMap::new(),
-            imports: Imports::default(),
-            upheavals: 0,
-            further: if track.is_main() {
-                track.board().each_track().skip(1).map(|other| Held::new(other, now)).collect()
-            } else {
-                Vec::new()
-            },
-            track,
-        }
-    }
-
-    /// Returns a window: 0 is the main window.
-    fn window(&mut self, number: usize) -> &mut Held {
-        if number == 0 { self } else { &mut self.further[number - 1] }
+        Held { head: window_at(&track, now).head, past: BTreeMap::new(), events: BTreeMap::new(), upheavals: 0, track }
     }
 }
 
@@ -127,6 +150,10 @@ fn window_at(track: &Track, now: Timestamp) -> Window {
     let calendar = track.calendar();
     let head = calendar.slot_of(now);
     Window { floor: walk_back(calendar, head, track.slots()), head, end: calendar.next(head) }
+}
+
+fn frame_at(track: &Track, now: Timestamp) -> Frame {
+    Frame { window: window_at(track, now), as_of: now, retiring: 0 }
 }
 
 /// Returns the oldest of this many adjacent slots that end with `newest`.
@@ -170,23 +197,23 @@ impl Store for Oracle {
         let mut state = self.state.lock();
         state.tick(self.mode);
         if let Some(held) = state.boards.get(board.name()) {
-            let found = held.track.board().clone();
+            let found = held.board.clone();
             let same = found.definition() == board.definition();
             return Ok(if same { Defined::Unchanged(found) } else { Defined::Conflict(found) });
         }
         state.changes += 1;
         let board = Arc::new(board.with_defined_at(Some(state.now)));
-        let held = Held::new(board.main(), state.now);
+        let held = HeldBoard::new(board.clone(), state.now);
         state.boards.insert(board.name().clone(), held);
         Ok(Defined::Created(board))
     }
 
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
-        Ok(self.state.lock().boards.get(name).map(|held| held.track.board().clone()))
+        Ok(self.state.lock().boards.get(name).map(|held| held.board.clone()))
     }
 
     async fn boards(&self) -> Result<Listing> {
-        let boards = self.state.lock().boards.values().map(|held| held.track.board().clone()).collect();
+        let boards = self.state.lock().boards.values().map(|held| held.board.clone()).collect();
         Ok(Listing { boards, unreadable: Vec::new() })
     }
 
@@ -197,7 +224,10 @@ impl Store for Oracle {
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
         let mut state = self.state.lock();
         match state.boards.get(board.name()) {
-            Some(held) if held.track.board().generation() == board.generation() => {
+            Some(held) if held.board.generation() == board.generation() => {
+                if held.board.epoch() != board.epoch() {
+                    return Err(StoreError::StaleEpoch);
+                }
                 state.boards.remove(board.name());
                 state.changes += 1;
                 Ok(true)
@@ -209,11 +239,13 @@ impl Store for Oracle {
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let max_skew = self.limits.max_skew;
-        self.with(&board.main(), |held, frame, _| {
-            let further =
-                held.further.iter().map(|held| Frame { window: window_at(&held.track, frame.as_of), ..frame });
-            let frames: Vec<Frame> = std::iter::once(frame).chain(further).collect();
-            Added { frame, outcomes: held.add(&frames, max_skew, &batch), newer: None }
+        self.with_generation(board, |held, now| {
+            let present = held.board.clone();
+            let is_present = present.epoch() == board.epoch();
+            let carried = |item: &Increment| if is_present { item.clone() } else { item.carried(board, &present) };
+            let batch = Batch { increments: batch.increments.iter().map(carried).collect(), ..batch };
+            let outcomes = held.add(now, max_skew, &batch);
+            Added { frame: held.frames(now)[0], outcomes, newer: (!is_present).then_some(present) }
         })
     }
 
@@ -334,29 +366,24 @@ impl Store for Oracle {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        if self.with(&board.main(), |held, _, _| held.imports.is_open())? {
-            return Err(StoreError::ImportOpen);
-        }
-        let removal = self.with(&board.main(), |held, frame, _| {
-            let score = held.score(&frame, subject);
-            let live_slots = held.live(&frame, subject).len() as u64;
-            held.past.remove(subject);
-            held.upheavals += 1;
-            Removal { frame, score, live_slots, retiring_slots: 0 }
-        });
-        let mut removal = removal?;
-        for track in board.each_track().skip(1) {
-            let live = self.with(&track, |held, frame, _| {
-                let live = held.live(&frame, subject).len() as u64;
+        self.with_board(board, |held, now| {
+            if held.imports.is_open() {
+                return Err(StoreError::ImportOpen);
+            }
+            let (frames, kept) = (held.frames(now), held.board.kept_track());
+            let live = |number: usize| held.tracks[number].live(&frames[number], subject).len() as u64;
+            let removal = Removal {
+                frame: frames[0],
+                score: held.tracks[0].score(&frames[0], subject),
+                live_slots: live(kept.map_or(0, |track| track.number())),
+                retiring_slots: 0,
+            };
+            for held in &mut held.tracks {
                 held.past.remove(subject);
                 held.upheavals += 1;
-                live
-            })?;
-            if board.edition().kept_slots().is_some() {
-                removal.live_slots = live;
             }
-        }
-        Ok(removal)
+            Ok(removal)
+        })?
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
@@ -399,36 +426,38 @@ impl Store for Oracle {
     }
 
     async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
-        self.with(&board.main(), |held, _, _| held.begin_import(import))?
+        self.with_board(board, |held, _| held.begin_import(import))?
     }
 
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
-        let number = track.number();
-        self.with(&track.board().main(), |held, frame, _| held.merge_piece(number, &frame, import, piece))?
+        self.with_board(track.board(), |held, now| held.merge_piece(track.number(), now, import, piece))?
     }
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
-        self.with(&board.main(), |held, _, _| held.end_import(import))
+        self.with_board(board, |held, _| held.end_import(import))
     }
 
-    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
-        unimplemented!("editions")
+    async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+        self.with_generation(from, |held, now| held.change_editions(from, to, now))?
     }
 
-    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
-        unimplemented!("editions")
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+        self.with_board(board, |held, _| held.dual_run())?
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        unimplemented!("editions")
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        let numbers = [from.number(), to.number()];
+        self.with_board(from.board(), |held, now| {
+            cells.iter().for_each(|(subject, slot)| held.fill(numbers, subject, *slot, now));
+        })
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        unimplemented!("editions")
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.with_board(board, |held, now| held.end_fill(tracks, now))
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        unimplemented!("editions")
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.with_board(tracks[0].board(), |held, now| held.compare(tracks.map(BoardTrack::number), subjects, now))
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -18,7 +18,7 @@ impl Held {
     /// Returns what a subject has in each slot of the window that has data.
     pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Aggregate> {
         let past = self.past(subject);
-        match self.track.board().definition().mode {
+        match self.track.edition().definition().mode {
             Mode::Sliding => aggregates(&self.track, past, frame.window.floor),
             Mode::FromFirst => {
                 let counter = Counter::at(&self.track, past, frame.as_of);
@@ -61,7 +61,7 @@ impl Held {
     }
 
     pub fn read(&self, frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
-        match self.track.board().definition().mode {
+        match self.track.edition().definition().mode {
             Mode::Sliding => self.read_slots(frame, query),
             Mode::FromFirst => Ok(self.read_counter(frame, &query.subject)),
         }
