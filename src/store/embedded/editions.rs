@@ -21,12 +21,11 @@ const LONGEST_HOLD: Duration = Duration::from_millis(2);
 impl Embedded {
     /// Replaces the editions of a board: see [`Store::change_editions`](crate::store::Store::change_editions).
     pub(super) async fn replace_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
-        let change = EditionsChange::between(from, &to).ok_or_else(not_one_change)?;
         let definition = serde_json::to_string(to.definition()).map_err(encoding)?;
-        let form = to.stored_editions().ok_or_else(not_one_change)?;
+        let form = to.stored_editions().unwrap_or_default();
         let permit = self.journal().admit(definition.len() + form.len() + LOG_OVERHEAD)?;
         let live = self.live_board(from)?;
-        let (board, detached, ticket) = self.replace_editions_of(&live, from, (to, change), (&definition, &form))?;
+        let (board, detached, ticket) = self.replace_editions_of(&live, from, to, (&definition, &form))?;
         drop(permit);
         let bytes = detached.iter().map(Tables::memory_bytes).sum();
         if !detached.is_empty() {
@@ -43,7 +42,7 @@ impl Embedded {
         &self,
         live: &LiveBoard,
         from: &Board,
-        (to, change): (Board, EditionsChange),
+        to: Board,
         (definition, form): (&str, &str),
     ) -> Result<(Arc<Board>, Vec<Tables>, Ticket)> {
         let mut state = live.state.lock();
@@ -52,6 +51,7 @@ impl Embedded {
             return Ok((state.board.clone(), Vec::new(), self.journal().ticket_for_all_appended()));
         }
         state.check_is_of(from)?;
+        let change = EditionsChange::between(from, &to).ok_or_else(not_one_change)?;
         if change == EditionsChange::Attach {
             self.memory.check_room_for_new()?;
         }

@@ -156,6 +156,14 @@ async fn a_stale_epoch_is_refused_except_for_writes() {
     assert_eq!(store.dual_run(&board).await.unwrap().not_counted, [vec![], vec![(NotCounted::TooLate, 1)]]);
     let only = store.change_editions(&board, board.detached()).await.unwrap();
     assert_eq!(scores(&store, &only, 1).await, [8]);
+    // An item that is only for an edition that is gone counts nowhere.
+    let of_other =
+        Increment { change: Change::Not(NotCounted::Filtered), ..both(increment(1, 0, None, None), amount(9)) };
+    let items = vec![of_other, both(increment(1, 2, None, None), Change::Not(NotCounted::Filtered))];
+    assert_eq!(add(&store, &board, items).await.unwrap(), [COUNTED, COUNTED]);
+    assert_eq!(scores(&store, &only, 1).await, [10]);
+    let stale_step = store.change_editions(&first, first.detached()).await;
+    assert!(matches!(stale_step, Err(StoreError::StaleEpoch)), "{stale_step:?}");
     assert!(matches!(store.dual_run(&only).await, Err(StoreError::Unsupported { .. })));
     assert!(store.undefine(&only).await.unwrap());
     assert!(matches!(store.add(&first, Batch::default()).await, Err(StoreError::BoardChanged)));
