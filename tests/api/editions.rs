@@ -55,7 +55,7 @@ async fn a_successor_counts_beside_its_board_and_takes_over() {
     ] {
         event(client, fields, id).await;
     }
-    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 1)]));
+    assert_eq!(lines(client, "").await, scores(&[("b", 3), ("a", 3), ("c", 1)]));
     assert_eq!(lines(client, "?of=next").await, scores(&[("c", 1), ("a", 1)]));
     let next = client.get(NEXT).await.body;
     assert_eq!((&next["not_counted"], &next["only_counted"]), (&json!({"filtered": 2}), &json!({})), "{next}");
@@ -69,7 +69,7 @@ async fn a_successor_counts_beside_its_board_and_takes_over() {
     assert_eq!((promoted.status, &promoted.body["metric"]), (200, &board["next"]), "{promoted:?}");
     assert_eq!(promoted.body["previous"], "COUNT(24h, like, post)");
     assert_eq!(lines(client, "").await, scores(&[("c", 1), ("a", 1)]));
-    assert_eq!(lines(client, "?of=previous").await, scores(&[("a", 3), ("b", 3), ("c", 1)]));
+    assert_eq!(lines(client, "?of=previous").await, scores(&[("b", 3), ("a", 3), ("c", 1)]));
     let stale = client.get(&format!("/v1/boards/posts/rankings?cursor={before}")).await;
     assert_eq!(stale.refusal(), (409, "stale_cursor"));
     assert_eq!(client.get(NEXT).await.refusal(), (404, "unknown_edition"));
@@ -77,18 +77,18 @@ async fn a_successor_counts_beside_its_board_and_takes_over() {
     event(client, json!({"post": "c", "app": 1}), "5").await;
     event(client, json!({"post": "c", "app": 1}), "2").await;
     assert_eq!(lines(client, "").await, scores(&[("c", 2), ("a", 1)]));
-    assert_eq!(lines(client, "?of=previous").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+    assert_eq!(lines(client, "?of=previous").await, scores(&[("b", 3), ("a", 3), ("c", 2)]));
 
     let back = client.send(Method::POST, "/v1/boards/posts/previous/promote?keep_previous=1h", None, "").await;
     assert_eq!((back.status, &back.body["metric"]), (200, &json!("COUNT(24h, like, post)")), "{back:?}");
-    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+    assert_eq!(lines(client, "").await, scores(&[("b", 3), ("a", 3), ("c", 2)]));
     let previous = client.get("/v1/boards/posts/previous").await.body;
     assert_eq!(previous["until"], "2026-01-02T11:07:00Z", "{previous}");
     // It is removed after its time.
     client.set_clock("2026-01-02T11:07:00Z").await;
     site.tick().await;
     assert_eq!(client.get("/v1/boards/posts/previous").await.refusal(), (404, "unknown_edition"));
-    assert_eq!(lines(client, "").await, scores(&[("a", 3), ("b", 3), ("c", 2)]));
+    assert_eq!(lines(client, "").await, scores(&[("b", 3), ("a", 3), ("c", 2)]));
     assert_eq!(client.get("/v1/boards/posts").await.body["previous"], Value::Null);
 }
 

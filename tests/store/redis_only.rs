@@ -8,6 +8,7 @@ mod clocks;
 mod cluster;
 mod damage;
 mod distance;
+mod editions;
 mod epochs;
 mod fault_suite;
 mod faults;

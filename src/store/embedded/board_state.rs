@@ -1,19 +1,26 @@
 //! The state of one board in memory: that of each of its tracks, and what holds for all of them. It reads neither disk
 //! nor clock.
 
+use std::sync::Arc;
+
 use super::aggregate_state::Garbage;
 use super::clock::ClockReading;
+use super::dual_counts::DualCounts;
 use super::ids::{Bucket, Ids};
 use super::imports::Imports;
 use super::tables::{Advance, Tables};
-use crate::board::{Board, Timestamp, Window};
-use crate::store::ClockTrust;
+use crate::board::{Board, Timestamp, Track, Window};
+use crate::store::{ClockTrust, Result, StoreError};
 
 /// The state of one board in memory. One lock guards all tracks, so that a write changes all of them in one step.
 #[derive(Debug)]
 pub(super) struct BoardState {
-    /// One for each of the board's [tracks](Board::tracks), the main one first.
+    /// The board with its present editions: see [`change_editions`](Self::change_editions).
+    pub board: Arc<Board>,
+    /// One for each of the board's [tracks](Board::tracks), the main one of the current edition first.
     pub tracks: Box<[Tables]>,
+    /// What is counted about two editions, if the board has two.
+    pub dual: Option<Box<DualCounts>>,
     /// The ids counted recently, on all tracks together.
     pub ids: Ids,
     pub imports: Imports,
@@ -33,13 +40,54 @@ pub(super) struct BoardAdvance {
 }
 
 impl BoardState {
-    pub(super) fn new(board: &Board, now: Timestamp) -> Self {
+    pub(super) fn new(board: Arc<Board>, now: Timestamp) -> Self {
         Self {
             tracks: board.tracks().iter().map(|track| Tables::new(track, now)).collect(),
+            dual: DualCounts::of(&board, now).map(Box::new),
             ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
+            board,
             imports: Imports::default(),
             trust: None,
             removed: false,
+        }
+    }
+
+    /// Returns an error if the board was removed, or if its editions are not those of `board`, which is the same board at
+    /// some time.
+    pub(super) fn check_is_of(&self, board: &Board) -> Result<()> {
+        if self.removed {
+            Err(StoreError::BoardChanged)
+        } else if self.board.epoch() != board.epoch() {
+            Err(StoreError::StaleEpoch)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Replaces the editions. A track that the board had before keeps its data, a new one is empty. Returns the data of
+    /// tracks that the board no longer has, which must be dropped without the lock. O(tracks).
+    pub(super) fn change_editions(&mut self, board: Arc<Board>) -> Vec<Tables> {
+        let now = self.now();
+        let before = std::mem::take(&mut self.tracks).into_vec();
+        let mut before: Vec<_> = self.board.tracks().iter().map(|track| track.id()).zip(before).collect();
+        let tables_of = |track: &Track| match before.iter().position(|(id, _)| *id == track.id()) {
+            Some(at) => before.swap_remove(at).1,
+            None => Tables::new(track, now),
+        };
+        self.tracks = board.tracks().iter().map(tables_of).collect();
+        let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
+        self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
+        self.board = board;
+        before.into_iter().map(|(_, tables)| tables).collect()
+    }
+
+    /// Replaces the editions while a store is opened.
+    pub(super) fn restore_editions(&mut self, board: Arc<Board>) {
+        self.change_editions(board);
+        // New tracks leave out what has expired, as the others do.
+        let now = self.now();
+        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
+            tables.move_clock(track, now);
         }
     }
 
@@ -59,11 +107,11 @@ impl BoardState {
     }
 
     /// Moves the time of the board, and head and floor of each track, forward to `now`. See [`Tables::advance`].
-    pub(super) fn advance(&mut self, board: &Board, now: Timestamp) -> BoardAdvance {
+    pub(super) fn advance(&mut self, now: Timestamp) -> BoardAdvance {
         if now <= self.now() {
             return BoardAdvance::default();
         }
-        let tracks = self.tracks.iter_mut().zip(board.tracks()).enumerate();
+        let tracks = self.tracks.iter_mut().zip(self.board.tracks()).enumerate();
         let advanced = tracks.map(|(number, (tables, track))| (number, tables.advance(track, now)));
         // Between two slots, which is nearly always, this allocates nothing.
         let tracks = advanced.filter(|(_, advance)| advance.slots > 0).collect();
@@ -71,12 +119,12 @@ impl BoardState {
     }
 
     /// Moves the clock while a store is opened. See [`Tables::move_clock`].
-    pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
+    pub(super) fn move_clock(&mut self, now: Timestamp) {
         if now <= self.now() {
             return;
         }
         while self.ids.remove_expired(now.millis()).is_some() {}
-        for (tables, track) in self.tracks.iter_mut().zip(board.tracks()) {
+        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
             tables.move_clock(track, now);
         }
     }
@@ -103,18 +151,18 @@ impl BoardState {
 
 impl BoardState {
     /// Returns the believed time for this board.
-    pub(super) fn believed_time(&mut self, board: &Board, reading: ClockReading) -> Timestamp {
+    pub(super) fn believed_time(&mut self, reading: ClockReading) -> Timestamp {
         let (wall, monotonic) = match reading {
             ClockReading::Simulated(now) => return now,
             ClockReading::System { wall, monotonic } => (wall, monotonic),
         };
         let tolerance = match &*self.tracks {
             // What the window covers now: months differ in length.
-            [only] if !board.edition().main().is_all_time() => {
+            [only] if !self.board.edition().main().is_all_time() => {
                 let slots = only.window.end.millis() - only.window.floor.millis();
                 only.holdings.traits.counter_duration.unwrap_or(slots)
             }
-            _ => board.clock_tolerance(),
+            _ => self.board.clock_tolerance(),
         };
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
@@ -122,7 +170,7 @@ impl BoardState {
         if doubted.is_none()
             && let Some(leap) = trust.doubted()
         {
-            tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
+            tracing::warn!(board = %self.board.name(), reading = %leap, going_by = %believed,
                 "the system clock is further ahead than expected; not trusted until it is consistent for a minute");
         }
         believed

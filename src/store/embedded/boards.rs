@@ -8,12 +8,15 @@ use parking_lot::{Mutex, RwLock};
 
 use super::board_state::BoardState;
 use super::memory::{Memory, Share};
-use crate::board::{Board, BoardName};
+use crate::board::{Board, BoardName, Generation};
 
 /// A board and its data in memory.
 #[derive(Debug)]
 pub(super) struct LiveBoard {
-    pub board: Arc<Board>,
+    generation: Generation,
+    /// The board as [`BoardState::board`] has it, for those who do not hold the lock of `state`. Replaced only while
+    /// `state` is locked, after the log has the change.
+    listed: RwLock<Arc<Board>>,
     /// The board's data. The lock is held for one call, one portion of a batch, one step or one portion of a
     /// checkpoint; never across an await.
     pub state: Mutex<BoardState>,
@@ -27,9 +30,25 @@ pub(super) struct LiveBoard {
 const BOARD_BYTES: usize = 2_048;
 
 impl LiveBoard {
-    pub(super) fn new(board: Arc<Board>, state: BoardState, logged: UncheckpointedLog, memory: &Arc<Memory>) -> Self {
+    pub(super) fn new(state: BoardState, logged: UncheckpointedLog, memory: &Arc<Memory>) -> Self {
         let memory = Share::new(memory, BOARD_BYTES + state.memory_bytes());
-        Self { board, state: Mutex::new(state), logged, memory }
+        let board = state.board.clone();
+        let generation = board.generation();
+        Self { generation, listed: RwLock::new(board), state: Mutex::new(state), logged, memory }
+    }
+
+    pub(super) fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Returns the board. Its editions may change at any time.
+    pub(super) fn board(&self) -> Arc<Board> {
+        self.listed.read().clone()
+    }
+
+    /// Publishes the board of the state, which is locked.
+    pub(super) fn list(&self, state: &BoardState) {
+        *self.listed.write() = state.board.clone();
     }
 
     /// Publishes the bytes of the state, which is locked.

@@ -56,6 +56,10 @@ impl Imports {
             let detail = "a board with the mode from_first takes no imports".to_owned();
             return Err(StoreError::NoImport { detail });
         }
+        if board.editions().len() > 1 {
+            let detail = "a board with a second edition takes no imports; remove that edition first".to_owned();
+            return Err(StoreError::NoImport { detail });
+        }
         if self.ended.iter().any(|ended| ended.is_of_same_board(id)) {
             return Ok(ImportBegun::Ended);
         }
@@ -113,6 +117,10 @@ impl Imports {
             self.samples = Samples::Possible;
             // The time is known, because it was recorded together with the fact that there were no samples.
             if let Some(defined_at) = board.defined_at() {
+                if board.editions().len() > 1 {
+                    // What was appended before may belong to an edition that the board will not have for long.
+                    operations.append(&LogOperations::of(board.edition().main().id()));
+                }
                 operations.sampled(true, defined_at.millis(), now);
             }
         }

@@ -1,11 +1,12 @@
 //! A decoded operation, and the codes of operations: see [`log_operations`](super::log_operations).
 
 use super::clock::ClockRecord;
+use super::edition_counts::EditionCounts;
 use super::fingerprint::Fingerprint;
 use super::import_progress::Progress;
 use super::last_seen::LastSeen;
-use crate::board::{Generation, Mark, TrackId};
-use crate::store::ImportId;
+use crate::board::{Epoch, Generation, Mark, TrackId};
+use crate::store::{ImportId, MAX_EDITIONS};
 
 pub(super) const TRACK: u8 = 1;
 pub(super) const SLOT: u8 = 2;
@@ -30,6 +31,8 @@ pub(super) const ROW: u8 = 20;
 pub(super) const IMPORT_BEGUN: u8 = 21;
 pub(super) const IMPORT_ENDED: u8 = 22;
 pub(super) const MERGED: u8 = 23;
+pub(super) const EDITIONS: u8 = 24;
+pub(super) const COUNTS: u8 = 25;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,12 @@ pub(super) enum LogOperation<'a> {
     Defined { generation: Generation, name: &'a str, definition: &'a str },
     /// A board was removed.
     Undefined { generation: Generation },
+    /// The editions of a board: the form that [`Board::stored_editions`](crate::board::Board::stored_editions) returns,
+    /// the definition of the current one, and the id of its first track, to which the operations of the board belong
+    /// from here on.
+    Editions { generation: Generation, epoch: Epoch, main: TrackId, definition: &'a str, form: &'a str },
+    /// What is counted about the two editions of the board.
+    Counts { editions: [TrackId; MAX_EDITIONS], counts: EditionCounts },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.

@@ -32,6 +32,11 @@
 //! Row       table, id, then 1 and the text, or 0 if there is no such row
 //! Begun     import (8 bytes)                     Ended: the same
 //! Merged    import (8 bytes), last piece that is merged, piece that is merged in part, contents done of it (varints)
+//! Editions  generation, epoch, id of the first track of the current edition (8 bytes each), its definition as JSON,
+//!           stored form of the editions
+//! Counts    time since which both editions receive everything (8 bytes); 1 and the time of the last fill (8 bytes), or
+//!           0; for each edition the id of its first track (8 bytes), then by reason the items that only the other one
+//!           counted (varints)
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -40,13 +45,14 @@ mod decoding;
 
 pub(super) use self::decoding::{OperationError, operations};
 use super::clock::ClockRecord;
+use super::edition_counts::EditionCounts;
 use super::fingerprint::Fingerprint;
 use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
-use crate::board::{Generation, Mark, TrackId};
-use crate::store::ImportId;
+use crate::board::{Epoch, Generation, Mark, TrackId};
+use crate::store::{ImportId, MAX_EDITIONS};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -223,6 +229,33 @@ impl LogOperations {
     pub(super) fn undefined(&mut self, generation: Generation) {
         self.bytes.push(UNDEFINED);
         self.bytes.extend_from_slice(&generation.0.to_le_bytes());
+    }
+
+    pub(super) fn editions(
+        &mut self,
+        (generation, epoch): (Generation, Epoch),
+        main: TrackId,
+        definition: &str,
+        form: &str,
+    ) {
+        self.bytes.push(EDITIONS);
+        for number in [generation.0, epoch.0, main.0] {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        self.text(definition);
+        self.text(form);
+    }
+
+    pub(super) fn edition_counts(&mut self, editions: [TrackId; MAX_EDITIONS], counts: &EditionCounts) {
+        self.timed(COUNTS, counts.since);
+        self.bytes.push(u8::from(counts.filled.is_some()));
+        if let Some(filled) = counts.filled {
+            self.bytes.extend_from_slice(&filled.to_le_bytes());
+        }
+        for (edition, missed) in editions.iter().zip(counts.missed) {
+            self.bytes.extend_from_slice(&edition.0.to_le_bytes());
+            missed.into_iter().for_each(|items| self.unsigned(items));
+        }
     }
 
     pub(super) fn clock(&mut self, record: ClockRecord) {

@@ -30,6 +30,7 @@
 mod aggregate_state;
 mod arena;
 mod audit;
+mod batches;
 mod board_state;
 mod boards;
 mod cell_pairs;
@@ -37,8 +38,13 @@ mod clock;
 mod codec;
 mod contents;
 mod contents_walks;
+mod dual_counts;
+mod edition_counts;
+mod editions;
 mod engine;
+mod entries;
 mod event_counts;
+mod filling;
 mod fingerprint;
 mod hash_table;
 mod hashed_name;
@@ -91,14 +97,13 @@ use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
 use self::holdings::Holdings;
 use self::log_operations::LogOperations;
-use self::memory::{Memory, Room, Share};
+use self::memory::{Memory, Share};
 use self::rows::StoredRows;
 use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
-use self::writing::BatchApplication;
-use super::{Added, Batch, Limits, Outcome, Result, StoreError};
-use crate::board::{Board, BoardTrack, Track, Window};
+use super::{Limits, Result, StoreError};
+use crate::board::{Board, BoardTrack, Track};
 
 /// The embedded store. See the [module](self).
 #[derive(Debug)]
@@ -174,75 +179,26 @@ impl Embedded {
     /// Returns the live board with the generation of this board.
     fn live_board(&self, board: &Board) -> Result<Arc<LiveBoard>> {
         let boards = self.boards.read();
-        let live = boards.get(board.name()).filter(|live| live.board.generation() == board.generation());
+        let live = boards.get(board.name()).filter(|live| live.generation() == board.generation());
         live.cloned().ok_or(StoreError::BoardChanged)
-    }
-
-    /// Returns what the next portion of a write may take.
-    fn room(&self) -> Room {
-        Room { level: self.memory.level(), max_subjects: self.max_subjects }
-    }
-
-    /// Applies a batch to memory and appends it to the journal. `room` returns what each portion may take. Returns a
-    /// ticket that acknowledges the batch.
-    async fn apply(&self, board: &Board, batch: &Batch, room: impl Fn() -> Room) -> Result<(Added, Ticket)> {
-        let permit = self.journal().admit(writing::max_log_bytes(board, batch))?;
-        let plan = |windows: &[Window], now| {
-            BatchApplication::new(board, batch, (windows, now), self.limits.max_skew, self.key)
-        };
-        let mut application = None;
-        if batch.increments.len() > writing::MAX_PLANNED_UNDER_LOCK {
-            // Planning a large batch takes long, so it is done without the lock.
-            let (windows, now) = self.with_state(board, |state, _| (state.windows(), state.now()))?;
-            application = Some(plan(&windows, now));
-        }
-        loop {
-            let ((done, frame), ticket) = self.change_state(board, |state, operations| {
-                let application = application.get_or_insert_with(|| plan(&state.windows(), state.now()));
-                let done = application.apply_portion(state, room(), operations);
-                // The last portion's ticket acknowledges the earlier ones too.
-                ((done, state.main().frame()), if done { Awaited::Yes } else { Awaited::No })
-            })?;
-            if done && let Some(application) = application {
-                drop(permit);
-                let added = application.finish(frame);
-                let ticket = self.confirmation_ticket(&added, ticket);
-                return Ok((added, ticket));
-            }
-            // Other calls run between portions. The wait has a limit, because the portions counted already must be
-            // acknowledged or reported as unknown.
-            tokio::task::yield_now().await;
-            if !self.journal().has_room().await {
-                return Err(self.journal().unknown());
-            }
-        }
-    }
-
-    /// Returns a ticket that acknowledges everything that the result reports as counted, by this call or before.
-    fn confirmation_ticket(&self, added: &Added, ticket: Ticket) -> Ticket {
-        let has_counted = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
-        match ticket {
-            // This write changed nothing: it is a duplicate, or a measurement that is not a new extreme. The earlier
-            // write that it depends on may still be on its way to the disk.
-            Ticket::Done if has_counted() => self.journal().ticket_for_all_appended(),
-            ticket => ticket,
-        }
     }
 
     /// Does `work` on the state of a board, advanced to now, and appends its operations to the journal before the lock
     /// is released. So the order of the log is the order in which the lock was held. The operations begin as those of
-    /// the main track.
+    /// the main track of the current edition.
     ///
-    /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
+    /// Returns [`StoreError::StaleEpoch`] if the board has other editions, and [`StoreError::ClockDoubted`] if nothing
+    /// may be written at present.
     fn change_state<T>(
         &self,
         board: &Board,
         work: impl FnOnce(&mut BoardState, &mut LogOperations) -> (T, Awaited),
     ) -> Result<(T, Ticket)> {
         let live = self.live_board(board)?;
-        let mut operations = LogOperations::of(live.board.edition().main().id());
+        let mut operations = LogOperations::of(board.edition().main().id());
         let mut state = live.state.lock();
-        self.advance(&live, &mut state)?;
+        state.check_is_of(board)?;
+        self.advance(&mut state);
         if let Some(doubted) = self.doubted_clock_of(&state) {
             return Err(doubted);
         }
@@ -251,7 +207,7 @@ impl Embedded {
         let nothing = operations.len();
         let (answer, awaited) = work(&mut state, &mut operations);
         let now = state.now().millis();
-        state.imports.log_first_sample(&live.board, now, &mut operations);
+        state.imports.log_first_sample(board, now, &mut operations);
         if operations.len() == nothing {
             self.unlock(&live, state);
             return Ok((answer, Ticket::Done));
@@ -269,7 +225,8 @@ impl Embedded {
     fn with_state<T>(&self, board: &Board, work: impl FnOnce(&mut BoardState, BoardAdvance) -> T) -> Result<T> {
         let live = self.live_board(board)?;
         let mut state = live.state.lock();
-        let advance = self.advance(&live, &mut state)?;
+        state.check_is_of(board)?;
+        let advance = self.advance(&mut state);
         let answer = work(&mut state, advance);
         self.unlock(&live, state);
         Ok(answer)
@@ -297,12 +254,9 @@ impl Embedded {
     }
 
     /// Advances a board to the clock's now, and passes on the data to drop.
-    fn advance(&self, live: &LiveBoard, state: &mut BoardState) -> Result<BoardAdvance> {
-        if state.removed {
-            return Err(StoreError::BoardChanged);
-        }
-        let now = state.believed_time(&live.board, self.clock.read());
-        let mut advance = state.advance(&live.board, now);
+    fn advance(&self, state: &mut BoardState) -> BoardAdvance {
+        let now = state.believed_time(self.clock.read());
+        let mut advance = state.advance(now);
         for expired in advance.tracks.iter_mut().filter_map(|(_, advance)| advance.expired.as_mut()) {
             let bytes = expired.holdings.as_ref().map_or(0, Holdings::memory_bytes);
             // The bytes count until the data is dropped, which is the order of the two.
@@ -312,7 +266,7 @@ impl Embedded {
             let bytes = expired_ids.memory_bytes();
             self.discard((expired_ids, Share::new(&self.memory, bytes)));
         }
-        Ok(advance)
+        advance
     }
 
     /// Returns the reason why a board must not be written to, if the clock is doubted since the start.
@@ -332,7 +286,10 @@ impl Embedded {
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         boards.iter().find_map(|live| {
             let mut state = live.state.lock();
-            self.advance(live, &mut state).ok()?;
+            if state.removed {
+                return None;
+            }
+            self.advance(&mut state);
             self.doubted_clock_of(&state)
         })
     }

@@ -2,9 +2,10 @@
 
 use super::board_state::BoardState;
 use super::log_operations::LogOperation;
-use crate::board::{Board, Sketch, Timestamp};
+use crate::board::{Sketch, Timestamp};
 
-/// Applies an operation to the track with this number. Operations of the store itself change nothing.
+/// Applies an operation to the track with this number; `None` stands for a track that the board no longer has, of which
+/// only operations that are about the whole board are applied. Operations of the store itself change nothing.
 ///
 /// The operations of a checkpoint, followed by those of the log since the checkpoint began, end in the state that
 /// memory had, however often any part of the log is applied. [`BoardState::rebuild`] completes the state. What has
@@ -12,18 +13,34 @@ use crate::board::{Board, Sketch, Timestamp};
 ///
 /// Returns a description of what is not valid if the operation cannot be applied.
 pub(super) fn replay(
-    board: &Board,
     state: &mut BoardState,
-    number: usize,
+    number: Option<usize>,
     operation: LogOperation,
 ) -> Result<(), &'static str> {
-    if let LogOperation::Advanced { now } = operation {
+    match operation {
         // The tracks of a board have one time.
-        state.move_clock(board, Timestamp::from_millis(now));
-        return Ok(());
+        LogOperation::Advanced { now } => state.move_clock(Timestamp::from_millis(now)),
+        LogOperation::Id { arrival, fingerprint } => state.ids.restore(fingerprint, arrival, state.now().millis()),
+        LogOperation::Sampled { any } => state.imports.restore_sampled(any),
+        LogOperation::ImportBegun { import } => state.imports.restore_begun(import),
+        LogOperation::ImportEnded { import } => state.imports.restore_ended(import),
+        LogOperation::Counts { editions, counts } => {
+            if let Some(dual) = &mut state.dual {
+                dual.restore(editions, counts);
+            }
+        }
+        operation => {
+            if let Some(number) = number {
+                return replay_in_track(state, number, operation);
+            }
+        }
     }
+    Ok(())
+}
+
+fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperation) -> Result<(), &'static str> {
     let tables = state.tracks.get_mut(number).ok_or("the board has no such track")?;
-    let (floors, now) = (tables.floors(), tables.now.millis());
+    let floors = tables.floors();
     let holdings = &mut tables.holdings;
     match operation {
         LogOperation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
@@ -40,15 +57,17 @@ pub(super) fn replay(
             holdings.restore_last_seen(subject.into(), value, last_seen, floors)
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
-        LogOperation::Id { arrival, fingerprint } => state.ids.restore(fingerprint, arrival, now),
         LogOperation::Events { slot, count } => tables.events.restore(slot, count),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
-        LogOperation::Sampled { any } => state.imports.restore_sampled(any),
-        LogOperation::ImportBegun { import } => state.imports.restore_begun(import),
-        LogOperation::ImportEnded { import } => state.imports.restore_ended(import),
         LogOperation::Merged { import, progress } => state.imports.set_progress(import, number, progress),
         LogOperation::Advanced { .. }
+        | LogOperation::Id { .. }
+        | LogOperation::Sampled { .. }
+        | LogOperation::ImportBegun { .. }
+        | LogOperation::ImportEnded { .. }
+        | LogOperation::Counts { .. }
         | LogOperation::Track(_)
+        | LogOperation::Editions { .. }
         | LogOperation::Defined { .. }
         | LogOperation::DefinedAt { .. }
         | LogOperation::Undefined { .. }

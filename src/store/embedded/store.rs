@@ -113,7 +113,7 @@ impl Store for Embedded {
         // The definition that was found may still be on its way to the disk, and the response confirms it, so the
         // caller has to wait for the disk.
         let known = |live: &Arc<LiveBoard>| {
-            let found = live.board.clone();
+            let found = live.board();
             let same = found.definition() == board.definition();
             (
                 if same { Defined::Unchanged(found) } else { Defined::Conflict(found) },
@@ -135,7 +135,7 @@ impl Store for Embedded {
             } else {
                 let now = self.clock.now();
                 let board = Arc::new(board.with_defined_at(Some(now)));
-                let mut state = BoardState::new(&board, now);
+                let mut state = BoardState::new(board.clone(), now);
                 state.trust = self.clock.trust_of_new_board();
                 state.imports = Imports::of_new_board();
                 let mut operations = LogOperations::of_store();
@@ -146,7 +146,7 @@ impl Store for Embedded {
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
-                let live = LiveBoard::new(board.clone(), state, logged, &self.memory);
+                let live = LiveBoard::new(state, logged, &self.memory);
                 boards.insert(board.name().clone(), Arc::new(live));
                 self.boards_version.fetch_add(1, Ordering::AcqRel);
                 (Defined::Created(board), ticket)
@@ -157,11 +157,11 @@ impl Store for Embedded {
     }
 
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
-        Ok(self.boards.read().get(name).map(|live| live.board.clone()))
+        Ok(self.boards.read().get(name).map(|live| live.board()))
     }
 
     async fn boards(&self) -> Result<Listing> {
-        let boards = self.boards.read().values().map(|live| live.board.clone()).collect();
+        let boards = self.boards.read().values().map(|live| live.board()).collect();
         Ok(Listing { boards, unreadable: Vec::new() })
     }
 
@@ -176,12 +176,16 @@ impl Store for Embedded {
         let (live, ticket) = {
             let mut boards = self.boards.write();
             let live = match boards.get(board.name()) {
-                Some(live) if live.board.generation() == board.generation() => live.clone(),
+                Some(live) if live.generation() == board.generation() => live.clone(),
                 _ => return Ok(false),
             };
+            {
+                let mut state = live.state.lock();
+                state.check_is_of(board)?;
+                state.removed = true;
+            }
             boards.remove(board.name());
             self.boards_version.fetch_add(1, Ordering::AcqRel);
-            live.state.lock().removed = true;
             (live, self.journal().append_and_wait(&operations).1)
         };
         self.discard(live);
@@ -197,7 +201,14 @@ impl Store for Embedded {
     }
 
     async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
-        self.remove(board, &increment.subject).await?;
+        let mut known = board.clone();
+        while let Err(error) = self.remove(&known, &increment.subject).await {
+            // Each change of the editions is one more round.
+            known = match error {
+                StoreError::StaleEpoch => self.live_board(board)?.board(),
+                error => return Err(error),
+            };
+        }
         // The memory of the subject has just been freed, so its new data is not refused.
         let batch = Batch { increments: vec![increment], return_scores: true };
         let (added, ticket) = self.apply(board, &batch, || Room::UNLIMITED).await?;
@@ -334,24 +345,24 @@ impl Store for Embedded {
         self.change_imports(board, |imports, operations| imports.end(import, operations)).await
     }
 
-    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+        self.replace_editions(from, to).await
     }
 
-    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+        self.read_dual_run(board)
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        self.fill_track(from, to, cells).await
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.end_fill_of(board, tracks).await
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.compare_tracks(tracks, subjects)
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -6,14 +6,14 @@
 use std::time::{Duration, Instant};
 
 use super::board_state::BoardState;
+use super::entries::{EntryApplication, outcome_outside_windows};
 use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::hashed_name::HashedName;
-use super::holdings::{OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
-use super::memory::{Demand, Level, Room};
+use super::memory::Room;
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, SlotSample, Timestamp, Track, Window};
+use crate::board::{Board, Change, Frame, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
@@ -32,16 +32,39 @@ const LOG_OVERHEAD: usize = 96;
 
 /// Returns the largest number of bytes that the operations of a batch can have, in all tracks of the board.
 pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
+    let of_value = |change: &Change| match change {
+        // A value may cause a different value to be dropped, which is written to the log as well.
+        Change::Seen(value) => value.as_str().len() + 512,
+        Change::Amount(_) | Change::Set { .. } | Change::Not(_) => 0,
+    };
     let of = |increment: &Increment| {
-        let value = match &increment.change {
-            // A value may cause a different value to be dropped, which is written to the log as well.
-            Change::Seen(value) => value.as_str().len() + 512,
-            Change::Amount(_) | Change::Set { .. } | Change::Not(_) => 0,
-        };
-        LOG_OVERHEAD + increment.subject.as_str().len() + value
+        let other = increment.other.as_deref().map_or(0, of_value);
+        LOG_OVERHEAD + increment.subject.as_str().len() + of_value(&increment.change).max(other)
     };
     let each = LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>();
     each * board.tracks().len()
+}
+
+/// What is left to do of a batch.
+#[derive(Debug)]
+pub(super) struct Undone {
+    /// The indexes of the items that are not decided yet, in their order. `None` stands for all items.
+    items: Option<Vec<usize>>,
+    outcomes: Vec<Outcome>,
+    /// The next item whose score is to be read.
+    scored: usize,
+}
+
+impl Undone {
+    /// Returns that everything is left of a batch with this number of items.
+    pub(super) fn all(items: usize) -> Self {
+        Self { items: None, outcomes: vec![Outcome::Counted { score: None }; items], scored: 0 }
+    }
+
+    /// Returns whether nothing of the batch was done.
+    pub(super) fn is_all(&self) -> bool {
+        self.items.is_none()
+    }
 }
 
 /// A batch that is being applied.
@@ -49,39 +72,53 @@ pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
 pub(super) struct BatchApplication<'a> {
     board: &'a Board,
     batch: &'a Batch,
+    /// The number of the edition whose outcomes, scores and frame are returned.
+    answered: usize,
     plan: Plan<'a>,
     /// The hashed names of the entries' subjects.
     names: Vec<HashedName<'a>>,
     /// The fingerprints of the entries with an id, in their order.
     fingerprints: Vec<Fingerprint>,
-    outcomes: Vec<Outcome>,
+    undone: Undone,
     /// The operations of each track but the main one in the current portion.
     others: Vec<LogOperations>,
     /// The next entry, and the next of `fingerprints`.
     next: (usize, usize),
-    /// The next item whose score is to be read.
-    scored: usize,
 }
 
 impl<'a> BatchApplication<'a> {
-    /// Plans a batch for the windows of the tracks. O(items). Needs no lock.
+    /// Plans what is left of a batch for the windows of the tracks. `answered` is the number of the edition whose
+    /// outcomes are returned. O(items). Needs no lock.
     pub(super) fn new(
-        board: &'a Board,
+        (board, answered): (&'a Board, usize),
         batch: &'a Batch,
+        mut undone: Undone,
         (windows, now): (&[Window], Timestamp),
         max_skew: i64,
         key: FingerprintKey,
     ) -> Self {
-        let mut outcomes = vec![Outcome::Counted { score: None }; batch.increments.len()];
-        let plan = Plan::new(board, windows, now, max_skew, false, batch.increments.iter().enumerate());
+        let increments = &batch.increments;
+        let plan = match &undone.items {
+            None => Plan::new(board, windows, now, max_skew, false, increments.iter().enumerate()),
+            Some(items) => {
+                let left = items.iter().filter_map(|item| Some((*item, increments.get(*item)?)));
+                Plan::new(board, windows, now, max_skew, false, left)
+            }
+        };
         for (item, rejection) in &plan.rejected {
-            outcomes[*item] = Outcome::Rejected(*rejection);
+            undone.outcomes[*item] = match rejection {
+                Rejection::TooLate => outcome_outside_windows(&increments[*item], answered),
+                rejection => Outcome::Rejected(*rejection),
+            };
+        }
+        for item in &plan.without_effect {
+            undone.outcomes[*item] = outcome_outside_windows(&increments[*item], answered);
         }
         let names = plan.entries.iter().map(|entry| HashedName::from(entry.subject.as_str())).collect();
         let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
         let others = board.tracks()[1..].iter().map(|track| LogOperations::of(track.id())).collect();
-        Self { board, batch, plan, names, fingerprints, outcomes, others, next: (0, 0), scored: 0 }
+        Self { board, batch, answered, plan, names, fingerprints, undone, others, next: (0, 0) }
     }
 
     /// Applies the next portion to a board that has been advanced. Returns whether the batch is done.
@@ -110,8 +147,9 @@ impl<'a> BatchApplication<'a> {
                 operations,
                 others: &mut self.others,
                 increments: &self.batch.increments,
+                answered: self.answered,
             };
-            writing.apply(entry, self.names[at], fingerprint, &mut self.outcomes);
+            writing.apply(entry, self.names[at], fingerprint, &mut self.undone.outcomes);
             at += 1;
             if at.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {
                 break;
@@ -128,7 +166,23 @@ impl<'a> BatchApplication<'a> {
             }
             tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
         }
-        at == self.plan.entries.len() && self.read_scores(state.main(), started)
+        if let Some(dual) = &mut state.dual {
+            dual.log_changes(operations);
+        }
+        at == self.plan.entries.len() && self.read_scores(self.answered_tables(state), started)
+    }
+
+    /// Returns the tables of the main track of the edition whose outcomes are returned.
+    fn answered_tables<'t>(&self, state: &'t BoardState) -> &'t Tables {
+        match self.answered {
+            0 => state.main(),
+            number => &state.tracks[self.board.editions()[number].numbers().start],
+        }
+    }
+
+    /// Returns the frame of the state to which a portion was just applied.
+    pub(super) fn frame(&self, state: &BoardState) -> Frame {
+        self.answered_tables(state).frame()
     }
 
     /// Reads the scores that were asked for. Returns whether all are read.
@@ -136,276 +190,42 @@ impl<'a> BatchApplication<'a> {
         if !self.batch.return_scores {
             return true;
         }
-        while let Some(increment) = self.batch.increments.get(self.scored) {
-            if let Outcome::Counted { score } | Outcome::Duplicate { score } = &mut self.outcomes[self.scored] {
+        let Undone { outcomes, scored, .. } = &mut self.undone;
+        while let Some(increment) = self.batch.increments.get(*scored) {
+            if let Outcome::Counted { score } | Outcome::Duplicate { score } = &mut outcomes[*scored] {
                 *score = ranking_reads::score(tables, &increment.subject);
             }
-            self.scored += 1;
+            *scored += 1;
             // One score may need the merge of 2,000 sketches.
             if started.elapsed() >= TARGET_DURATION {
                 break;
             }
         }
-        self.scored == self.batch.increments.len()
+        *scored == self.batch.increments.len()
+    }
+
+    /// Returns what is left to do.
+    pub(super) fn undone(mut self) -> Undone {
+        match self.next {
+            // Nothing was done, so items that the plan has decided are planned again too.
+            (0, _) => {
+                let rejected = self.plan.rejected.iter().map(|(item, _)| item);
+                for item in rejected.chain(&self.plan.without_effect) {
+                    self.undone.outcomes[*item] = Outcome::Counted { score: None };
+                }
+            }
+            (next, _) => {
+                let left = self.plan.entries[next..].iter().flat_map(|entry| &entry.items);
+                let mut items: Vec<usize> = left.copied().collect();
+                items.sort_unstable();
+                self.undone.items = Some(items);
+            }
+        }
+        self.undone
     }
 
     /// Returns the result of the batch, once it is done. `frame` is that of the last portion.
     pub(super) fn finish(self, frame: Frame) -> Added {
-        Added { frame, outcomes: self.outcomes, newer: None }
-    }
-}
-
-/// The context in which an entry is applied.
-struct EntryApplication<'a> {
-    board: &'a Board,
-    state: &'a mut BoardState,
-    room: Room,
-    /// The operations of the main track.
-    operations: &'a mut LogOperations,
-    /// The operations of each other track.
-    others: &'a mut [LogOperations],
-    increments: &'a [Increment],
-}
-
-/// One track in which an entry is applied, and the slot there.
-struct InTrack<'a> {
-    tables: &'a mut Tables,
-    operations: &'a mut LogOperations,
-    slot: i64,
-    bound: i64,
-}
-
-/// Returns where and how an entry changes a track.
-fn write_to<'a>(entry: &Entry, name: HashedName<'a>, margin: i64, track: &InTrack<'_>) -> WriteTo<'a> {
-    WriteTo {
-        name,
-        slot: track.slot,
-        at: entry.at.millis(),
-        is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
-        retract: entry.sent.is_some_and(|increment| increment.retract),
-        bound: track.bound - margin,
-        floors: track.tables.floors(),
-    }
-}
-
-impl EntryApplication<'_> {
-    fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        let now = self.state.now().millis();
-        let is_known = fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
-        let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
-        let tracks = self.state.tracks.len();
-        let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
-        if left == 0 || replaces && left < tracks {
-            // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its
-            // id was counted before.
-            for &item in &entry.items {
-                match self.increments[item].retract {
-                    false => outcomes[item] = Outcome::Rejected(Rejection::TooLate),
-                    true if is_known => outcomes[item] = Outcome::Duplicate { score: None },
-                    true => {}
-                }
-            }
-            return;
-        }
-        let mut counted = entry.items.len();
-        let mut set = |outcome| {
-            entry.items.iter().for_each(|item| outcomes[*item] = outcome);
-            counted = 0;
-        };
-        if is_known {
-            set(Outcome::Duplicate { score: None });
-        } else if replaces && self.state.imports.is_open() {
-            set(Outcome::Rejected(Rejection::ImportOpen));
-        } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
-            set(Outcome::Rejected(refused));
-        } else if let Some(fingerprint) = fingerprint {
-            if self.apply_change(entry, name).is_ok() {
-                self.operations.id(now, fingerprint);
-                self.state.ids.insert(fingerprint, now);
-            } else {
-                set(Outcome::Rejected(Rejection::OutOfRange));
-            }
-        } else if entry.sent.is_some() {
-            if self.apply_change(entry, name).is_err() {
-                set(Outcome::Rejected(Rejection::OutOfRange));
-            }
-        } else if entry.is_beyond_exact() || self.apply_change(entry, name).is_err() {
-            // The sum is refused, so the items are tried one by one, in order.
-            for &item in &entry.items {
-                let Change::Amount(amount) = self.increments[item].change else { continue };
-                let amount = self.increments[item].signed(amount);
-                if self.add_amount(entry, name, (item, amount), 0).is_err() {
-                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
-                    counted -= 1;
-                }
-            }
-        }
-        if counted > 0 {
-            self.count_events(entry, counted as u64);
-            if replaces {
-                self.state.imports.counted_sample();
-            }
-        }
-    }
-
-    /// Returns the slot of the entry in a track, unless the slot has left the window.
-    fn slot(&self, entry: &Entry, number: usize) -> Option<i64> {
-        let tables = &self.state.tracks[number];
-        let has_slots = tables.holdings.traits.counter_duration.is_none();
-        let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
-        slot.map(Timestamp::millis)
-    }
-
-    /// Returns a track and the slot of the entry there, unless the slot has left the window.
-    fn track(&mut self, entry: &Entry, number: usize) -> Option<InTrack<'_>> {
-        Some(InTrack {
-            slot: self.slot(entry, number)?,
-            bound: self.board.tracks()[number].slot_bound().0,
-            tables: &mut self.state.tracks[number],
-            operations: match number.checked_sub(1) {
-                None => &mut *self.operations,
-                Some(other) => &mut self.others[other],
-            },
-        })
-    }
-
-    /// Returns why an entry is refused before anything changes, if it needs more memory or subjects than there is room
-    /// for.
-    fn refusal(&mut self, entry: &Entry, name: HashedName, has_id: bool) -> Option<Rejection> {
-        let room = self.room;
-        let is_crowded =
-            |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
-        if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
-            return None;
-        }
-        let summed = Change::Amount(entry.amount(0));
-        let change = entry.sent.map_or(&summed, |increment| &increment.change);
-        let mut demand = if has_id { Demand::More } else { Demand::Nothing };
-        let mut is_new = true;
-        for number in 0..self.state.tracks.len() {
-            let Some(track) = self.track(entry, number) else { continue };
-            let of_track = track.tables.holdings.demand(&write_to(entry, name, 0, &track), change);
-            is_new &= of_track == Demand::Subject;
-            // A subject that has expired in a short window may still be known in a longer one.
-            demand = demand.max(if of_track == Demand::Subject { Demand::More } else { of_track });
-        }
-        if is_new && self.state.tracks.iter().any(is_crowded) {
-            return Some(Rejection::TooManySubjects);
-        }
-        if is_new {
-            demand = Demand::Subject;
-        }
-        (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
-    }
-
-    /// Applies a change to each track that still has the slot of the entry. If there are several, each is checked
-    /// before: so either all tracks change or none. `change` returns that of the track with a number, or `None` if it
-    /// stays as it is. What a slot holds must stay away from the bound by the margin.
-    fn change_tracks<'c>(
-        &mut self,
-        entry: &Entry,
-        name: HashedName,
-        margin: i64,
-        change: impl Fn(usize) -> Option<&'c Change>,
-    ) -> Result<(), OutOfRange> {
-        let to = |track: &InTrack<'_>| write_to(entry, name, margin, track);
-        let tracks = self.state.tracks.len();
-        if tracks > 1 {
-            for number in 0..tracks {
-                let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
-                let holdings = &track.tables.holdings;
-                holdings.kind.check(holdings, &to(&track), change)?;
-            }
-        }
-        for number in 0..tracks {
-            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
-            let to = to(&track);
-            let holdings = &mut track.tables.holdings;
-            holdings.kind.apply(holdings, &to, change, track.operations)?;
-        }
-        Ok(())
-    }
-
-    fn count_events(&mut self, entry: &Entry, items: u64) {
-        for number in 0..self.state.tracks.len() {
-            if let Some(InTrack { tables, slot, .. }) = self.track(entry, number)
-                && tables.holdings.traits.counter_duration.is_none()
-            {
-                tables.events.add(slot, items);
-            }
-        }
-    }
-
-    /// Applies an entry's update as a whole, or changes nothing.
-    fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else {
-            return self.add_amount(entry, name, (entry.items[0], entry.amount(0)), entry.margin(0));
-        };
-        // What the total gets instead of a sample of a slot beside it.
-        let total = match (&increment.change, self.board.edition().kept_slots()) {
-            (Change::Set { sum, count }, Some(kept_slots)) => {
-                Some(self.total_after(entry, name, (*sum, *count), kept_slots))
-            }
-            _ => None,
-        };
-        self.change_tracks(entry, name, 0, |number| match &total {
-            Some(total) if number == 0 => total.as_ref(),
-            _ => Some(&increment.change),
-        })
-    }
-
-    /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
-    fn total_after(
-        &self,
-        entry: &Entry,
-        name: HashedName,
-        (sum, count): (Amount, i64),
-        kept_slots: &Track,
-    ) -> Option<Change> {
-        let cell = |tables: &Tables, slot: Timestamp| {
-            let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
-            found.next().map(|(_, aggregate)| aggregate)
-        };
-        let (slot, calendar) = (entry.slots.of(1)?, kept_slots.calendar());
-        let total = cell(self.state.main(), entry.slots.of(0)?);
-        let kept = |slot| self.state.tracks.get(1).and_then(|tables| cell(tables, slot));
-        let (before, next) = (kept(slot), || kept(calendar.next(slot)));
-        let sample = SlotSample { slot, sum, count };
-        sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
-    }
-
-    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the
-    /// bound by the margin.
-    fn add_amount(
-        &mut self,
-        entry: &Entry,
-        name: HashedName,
-        (item, amount): (usize, Amount),
-        margin: i64,
-    ) -> Result<(), OutOfRange> {
-        if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
-            return Err(OutOfRange);
-        }
-        if self.state.main().holdings.traits.counter_duration.is_some() {
-            return self.add_to_counter(entry, name, item, amount);
-        }
-        let change = Change::Amount(amount);
-        self.change_tracks(entry, name, margin, |_| Some(&change))
-    }
-
-    /// Adds an amount to the counter of a `from_first` board, which has one track.
-    fn add_to_counter(
-        &mut self,
-        entry: &Entry,
-        name: HashedName,
-        item: usize,
-        amount: Amount,
-    ) -> Result<(), OutOfRange> {
-        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.state.now().millis()));
-        let bound = self.board.edition().main().slot_bound().0;
-        if let Some(counter) = self.state.tracks[0].holdings.count_from_first(name, amount.0, retracts, times, bound)? {
-            self.operations.amount(counter.start, counter.amount, entry.subject.as_str());
-        }
-        Ok(())
+        Added { frame, outcomes: self.undone.outcomes, newer: None }
     }
 }

@@ -202,12 +202,13 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
                 let (generation, definition) = (reply.text()?, reply.text()?);
                 let parts = Some(reply.text()?).filter(|parts| !parts.is_empty());
                 let defined_at = reply.maybe_time()?;
-                if generation == part.track.id().to_string() {
+                if generation == part.generation().to_string() {
                     // An earlier attempt of this call created it.
                     return Ok(Creation::Created { at: defined_at });
                 }
                 let epoch = Some(reply.text()?).filter(|epoch| !epoch.is_empty());
-                let found = StoredFields { generation, definition, parts, defined_at, epoch };
+                let editions = Some(reply.text()?).filter(|editions| !editions.is_empty());
+                let found = StoredFields { generation, definition, parts, defined_at, epoch, editions };
                 return found
                     .board(part.track.board().name())
                     .map(Creation::Exists)
@@ -254,6 +255,8 @@ struct StoredFields {
     defined_at: Option<Timestamp>,
     /// `None` in the first epoch.
     epoch: Option<String>,
+    /// What the definition does not say about the editions. `None` in the first epoch.
+    editions: Option<String>,
 }
 
 impl StoredFields {
@@ -274,7 +277,9 @@ impl StoredFields {
             epoch.ok_or_else(|| damaged(&format_args!("its epoch: '{}'", self.epoch.as_deref().unwrap_or(""))))?;
         let board = Board::new(name.clone(), Generation(generation), definition).map_err(|error| damaged(&error))?;
         let partitions = division.and_then(|division| division.numbers());
-        Ok(Arc::new(board.with_partitions(partitions).with_defined_at(self.defined_at).with_epoch(epoch)))
+        let board = board.with_partitions(partitions).with_defined_at(self.defined_at);
+        let board = board.with_stored_editions(epoch, self.editions.as_deref());
+        board.map(Arc::new).map_err(|error| damaged(&format_args!("its editions: {error}")))
     }
 }
 
@@ -282,7 +287,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
     let meta = session.keys.meta(name);
     let mut command = cmd("HMGET");
     command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts").arg("defined_at");
-    command.arg("epoch");
+    command.arg("epoch").arg("editions");
     let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
         Ok(other) => return Err(ServerFailure::Corrupt(format!("unexpected reply to HMGET: {other:?}"))),
@@ -302,7 +307,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
     };
     // A text that is no time counts as if it were not recorded.
     let defined_at = text(4).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
-    let fields = StoredFields { generation, definition, parts: text(3), defined_at, epoch: text(5) };
+    let fields = StoredFields { generation, definition, parts: text(3), defined_at, epoch: text(5), editions: text(6) };
     Ok(match fields.board(name) {
         Ok(board) => Stored::Board { board, announced: text(2).is_some() },
         Err(unreadable) => Stored::Unreadable(unreadable),
@@ -320,6 +325,15 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
             }
             Ok(Some(board))
         }
+        Stored::Unreadable(unreadable) => Err(ServerFailure::Unreadable(Box::new(unreadable))),
+    }
+}
+
+/// Returns the board of this name as it is stored now, without announcing it.
+pub(super) async fn stored(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, ServerFailure> {
+    match read_meta(session, name).await? {
+        Stored::None => Ok(None),
+        Stored::Board { board, .. } => Ok(Some(board)),
         Stored::Unreadable(unreadable) => Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
 }
@@ -396,9 +410,9 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
             return Ok(false);
         }
         // The note stays, which does no harm: the data of a board that exists is not deleted.
-        "board_changed" => {
+        "stale_epoch" => {
             session.forget(board);
-            return Err(ServerFailure::BoardChanged);
+            return Err(ServerFailure::StaleEpoch);
         }
         other => return Err(ServerFailure::Corrupt(format!("unexpected reply to the removal of a board: '{other}'"))),
     }

@@ -51,7 +51,7 @@ pub(super) async fn act(
 ) -> Result<Claim, ServerFailure> {
     let mut call = ScriptCall::default();
     call.key(&part.keys.meta)
-        .arg("generation", part.track.id())
+        .arg("generation", part.generation())
         .arg("epoch", part.track.board().epoch())
         .arg("action", action);
     call.arg("instance", &session.instance).arg("run", run_id);
@@ -59,6 +59,7 @@ pub(super) async fn act(
     let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;
     Ok(match reply.text()?.as_str() {
         "gone" => Claim::Gone,
+        "stale_epoch" => return Err(ServerFailure::StaleEpoch),
         "busy" => Claim::Busy,
         "whole" => Claim::Whole,
         "yours" => Claim::Yours,

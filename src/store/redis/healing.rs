@@ -17,10 +17,11 @@ use super::audit::{AuditProgress, step};
 use super::boards;
 use super::claim::{Claim, HELD, act, claim};
 use super::clock;
+use super::editions;
 use super::part::Part;
 use super::servers::{Channel, Node, ServerFailure};
 use super::session::Session;
-use crate::board::{Board, BoardName};
+use crate::board::{Board, BoardName, Epoch};
 
 const RENEW: Duration = Duration::from_secs(5);
 /// The interval at which new boards of other instances are looked for, once all known boards are complete.
@@ -116,8 +117,20 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
 /// checked again soon.
 async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let mut all_known = true;
+    if board.epoch() > Epoch::default() {
+        // An instance that changed the editions may have ended before all partitions followed.
+        match editions::bring_forward(session, board).await {
+            Ok(_) => {}
+            Err(failure) if failure.is_outdated() => return Ok(false),
+            Err(failure) => return Err(failure),
+        }
+    }
     for part in session.partitions_of(board).parts() {
-        all_known &= see_to_part(session, part).await?;
+        all_known &= match see_to_part(session, part).await {
+            // The board has been changed since it was listed.
+            Err(ServerFailure::StaleEpoch) => false,
+            seen_to => seen_to?,
+        };
     }
     Ok(all_known)
 }

@@ -1,10 +1,15 @@
 //! The names of all keys. All keys of a partition share a hash tag, so that a cluster stores them on one node. A board
 //! without shards has one partition, whose hash tag is the board's name. All keys except the board's own `meta` contain
-//! the id of their track, which follows from the board's generation. So a board that was removed and defined again
-//! never uses old keys.
+//! the id of their track, or the board's generation. So a board that was removed and defined again never uses old keys.
+//!
+//! The meta key of a partition is also that of one of its tracks: the main one of the current edition. So it is named by
+//! the board, and so are the ids of items, which belong to all editions. All other keys of a track are named by its id,
+//! so that the exchange of two editions moves no data.
+
+use std::fmt;
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, Subject, Timestamp, TrackId};
+use crate::board::{BoardName, Generation, Subject, Timestamp, TrackId};
 use crate::store::TableName;
 
 /// The version of the key layout. It changes with the layout, so that two layouts never share keys.
@@ -35,6 +40,8 @@ pub(super) struct BoardKeys {
     /// Sorted set: the numbers of the expiry periods that exist.
     pub periods: String,
     root: String,
+    /// The beginning of the keys of ids.
+    ids: String,
 }
 
 impl StoreKeys {
@@ -108,29 +115,45 @@ impl StoreKeys {
         format!("{}{{{board}}}:meta", self.root)
     }
 
-    /// Returns the keys of the main track of a board without shards.
-    pub fn board(&self, board: &BoardName, track: TrackId) -> BoardKeys {
-        BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{track}", self.root))
+    /// Returns the keys of the main track of the current edition of a board without shards.
+    pub fn board(&self, board: &BoardName, generation: Generation, track: TrackId) -> BoardKeys {
+        let root = |id: &dyn fmt::Display| format!("{}{{{board}}}:{id}", self.root);
+        BoardKeys::new(self.meta(board), root(&track), root(&generation))
     }
 
-    /// Returns the keys of any other part, under the hash tag of its partition. Its meta key contains the id of the
-    /// track too, so that a board never uses a part that is left of an earlier board of the same name.
-    pub fn part(&self, tag: &str, track: TrackId) -> BoardKeys {
+    /// Returns the keys of the main track of the current edition in one of several partitions, whose hash tag is `tag`.
+    /// The meta key is that of the partition. It contains the board's generation, so that a board never uses a partition
+    /// that is left of an earlier board of the same name.
+    pub fn partition(&self, tag: &str, generation: Generation, track: TrackId) -> BoardKeys {
+        let root = |id: &dyn fmt::Display| format!("{}{{{tag}}}:{id}", self.root);
+        BoardKeys::new(format!("{}:meta", root(&generation)), root(&track), root(&generation))
+    }
+
+    /// Returns the keys of the main track of the other edition. Its meta key has a name of its own, because the track
+    /// may have been the current edition's, with the generation as its id.
+    pub fn other(&self, tag: &str, track: TrackId) -> BoardKeys {
         let root = format!("{}{{{tag}}}:{track}", self.root);
-        BoardKeys::new(format!("{root}:meta"), root)
+        BoardKeys::new(format!("{root}:other"), root.clone(), root)
+    }
+
+    /// Returns the keys of any other track.
+    pub fn further(&self, tag: &str, track: TrackId) -> BoardKeys {
+        let root = format!("{}{{{tag}}}:{track}", self.root);
+        BoardKeys::new(format!("{root}:meta"), root.clone(), root)
     }
 }
 
 impl BoardKeys {
-    fn new(meta: String, root: String) -> Self {
+    fn new(meta: String, root: String, ids: String) -> Self {
         Self {
             meta,
             index: format!("{root}:i"),
             ranking: format!("{root}:r"),
-            buckets: format!("{root}:b"),
+            buckets: format!("{ids}:b"),
             totals: format!("{root}:t"),
             periods: format!("{root}:e"),
             root,
+            ids,
         }
     }
 
@@ -162,7 +185,7 @@ impl BoardKeys {
 
     /// Hash: subject and id, separated by a zero byte, to time of arrival.
     pub fn dedupe(&self, bucket: i64) -> String {
-        format!("{}:d:{bucket}", self.root)
+        format!("{}:d:{bucket}", self.ids)
     }
 }
 
@@ -182,7 +205,7 @@ mod tests {
         let name = BoardName::parse("hot-posts").unwrap();
         let subject = Subject::parse("{a}:b").unwrap();
         let of = |generation| {
-            let board = keys.board(&name, TrackId(generation));
+            let board = keys.board(&name, Generation(generation), TrackId(generation));
             [
                 board.slot(Timestamp::from_millis(3_600_000)),
                 board.dedupe(7),
@@ -209,5 +232,33 @@ mod tests {
         }
         let distinct: std::collections::HashSet<_> = one.iter().collect();
         assert_eq!(distinct.len(), one.len());
+    }
+    #[test]
+    fn editions_share_the_ids_and_no_other_key() {
+        let keys = StoreKeys::new("rolltop");
+        let name = BoardName::parse("hot-posts").unwrap();
+        let (first, second) = (TrackId(7), TrackId(99));
+        for tag in ["hot-posts", "hot-posts/5"] {
+            let current = |track| match tag {
+                "hot-posts" => keys.board(&name, Generation(7), track),
+                _ => keys.partition(tag, Generation(7), track),
+            };
+            for (one, other) in [(first, second), (second, first)] {
+                let (current, other) = (current(one), keys.other(tag, other));
+                assert_eq!(current.meta, partition_meta(tag));
+                assert_eq!(current.dedupe(3), format!("rolltop:1:{{{tag}}}:0000000000000007:d:3"));
+                for key in [&other.meta, &other.index, &other.ranking, &other.totals, &other.periods] {
+                    assert!(![&current.meta, &current.index, &current.buckets].contains(&key), "{key}");
+                }
+            }
+            assert_eq!(current(first).index, keys.other(tag, first).index, "an exchange moves no data");
+        }
+    }
+
+    fn partition_meta(tag: &str) -> &'static str {
+        match tag {
+            "hot-posts" => "rolltop:1:{hot-posts}:meta",
+            _ => "rolltop:1:{hot-posts/5}:0000000000000007:meta",
+        }
     }
 }

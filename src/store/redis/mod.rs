@@ -49,10 +49,12 @@
 
 mod audit;
 mod boards;
+mod carrying;
 mod claim;
 mod clock;
 mod contents;
 mod division;
+mod editions;
 mod expiry;
 mod findings;
 mod hash_slot;
@@ -89,7 +91,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::future::{join, join_all};
-use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use self::findings::Health;
@@ -101,15 +102,14 @@ use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{BatchAnswer, Queue, QueueFull, divide};
+use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, DualRun, IdCost, ImportBegun, ImportId, Limits, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
-    Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
-    ValuesStart,
+    Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, Page, PageStart,
+    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
+    Values, ValuesStart,
 };
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
-use crate::store::receive::receive;
 
 /// The time for which an instance that starts waits for a master that Sentinels are replacing.
 const SWITCH: Duration = Duration::from_secs(5);
@@ -201,16 +201,37 @@ impl RedisStore {
         self.session.servers.error(failure)
     }
 
-    /// Waits for the answer of a batch.
-    async fn answer(&self, board: &Board, answer: oneshot::Receiver<BatchAnswer>) -> Result<Added> {
-        let stopped = |stopped| StoreError::Backend { source: Box::new(stopped) };
-        let BatchAnswer { added, is_disputed } = receive(answer).await.map_err(stopped)?;
-        // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
-        // has lost a part.
-        match is_disputed && boards::is_gone(&self.session, board).await {
-            true => Err(StoreError::BoardChanged),
-            false => added,
+    /// Makes a call about a board. If one of its partitions is in an earlier epoch, because the instance that changed the
+    /// editions has not come to it, the partition is brought forward and the call is made again.
+    async fn following<T, F>(&self, board: &Arc<Board>, mut call: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T, ServerFailure>> + Send,
+    {
+        for _ in 0..editions::ATTEMPTS {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => {
+                    editions::follow(&self.session, board, failure).await.map_err(|failure| self.error(failure))?;
+                }
+            }
         }
+        Err(self.error(ServerFailure::KeptChanging))
+    }
+
+    /// Makes a call like [`following`](Self::following) that returns errors of the store.
+    async fn following_errors<T, F>(&self, board: &Arc<Board>, mut call: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>> + Send,
+    {
+        for _ in 0..editions::ATTEMPTS {
+            let failure = match call().await {
+                Err(StoreError::StaleEpoch) => ServerFailure::StaleEpoch,
+                Err(StoreError::BoardChanged) => ServerFailure::BoardChanged,
+                ended => return ended,
+            };
+            editions::follow(&self.session, board, failure).await.map_err(|failure| self.error(failure))?;
+        }
+        Err(self.error(ServerFailure::KeptChanging))
     }
 }
 
@@ -306,29 +327,45 @@ impl Store for RedisStore {
         added.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a batch was not answered".to_owned() }))
     }
 
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
+        let (mut known, mut increment) = (board.clone(), increment);
+        while let Err(error) = self.remove(&known, &increment.subject).await {
+            if !matches!(error, StoreError::StaleEpoch) {
+                return Err(error);
+            }
+            let newer = self.newer(&known).await?;
+            increment = increment.carried(&known, &newer);
+            known = newer;
+        }
+        let added = self.add(&known, Batch { increments: vec![increment], return_scores: true }).await?;
+        let newer = added.newer.clone().or((!Arc::ptr_eq(&known, board)).then_some(known));
+        Ok(Added { newer, ..added })
+    }
+
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        let page = self.reads.page(&self.session.parts_of(track), start, limit).await;
-        page.map_err(|failure| self.error(failure))
+        let read = || async { self.reads.page(&self.session.parts_of(track), start, limit).await };
+        self.following(track.board(), read).await
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        let page = self.reads.neighbors(&self.session.parts_of(track), subject, radius).await;
-        page.map_err(|failure| self.error(failure))
+        let read = || async { self.reads.neighbors(&self.session.parts_of(track), subject, radius).await };
+        self.following(track.board(), read).await
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        let lookup = self.reads.lookup(&self.session.parts_of(track), subjects, ranks).await;
-        lookup.map_err(|failure| self.error(failure))
+        let read = || async { self.reads.lookup(&self.session.parts_of(track), subjects, ranks).await };
+        self.following(track.board(), read).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        let standing = self.reads.standing(&self.session.parts_of(track), subject).await;
-        standing.map_err(|failure| self.error(failure))
+        let read = || async { self.reads.standing(&self.session.parts_of(track), subject).await };
+        self.following(track.board(), read).await
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
         let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
+            let return_scores = batch.return_scores;
             let (own, answer) = divide(&self.session.partitions_of(&board), batch, self.session.servers.at());
             let admission = async {
                 for call in &own {
@@ -338,21 +375,30 @@ impl Store for RedisStore {
             };
             admitted.push(admission.await.map(|()| {
                 calls.extend(own);
-                (board, answer)
+                (board, return_scores, answer)
             }));
         }
         let pushed = self.queue.push(calls);
         let added = admitted.into_iter().map(async |admitted| match (admitted, pushed) {
             (Err(refused), _) => Err(refused),
             (Ok(_), Err(QueueFull { retry_after })) => Err(StoreError::Overloaded { retry_after }),
-            (Ok((board, answer)), Ok(())) => self.answer(&board, answer).await,
+            (Ok((board, return_scores, answer)), Ok(())) => self.answer(&board, return_scores, answer).await,
         });
         join_all(added).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        let asked = queries.clone();
         let contents = self.reads.windows(&self.session, queries).await;
-        contents.into_iter().map(|contents| contents.map_err(|failure| self.error(failure))?).collect()
+        let followed = contents.into_iter().zip(asked).map(async |(contents, query)| match contents {
+            Ok(contents) => contents,
+            Err(failure) => {
+                editions::follow(&self.session, query.track.board(), failure).await.map_err(|f| self.error(f))?;
+                let again = self.reads.windows(&self.session, vec![query]).await.pop();
+                again.unwrap_or(Err(ServerFailure::KeptChanging)).map_err(|failure| self.error(failure))?
+            }
+        });
+        join_all(followed).await
     }
 
     async fn values_from(
@@ -362,8 +408,8 @@ impl Store for RedisStore {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        let values = self.reads.values(&self.session.part_for(track, subject), subject, start, limit).await;
-        values.map_err(|failure| self.error(failure))
+        let read = || async { self.reads.values(&self.session.part_for(track, subject), subject, start, limit).await };
+        self.following(track.board(), read).await
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
@@ -371,21 +417,25 @@ impl Store for RedisStore {
         for track in board.each_track() {
             let part = self.session.part_for(&track, subject);
             timekeeping::admit(&self.session, &part.clock).await?;
-            let removal = match track.is_ranked() {
-                true => retire::remove(&self.session, &part, subject).await,
-                false => reads::remove(&self.session, &part, subject).await,
+            let remove = || async {
+                match track.is_ranked() {
+                    true => retire::remove(&self.session, &part, subject).await,
+                    false => reads::remove(&self.session, &part, subject).await,
+                }
             };
-            removals.push(removal.map_err(|failure| self.error(failure))?);
+            removals.push(self.following(board, remove).await?);
         }
         Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
-        reads::status(&self.session, &self.session.parts_of(track)).await.map_err(|failure| self.error(failure))
+        let read = || async { reads::status(&self.session, &self.session.parts_of(track)).await };
+        self.following(track.board(), read).await
     }
 
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
-        retire::step_in_turn(&self.session, &self.session.parts_of(track)).await.map_err(|failure| self.error(failure))
+        let step = || async { retire::step_in_turn(&self.session, &self.session.parts_of(track)).await };
+        self.following(track.board(), step).await
     }
 
     async fn tidy_step(&self) -> Result<bool> {
@@ -394,43 +444,55 @@ impl Store for RedisStore {
     }
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await
+        let step = || {
+            let cursor = cursor.clone();
+            async { audit::step_of_parts(&self.session, &self.session.parts_of(track), cursor, repair).await }
+        };
+        self.following_errors(track.board(), step).await
     }
 
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {
-        contents::step(&self.session, &self.session.parts_of(track), cursor).await
+        let step = || {
+            let cursor = cursor.clone();
+            async { contents::step(&self.session, &self.session.parts_of(track), cursor).await }
+        };
+        self.following_errors(track.board(), step).await
     }
 
     async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
-        imports::begin(&self.session, board, import).await
+        self.following_errors(board, || imports::begin(&self.session, board, import)).await
     }
 
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
-        imports::merge(&self.session, track, import, piece).await
+        self.following_errors(track.board(), || imports::merge(&self.session, track, import, piece)).await
     }
 
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool> {
-        imports::end(&self.session, board, import).await
+        self.following_errors(board, || imports::end(&self.session, board, import)).await
     }
 
-    async fn change_editions(&self, _: &Arc<Board>, _: Board) -> Result<Arc<Board>> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+        editions::change(&self.session, from, to).await
     }
 
-    async fn dual_run(&self, _: &Arc<Board>) -> Result<DualRun> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+        let run = self.following(board, || editions::dual_run(&self.session, board)).await?;
+        run.ok_or_else(|| StoreError::Unsupported { detail: "the board has one edition".to_owned() })
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        for part in self.session.parts_of(to).all() {
+            timekeeping::admit(&self.session, &part.clock).await?;
+        }
+        self.following(from.board(), || editions::fill(&self.session, from, to, cells)).await
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.following(board, || editions::end_fill(&self.session, board, tracks)).await
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

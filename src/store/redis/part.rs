@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
 use super::partition_clock::PartitionClock;
-use crate::board::{BoardTrack, Timestamp, Track, Window, WindowSlots};
+use crate::board::{BoardTrack, Timestamp, Track, TrackId, Window, WindowSlots};
 
 /// The smallest and the largest number of subjects that one step of retiring subtracts, and the number for the first
 /// step.
@@ -74,6 +74,15 @@ impl Part {
     /// Returns the hash slot of all keys of the partition.
     pub fn slot(&self) -> HashSlot {
         self.slot
+    }
+
+    /// Returns what the field `generation` of its meta key has: in that of the partition the generation of the board, in
+    /// any other the id of the track.
+    pub fn generation(&self) -> TrackId {
+        match self.track.is_main() {
+            true => TrackId::first_of(self.track.board().generation()),
+            false => self.track.id(),
+        }
     }
 
     /// Resets what is known about existing keys and about the server's speed.
@@ -164,14 +173,14 @@ fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Board, BoardName, Definition, Generation, TrackId};
+    use crate::board::{Board, BoardName, Definition, Generation};
     use crate::store::redis::keys::StoreKeys;
     use crate::store::redis::store_clock::Start;
 
     fn part(metric: &str, slot: &str) -> Part {
         let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
         let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
-        let keys = StoreKeys::new("p").board(board.name(), TrackId(1));
+        let keys = StoreKeys::new("p").board(board.name(), board.generation(), TrackId(1));
         let clock = PartitionClock::new(&board, true, |_| Start::believed(at(0)));
         Part::new(board.main(), keys, Arc::new(clock))
     }

@@ -15,21 +15,28 @@ pub(super) struct Partition {
     pub clock: Arc<PartitionClock>,
     /// The main track's comes first.
     parts: Box<[Arc<Part>]>,
+    /// The position among the partitions of the board.
+    number: usize,
     announced: AtomicBool,
 }
 
 impl Partition {
-    /// Creates a partition from its keys in each track of the board, the main one first.
-    pub fn new(board: &Arc<Board>, keys: Vec<BoardKeys>, clock: PartitionClock) -> Self {
+    /// Creates the partition at this position from its keys in each track of the board, the main one first.
+    pub fn new(board: &Arc<Board>, number: usize, keys: Vec<BoardKeys>, clock: PartitionClock) -> Self {
         let clock = Arc::new(clock);
         let part = |(track, keys)| Arc::new(Part::new(track, keys, clock.clone()));
         let parts = board.each_track().zip(keys).map(part).collect();
-        Self { clock, parts, announced: AtomicBool::new(false) }
+        Self { clock, parts, number, announced: AtomicBool::new(false) }
     }
 
     /// Returns the part of each track, the main one first.
     pub fn parts(&self) -> &[Arc<Part>] {
         &self.parts
+    }
+
+    /// Returns the position among the partitions of the board.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// Returns the part of the main track.

@@ -8,7 +8,7 @@ use super::keys::{BoardKeys, StoreKeys};
 use super::part::Part;
 use super::partition::Partition;
 use super::partition_clock::PartitionClock;
-use crate::board::{Board, BoardName, Subject, TrackId};
+use crate::board::{Board, BoardName, BoardTrack, Generation, Subject, TrackId};
 
 /// The partitions of a board. A board without shards has one.
 #[derive(Debug)]
@@ -32,18 +32,28 @@ pub(super) fn count(stored: &str) -> u32 {
     u32::try_from(stored.split(',').count()).unwrap_or(u32::MAX)
 }
 
-/// Returns the keys of a track in each partition. The only partition of a board without shards has the board's own keys
-/// in the main track.
-pub(super) fn keys(
+/// Returns the keys of the main track of the current edition in each partition. The only partition of a board without
+/// shards has the board's own meta key.
+pub(super) fn main_keys(
     store: &StoreKeys,
     name: &BoardName,
+    generation: Generation,
     track: TrackId,
-    is_main: bool,
     division: &Division,
 ) -> Vec<BoardKeys> {
     match division.numbers() {
-        None if is_main => vec![store.board(name, track)],
-        _ => division.tags().map(|tag| store.part(tag, track)).collect(),
+        None => vec![store.board(name, generation, track)],
+        Some(_) => division.tags().map(|tag| store.partition(tag, generation, track)).collect(),
+    }
+}
+
+/// Returns the keys of a track in each partition.
+fn keys(store: &StoreKeys, track: &BoardTrack, division: &Division) -> Vec<BoardKeys> {
+    let (board, id) = (track.board(), track.id());
+    match (track.is_main(), track.is_main_of_edition()) {
+        (true, _) => main_keys(store, board.name(), board.generation(), id, division),
+        (false, true) => division.tags().map(|tag| store.other(tag, id)).collect(),
+        (false, false) => division.tags().map(|tag| store.further(tag, id)).collect(),
     }
 }
 
@@ -51,14 +61,12 @@ impl Partitions {
     /// Creates the partitions of a board, each with a clock that `clock` returns.
     pub fn new(board: &Arc<Board>, store: &StoreKeys, clock: impl Fn() -> PartitionClock) -> Self {
         let division = Arc::new(Division::of(board.name(), board.partitions()));
-        let mut of_tracks: Vec<_> = board
-            .each_track()
-            .map(|track| keys(store, board.name(), track.id(), track.is_main(), &division).into_iter())
-            .collect();
-        let partition = |_| {
+        let mut of_tracks: Vec<_> =
+            board.each_track().map(|track| keys(store, &track, &division).into_iter()).collect();
+        let partition = |number| {
             // Every track has keys in every partition.
             let keys = of_tracks.iter_mut().filter_map(Iterator::next).collect();
-            Arc::new(Partition::new(board, keys, clock()))
+            Arc::new(Partition::new(board, number, keys, clock()))
         };
         let all: Box<[Arc<Partition>]> = (0..division.count()).map(partition).collect();
         let track = |number: usize| {
@@ -139,7 +147,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Definition, Generation, PartitionNumbers, Timestamp};
+    use crate::board::{Definition, PartitionNumbers, Timestamp};
     use crate::store::redis::hash_slot::HashSlot;
     use crate::store::redis::store_clock::Start;
 

@@ -1,9 +1,13 @@
-//! Deletion of the data of removed boards, in bounded steps, by any instance.
+//! Deletion of the data of removed boards and of removed editions, in bounded steps, by any instance.
 //!
 //! Without its meta key, no data of a board is read or written, in any of its tracks. So the rest can be deleted slowly
 //! and without scripts. A note with the board's name and generation is written before the meta key is deleted, and
 //! removed after the last of the board's keys. So if an instance ends early, a different one finds everything that is
 //! left.
+//!
+//! The data of an edition that was removed is noted in the same way before the board changes. It is deleted once the board
+//! does not have the edition and every partition is in the epoch of the board, because until then a partition may be
+//! written to in both editions.
 
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
@@ -17,7 +21,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp, TrackId};
+use crate::board::{Board, BoardName, Edition, Generation, MAX_FURTHER, Timestamp, TrackId};
 
 /// The largest number of slots or buckets that one step deletes.
 const KEYS: usize = 200;
@@ -32,22 +36,59 @@ const GRACE: i64 = 240_000;
 /// A note about a generation of a board that may have left data behind. It is stored as `<generation>:<name>`, followed
 /// by `/<its parts>` if the board is divided, by `+<number of tracks after the main one>` if it has any, and by `@<time
 /// of the note>` if the board is about to be created.
+///
+/// If the ids of its tracks do not follow from its generation alone, each edition follows as `=<id of its first
+/// track>+<number of the others>`, the current one first. A note about the removal of an edition alone has `~` in place of
+/// `=`. Earlier versions do not know these forms, and leave such notes alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
     generation: Generation,
     parts: Option<String>,
-    /// The number of tracks after the main one. Their ids follow from the generation.
-    further: usize,
+    /// The editions whose data is to be deleted.
+    editions: Vec<NotedEdition>,
+    /// Whether the board remains, with another edition.
+    is_edition: bool,
     unborn: Option<Timestamp>,
+}
+
+/// An edition in a note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NotedEdition {
+    first: TrackId,
+    /// The number of tracks after the main one.
+    further: usize,
+}
+
+impl NotedEdition {
+    fn of(edition: &Edition) -> Self {
+        Self { first: edition.id(), further: edition.tracks().len() - 1 }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (first, further) = text.split_once('+')?;
+        let further = further.parse().ok().filter(|number| (0..=MAX_FURTHER).contains(number))?;
+        Some(Self { first: TrackId::parse(first)?, further })
+    }
+
+    fn print(self) -> String {
+        format!("{}+{}", self.first, self.further)
+    }
 }
 
 impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
         let parts = Division::of(board.name(), board.partitions()).stored();
-        let (name, further) = (board.name().clone(), board.tracks().len() - 1);
-        Self { name, generation: board.generation(), parts, further, unborn: None }
+        let editions = board.editions().iter().map(NotedEdition::of).collect();
+        let (name, generation) = (board.name().clone(), board.generation());
+        Self { name, generation, parts, editions, is_edition: false, unborn: None }
+    }
+
+    /// Creates the note for the second edition of a board, which is about to be removed. `None` if there is none.
+    pub fn detached(board: &Board) -> Option<Self> {
+        let other = NotedEdition::of(board.editions().get(1)?);
+        Some(Self { editions: vec![other], is_edition: true, ..Self::removed(board) })
     }
 
     /// Creates the note for a board whose parts are about to be created, before the board itself is.
@@ -67,10 +108,22 @@ impl Noted {
             Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
             None => (rest, None),
         };
-        let (rest, further) = match rest.split_once('+') {
-            Some((rest, further)) => (rest, further.parse().ok().filter(|number| (1..=MAX_FURTHER).contains(number))?),
-            None => (rest, 0),
+        let is_edition = rest.contains('~');
+        let mut texts = rest.split(if is_edition { '~' } else { '=' });
+        let rest = texts.next()?;
+        let mut editions = texts.map(NotedEdition::parse).collect::<Option<Vec<_>>>()?;
+        let rest = match rest.split_once('+') {
+            Some((rest, further)) if editions.is_empty() => {
+                let further = further.parse().ok().filter(|number| (1..=MAX_FURTHER).contains(number))?;
+                editions.push(NotedEdition { first: TrackId::first_of(generation), further });
+                rest
+            }
+            Some(_) => return None,
+            None => rest,
         };
+        if editions.is_empty() {
+            editions.push(NotedEdition { first: TrackId::first_of(generation), further: 0 });
+        }
         let (name, parts) = match rest.split_once('/') {
             Some((name, parts)) => (name, Some(parts.to_owned())),
             None => (rest, None),
@@ -79,14 +132,20 @@ impl Noted {
         if let Some(parts) = &parts {
             Division::read(&name, partitions::count(parts), parts).ok()?;
         }
-        Some(Self { name, generation, parts, further, unborn })
+        Some(Self { name, generation, parts, editions, is_edition, unborn })
     }
 
     fn print(&self) -> String {
         let parts = self.parts.as_ref().map_or_else(String::new, |parts| format!("/{parts}"));
-        let further = if self.further > 0 { format!("+{}", self.further) } else { String::new() };
+        let first = TrackId::first_of(self.generation);
+        let editions = match (self.is_edition, &*self.editions) {
+            (false, [NotedEdition { first: only, further: 0 }]) if *only == first => String::new(),
+            (false, [NotedEdition { first: only, further }]) if *only == first => format!("+{further}"),
+            (false, editions) => editions.iter().map(|edition| format!("={}", edition.print())).collect(),
+            (true, editions) => editions.iter().map(|edition| format!("~{}", edition.print())).collect(),
+        };
         let unborn = self.unborn.map_or_else(String::new, |noted| format!("@{}", noted.millis()));
-        format!("{}:{}{parts}{further}{unborn}", self.generation, self.name)
+        format!("{}:{}{parts}{editions}{unborn}", self.generation, self.name)
     }
 
     /// Stores the note.
@@ -103,27 +162,77 @@ impl Noted {
         session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
-    /// Returns the keys of its parts in all tracks.
-    fn keys(&self, session: &Session) -> Vec<BoardKeys> {
+    fn division(&self) -> Division {
         let read =
             self.parts.as_deref().and_then(|parts| Division::read(&self.name, partitions::count(parts), parts).ok());
-        let division = read.unwrap_or_else(|| Division::unsharded(&self.name));
-        let of_track = |number: usize| {
-            let track = TrackId::first_of(self.generation).numbered(number);
-            partitions::keys(&session.keys, &self.name, track, number == 0, &division)
-        };
-        (0..=self.further).flat_map(of_track).collect()
+        read.unwrap_or_else(|| Division::unsharded(&self.name))
+    }
+
+    /// Returns the keys of its partitions, as those of the main track of an edition.
+    fn partitions(&self, session: &Session, edition: NotedEdition) -> Vec<BoardKeys> {
+        partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.division())
+    }
+
+    /// Returns the keys of its parts in all tracks.
+    fn keys(&self, session: &Session) -> Vec<BoardKeys> {
+        let division = self.division();
+        let mut keys = Vec::new();
+        for (number, edition) in self.editions.iter().enumerate() {
+            match number {
+                0 if !self.is_edition => keys.extend(self.partitions(session, *edition)),
+                _ => keys.extend(division.tags().map(|tag| session.keys.other(tag, edition.first))),
+            }
+            for further in 1..=edition.further {
+                let id = edition.first.numbered(further);
+                keys.extend(division.tags().map(|tag| session.keys.further(tag, id)));
+            }
+        }
+        keys
     }
 
     /// Deletes the meta keys of its parts, except the board's own. Afterwards no data of them is read or written.
     pub async fn close(&self, session: &Session) -> Result<(), ServerFailure> {
         let own = session.keys.meta(&self.name);
-        let close = |keys: BoardKeys| async move {
-            let slot = HashSlot::of_key(keys.meta.as_bytes());
-            session.servers.set(slot, Channel::Calls, &unlink([&keys.meta])).await
+        let mut metas: Vec<String> = self.keys(session).into_iter().map(|keys| keys.meta).collect();
+        if self.editions.len() > 1 {
+            // A partition may be in an epoch in which the first edition was not the current one.
+            let division = self.division();
+            metas.extend(division.tags().map(|tag| session.keys.other(tag, self.editions[0].first).meta));
+        }
+        let close = |meta: String| async move {
+            let slot = HashSlot::of_key(meta.as_bytes());
+            session.servers.set(slot, Channel::Calls, &unlink([&meta])).await
         };
-        let of_parts = self.keys(session).into_iter().filter(|keys| keys.meta != own);
-        try_join_all(of_parts.map(close)).await.map(drop)
+        try_join_all(metas.into_iter().filter(|meta| *meta != own).map(close)).await.map(drop)
+    }
+
+    /// Returns whether the board, as it is stored, may have the data, so that it must not be deleted now.
+    async fn is_in_use(&self, session: &Session) -> Result<bool, ServerFailure> {
+        let read = |meta: String| async move {
+            let slot = HashSlot::of_key(meta.as_bytes());
+            let mut fields = cmd("HMGET");
+            fields.arg(meta).arg("generation").arg("epoch").arg("editions");
+            let mut reply = Reply::new(session.servers.read(slot, Channel::Calls, &fields).await?)?;
+            let is_generation = reply.maybe_text()?.is_some_and(|found| found == self.generation.to_string());
+            Ok::<_, ServerFailure>((is_generation, reply.maybe_text()?, reply.maybe_text()?))
+        };
+        let (exists, epoch, editions) = read(session.keys.meta(&self.name)).await?;
+        if !exists || !self.is_edition {
+            return Ok(exists);
+        }
+        for edition in &self.editions {
+            let is_named = |form: &String| form.contains(&format!("\"{}\"", edition.first));
+            if editions.as_ref().map_or(edition.first == TrackId::first_of(self.generation), is_named) {
+                return Ok(true);
+            }
+            for keys in self.partitions(session, *edition) {
+                let (exists, of_partition, _) = read(keys.meta).await?;
+                if exists && of_partition != epoch {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -163,14 +272,8 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
 
 /// Deletes a bounded part of the board's data. Returns whether nothing is left to do now.
 async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
-    let meta = session.keys.meta(&noted.name);
-    let slot = HashSlot::of_key(meta.as_bytes());
-    let mut generation = cmd("HMGET");
-    generation.arg(meta).arg("generation");
-    let mut reply = Reply::new(session.servers.read(slot, Channel::Calls, &generation).await?)?;
-    if reply.maybe_text()?.is_some_and(|found| found == noted.generation.to_string()) {
-        // The board exists. Either its removal has not deleted the meta key, and perhaps never will. Or the board was
-        // about to be created, and now is.
+    if noted.is_in_use(session).await? {
+        // Its removal has not been done yet, and perhaps never will be. Or the board was about to be created, and now is.
         if noted.unborn.is_some() {
             noted.strike(session).await?;
         }
@@ -180,7 +283,9 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
         return Ok(true);
     }
     noted.close(session).await?;
-    let steps = try_join_all(noted.keys(session).into_iter().map(|keys| step_of_part(session, keys))).await?;
+    let has_ids = !noted.is_edition;
+    let steps = noted.keys(session).into_iter().map(|keys| step_of_part(session, keys, has_ids));
+    let steps = try_join_all(steps).await?;
     if steps.contains(&false) {
         return Ok(false);
     }
@@ -188,10 +293,11 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
     Ok(true)
 }
 
-/// Deletes a bounded part of the data of one part. Returns whether nothing is left.
-async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, ServerFailure> {
+/// Deletes a bounded part of the data of one part. Returns whether nothing is left. Without `has_ids` the ids of items
+/// stay, which belong to the board and not to one of its editions.
+async fn step_of_part(session: &Session, keys: BoardKeys, has_ids: bool) -> Result<bool, ServerFailure> {
     let slot = HashSlot::of_key(keys.index.as_bytes());
-    let work = leftovers(session, slot, &keys).await?;
+    let work = leftovers(session, slot, &keys, has_ids).await?;
     for command in &work {
         session.servers.set(slot, Channel::Calls, command).await?;
     }
@@ -203,13 +309,21 @@ async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, Server
 
 /// Returns the commands that delete some of the keys whose names are stored in other keys. Each of these names is
 /// deleted after its key.
-async fn leftovers(session: &Session, slot: HashSlot, keys: &BoardKeys) -> Result<Vec<Cmd>, ServerFailure> {
+async fn leftovers(
+    session: &Session,
+    slot: HashSlot,
+    keys: &BoardKeys,
+    has_ids: bool,
+) -> Result<Vec<Cmd>, ServerFailure> {
     let oldest = |key: &str, some: usize| {
         let mut command = cmd("ZRANGE");
         command.arg(key).arg(0).arg(some - 1);
         command
     };
     for (index, is_slot) in [(&keys.index, true), (&keys.buckets, false)] {
+        if !is_slot && !has_ids {
+            continue;
+        }
         let numbers = texts(session, slot, &oldest(index, KEYS)).await?;
         if !numbers.is_empty() {
             let named = numbers.iter().filter_map(|number| number.parse::<i64>().ok());
@@ -258,24 +372,50 @@ mod tests {
     #[test]
     fn removal_notes_round_trip() {
         let name = BoardName::parse("hot-posts").unwrap();
-        let removed = Noted { name, generation: Generation(7), parts: None, further: 0, unborn: None };
+        let edition = |first, further| NotedEdition { first: TrackId(first), further };
+        let (parts, editions, unborn) = (None, vec![edition(7, 0)], None);
+        let removed = Noted { name, generation: Generation(7), parts, editions, is_edition: false, unborn };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };
+        let of_two = Noted { editions: vec![edition(9, 0), edition(7, 2)], ..divided.clone() };
+        let of_another = Noted { editions: vec![edition(9, 0)], ..removed.clone() };
+        let detached = Noted { editions: vec![edition(9, 1)], is_edition: true, ..divided.clone() };
+        let of_first = Noted { editions: vec![edition(7, 0)], is_edition: true, ..removed.clone() };
         let unborn = Noted { unborn: Some(Timestamp::from_millis(9)), ..divided.clone() };
-        let of_windows = Noted { further: 8, ..removed.clone() };
-        let divided_windows = Noted { further: 3, ..unborn.clone() };
+        let of_windows = Noted { editions: vec![edition(7, 8)], ..removed.clone() };
+        let divided_windows = Noted { editions: vec![edition(7, 3)], ..unborn.clone() };
         for (noted, text) in [
             (removed, "0000000000000007:hot-posts"),
             (divided, "0000000000000007:hot-posts/5,0,12"),
             (unborn, "0000000000000007:hot-posts/5,0,12@9"),
             (of_windows, "0000000000000007:hot-posts+8"),
             (divided_windows, "0000000000000007:hot-posts/5,0,12+3@9"),
+            (of_two, "0000000000000007:hot-posts/5,0,12=0000000000000009+0=0000000000000007+2"),
+            (of_another, "0000000000000007:hot-posts=0000000000000009+0"),
+            (detached, "0000000000000007:hot-posts/5,0,12~0000000000000009+1"),
+            (of_first, "0000000000000007:hot-posts~0000000000000007+0"),
         ] {
             assert_eq!(noted.print(), text);
             assert_eq!(Noted::parse(text), Some(noted));
         }
-        for bad in
-            ["", "7", "x:b", "7:", "7:{", "7:b/", "7:b/1,1", "7:b/1@", "7:b/x", "7:b+", "7:b+0", "7:b+9", "7:b+1/1"]
-        {
+        for bad in [
+            "",
+            "7",
+            "x:b",
+            "7:",
+            "7:{",
+            "7:b/",
+            "7:b/1,1",
+            "7:b/1@",
+            "7:b/x",
+            "7:b+",
+            "7:b+0",
+            "7:b+9",
+            "7:b+1/1",
+            "7:b=9",
+            "7:b=x+0",
+            "7:b~",
+            "7:b+1=0000000000000009+0",
+        ] {
             assert!(Noted::parse(bad).is_none(), "{bad}");
         }
     }

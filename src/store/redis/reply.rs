@@ -77,6 +77,7 @@ impl Reply {
             }),
             "missing" => Ok(ScriptStatus::Missing { header: self.header()?, slots: self.times_of_windows()? }),
             "board_changed" => Err(ServerFailure::BoardChanged),
+            "stale_epoch" => Err(ServerFailure::StaleEpoch),
             "importing" => Err(ServerFailure::ImportOpen),
             "no_import" => Err(ServerFailure::NoImport(self.text()?)),
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),

@@ -54,7 +54,7 @@ pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<Ret
     for (i, part) in parts.in_turn().enumerate() {
         let mut step = match retire_step(session, part).await {
             Ok(step) => step,
-            Err(failure @ ServerFailure::BoardChanged) => return Err(failure),
+            Err(failure) if failure.is_outdated() => return Err(failure),
             Err(failure) => {
                 failed = Some(failure);
                 continue;

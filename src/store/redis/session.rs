@@ -19,7 +19,9 @@ use super::reply::{Reply, ScriptStatus};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
-use crate::board::{Board, BoardTrack, Epoch, Frame, Generation, Subject, Timestamp, Window, WindowSlots};
+use crate::board::{
+    Board, BoardTrack, Edition, Epoch, Frame, Generation, Subject, Timestamp, TrackId, Window, WindowSlots,
+};
 use crate::store::Limits;
 
 /// The largest number of attempts of a call, each with a better window.
@@ -40,7 +42,15 @@ pub(super) struct Session {
     tokens: AtomicU64,
     /// The partitions of each board in use, in each epoch that a caller named, because scripts are called in that
     /// epoch. The entry is removed when the board was found to be changed.
-    boards: Mutex<HashMap<(Generation, Epoch), Arc<Partitions>>>,
+    boards: Mutex<HashMap<BoardKey, Arc<Partitions>>>,
+}
+
+/// A board as a caller knows it. Its second edition is a part of it: of two changes that lead to the same epoch, only one
+/// is made.
+type BoardKey = (Generation, Epoch, Option<TrackId>);
+
+fn key_of(board: &Board) -> BoardKey {
+    (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id))
 }
 
 /// The input for the arguments of one attempt.
@@ -124,7 +134,7 @@ impl Session {
             let clock = || PartitionClock::new(board, self.simulated, start);
             Arc::new(Partitions::new(board, &self.keys, clock))
         };
-        self.boards.lock().entry((board.generation(), board.epoch())).or_insert_with(new).clone()
+        self.boards.lock().entry(key_of(board)).or_insert_with(new).clone()
     }
 
     /// Returns the parts of a track.
@@ -144,7 +154,7 @@ impl Session {
 
     /// Drops the state about a board that no longer exists in this epoch.
     pub fn forget(&self, board: &Board) {
-        self.boards.lock().remove(&(board.generation(), board.epoch()));
+        self.boards.lock().remove(&key_of(board));
     }
 
     /// Resets what is known about the data of the servers, because one of them was restarted or emptied.
@@ -162,7 +172,7 @@ impl Session {
             ("clock", self.clock_mode().to_owned()),
             ("believable", latest.millis().to_string()),
             ("time", expected.millis().to_string()),
-            ("generation", part.track.id().to_string()),
+            ("generation", part.generation().to_string()),
             ("epoch", part.track.board().epoch().to_string()),
             ("floor", window.floor.millis().to_string()),
             ("head", window.head.millis().to_string()),
@@ -198,7 +208,7 @@ impl Session {
                 part.learn_existing(slots.clone(), buckets.clone());
             }
             Ok(ScriptStatus::Missing { header, .. }) => part.clock.learn(header.reading, self.monotonic()),
-            Err(ServerFailure::BoardChanged) => self.forget(part.track.board()),
+            Err(failure) if failure.is_outdated() => self.forget(part.track.board()),
             Err(_) => {}
         }
         status

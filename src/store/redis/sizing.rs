@@ -59,7 +59,7 @@ pub(super) fn id_cost(board: &Board) -> IdCost {
 
 /// Returns the estimated memory of a subject in this track.
 pub(super) fn bytes_per_subject(keys: &StoreKeys, track: &BoardTrack) -> BytesPerSubject {
-    let keys = keys.board(track.board().name(), track.id());
+    let keys = keys.board(track.board().name(), track.board().generation(), track.id());
     // Keys of all kinds of data of a subject have the same length.
     let length = keys.subject(&Subject::from_stored("s".repeat(TEXT_BYTES))).len();
     BytesPerSubject::new(track, |content| bytes(track, length, content))

@@ -42,6 +42,7 @@ fn directory(at: &Path, then: Timestamp, boot: u128) {
         name: "b".to_owned(),
         generation: 1,
         definition: serde_json::to_value(&definition).unwrap(),
+        editions: None,
         from_seq: 1,
         checkpoint: Some(CheckpointEntry { file, bytes }),
         ids: Vec::new(),

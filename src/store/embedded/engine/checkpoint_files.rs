@@ -8,8 +8,8 @@ use super::super::log_operations::LogOperations;
 use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdentity, FileKind, IDS};
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
-use super::checkpointer::{CheckpointError, Checkpointer, definition};
-use crate::board::{Generation, TrackId};
+use super::checkpointer::{CheckpointError, Checkpointer, entry_of};
+use crate::board::{Board, Generation, TrackId};
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
 const SMALL_BUCKET: usize = 4_096;
@@ -26,27 +26,26 @@ pub(super) struct WrittenCheckpoint {
 }
 
 impl Checkpointer {
-    /// Writes a board's files.
-    pub(super) fn write(&mut self, live: &LiveBoard, from_seq: u64) -> Result<WrittenCheckpoint, CheckpointError> {
-        let generation = live.board.generation();
+    /// Writes a board's files. `board` is the board with the editions that it had when the checkpoint began.
+    pub(super) fn write(
+        &mut self,
+        live: &LiveBoard,
+        board: &Board,
+        from_seq: u64,
+    ) -> Result<WrittenCheckpoint, CheckpointError> {
+        let generation = live.generation();
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
         let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
         let mut records = 0;
-        for (number, track) in live.board.tracks().iter().enumerate() {
-            records += self.write_track(live, number, track.id(), &mut file)?;
+        for (number, track) in board.tracks().iter().enumerate() {
+            records += self.write_track(live, board, (number, track.id()), &mut file)?;
         }
-        let ids = self.write_ids(live, &before, &mut file, &mut records)?;
+        let ids = self.write_ids(live, board, &before, &mut file, &mut records)?;
         // The log contains, up to this sequence, every change that the walk has seen.
         let through = self.journal.last_sequence();
         let bytes = file.finish(records)?;
-        let entry = BoardEntry {
-            name: live.board.name().to_string(),
-            generation: generation.0,
-            definition: definition(live)?,
-            from_seq,
-            checkpoint: Some(CheckpointEntry { file: name, bytes }),
-            ids,
-        };
+        let checkpoint = Some(CheckpointEntry { file: name, bytes });
+        let entry = BoardEntry { from_seq, checkpoint, ids, ..entry_of(board)? };
         Ok(WrittenCheckpoint { entry, through })
     }
 
@@ -54,17 +53,20 @@ impl Checkpointer {
     fn write_track(
         &self,
         live: &LiveBoard,
-        number: usize,
-        track: TrackId,
+        board: &Board,
+        (number, track): (usize, TrackId),
         file: &mut CheckpointWriter,
     ) -> Result<u64, CheckpointError> {
         let mut operations = LogOperations::of(track);
         let mut walk = {
-            let mut state = self.lock(live)?;
+            let mut state = self.lock(live, board)?;
             let now = state.now().millis();
             if number == 0 {
-                state.imports.write_times(&live.board, now, &mut operations);
+                state.imports.write_times(board, now, &mut operations);
                 state.imports.write(&mut operations);
+                if let Some(dual) = &state.dual {
+                    dual.write(&mut operations);
+                }
             } else {
                 operations.advanced(now);
             }
@@ -78,7 +80,7 @@ impl Checkpointer {
         loop {
             operations.clear();
             let more = {
-                let mut state = self.lock(live)?;
+                let mut state = self.lock(live, board)?;
                 // The board's time is written first, so that the board has reached it when the other operations are
                 // read.
                 operations.advanced(state.now().millis());
@@ -101,39 +103,47 @@ impl Checkpointer {
     fn write_ids(
         &mut self,
         live: &LiveBoard,
+        board: &Board,
         before: &[IdsEntry],
-        board: &mut CheckpointWriter,
+        file: &mut CheckpointWriter,
         records: &mut u64,
     ) -> Result<Vec<IdsEntry>, CheckpointError> {
         let buckets = {
-            let state = self.lock(live)?;
+            let state = self.lock(live, board)?;
             state.ids.buckets(state.now().millis()).collect::<Vec<_>>()
         };
         let mut named = Vec::new();
         for bucket in buckets {
-            if let Some(file) = before.iter().find(|file| file.bucket == bucket.number) {
-                named.push(file.clone());
+            if let Some(written) = before.iter().find(|written| written.bucket == bucket.number) {
+                named.push(written.clone());
             } else if bucket.sealed && bucket.len >= SMALL_BUCKET {
-                let (file, mut writer) = self.create(IDS, "ids", live.board.generation(), FileKind::Ids)?;
-                let count = self.write_bucket(live, bucket.number, &mut writer)?;
+                let (file, mut writer) = self.create(IDS, "ids", live.generation(), FileKind::Ids)?;
+                let count = self.write_bucket(live, board, bucket.number, &mut writer)?;
                 let bytes = writer.finish(count)?;
                 named.push(IdsEntry { file, bucket: bucket.number, newest: bucket.newest, bytes });
             } else {
-                *records += self.write_bucket(live, bucket.number, board)?;
+                *records += self.write_bucket(live, board, bucket.number, file)?;
             }
         }
         Ok(named)
     }
 
     /// Writes the ids of one bucket. Returns the number of blocks.
-    fn write_bucket(&self, live: &LiveBoard, bucket: i64, file: &mut CheckpointWriter) -> Result<u64, CheckpointError> {
-        let mut operations = LogOperations::of(live.board.edition().main().id());
+    fn write_bucket(
+        &self,
+        live: &LiveBoard,
+        board: &Board,
+        bucket: i64,
+        file: &mut CheckpointWriter,
+    ) -> Result<u64, CheckpointError> {
+        // A file of ids may outlive every edition, so it belongs to a track that stands for the board for ever.
+        let mut operations = LogOperations::of(TrackId::first_of(board.generation()));
         let mut cursor = 0;
         let mut ids = Vec::with_capacity(IDS_PORTION);
         let mut blocks = 0;
         loop {
             ids.clear();
-            let more = self.lock(live)?.ids.portion(bucket, &mut cursor, IDS_PORTION, &mut ids);
+            let more = self.lock(live, board)?.ids.portion(bucket, &mut cursor, IDS_PORTION, &mut ids);
             if !ids.is_empty() {
                 operations.clear();
                 for (fingerprint, arrival) in &ids {
@@ -148,13 +158,14 @@ impl Checkpointer {
         }
     }
 
-    /// Locks a board for the next portion of a walk. Fails if the store is being closed or the board was removed.
-    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, BoardState>, CheckpointError> {
+    /// Locks a board for the next portion of a walk. Fails if the store is being closed, or if the board was removed or
+    /// got other editions.
+    fn lock<'a>(&self, live: &'a LiveBoard, board: &Board) -> Result<MutexGuard<'a, BoardState>, CheckpointError> {
         if self.journal.is_stopping() {
             return Err(CheckpointError::Abandoned);
         }
         let state = live.state.lock();
-        if state.removed { Err(CheckpointError::Abandoned) } else { Ok(state) }
+        if state.check_is_of(board).is_err() { Err(CheckpointError::Abandoned) } else { Ok(state) }
     }
 
     fn create(

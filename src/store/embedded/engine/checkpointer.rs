@@ -23,12 +23,12 @@ use super::super::storage::checkpoint::{CHECKPOINTS, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{LogStart, segment_name};
-use super::super::storage::manifest::{BoardEntry, ClockRecord, MANIFEST, Manifest};
+use super::super::storage::manifest::{BoardEntry, ClockRecord, EditionsEntry, MANIFEST, Manifest};
 use super::files_work::{FilesWork, Task};
 use super::journal::Journal;
 use super::log_progress::LogProgress;
 use super::space::FreeSpace;
-use crate::board::Generation;
+use crate::board::{Board, Generation};
 use crate::store::{BackedUp, Result as StoreResult};
 
 /// The interval between measurements of the free space.
@@ -82,7 +82,7 @@ pub(super) enum CheckpointError {
     Storage(#[from] StorageError),
     #[error("the log was not confirmed by the disk in time")]
     NotConfirmed,
-    #[error("the board was removed, or the store is being closed")]
+    #[error("the board was removed or got other editions, or the store is being closed")]
     Abandoned,
 }
 
@@ -204,7 +204,7 @@ impl Checkpointer {
 
     /// Returns the bytes of a board's last checkpoint.
     pub(super) fn checkpoint_bytes(&self, live: &LiveBoard) -> u64 {
-        let entry = self.entry(live.board.generation());
+        let entry = self.entry(live.generation());
         entry.map_or(0, |entry| entry.files().map(|(_, bytes, _)| bytes).sum())
     }
 
@@ -218,14 +218,14 @@ impl Checkpointer {
     fn checkpoint(&mut self, live: &Arc<LiveBoard>) -> Result<(), CheckpointError> {
         let started = Instant::now();
         self.work.begin(Task::Checkpoint);
-        let (from, taken) = {
+        let (board, from, taken) = {
             let state = live.state.lock();
             if state.removed {
                 return Err(CheckpointError::Abandoned);
             }
-            (self.journal.next_sequence(), live.logged.reset())
+            (state.board.clone(), self.journal.next_sequence(), live.logged.reset())
         };
-        let made = self.write(live, from).and_then(|written| {
+        let made = self.write(live, &board, from).and_then(|written| {
             let bytes = written.entry.checkpoint.as_ref().map_or(0, |file| file.bytes);
             self.install(Some(written.entry), written.through)?;
             Ok(bytes)
@@ -234,7 +234,7 @@ impl Checkpointer {
             Ok(bytes) => {
                 let took = started.elapsed();
                 self.metrics.checkpoint(bytes, took);
-                tracing::debug!(board = %live.board.name(), bytes, took_ms = took.as_millis() as u64, "checkpoint");
+                tracing::debug!(board = %board.name(), bytes, took_ms = took.as_millis() as u64, "checkpoint");
                 Ok(())
             }
             Err(error) => {
@@ -273,18 +273,13 @@ impl Checkpointer {
         };
         let mut entries = Vec::with_capacity(boards.len());
         for live in &boards {
-            let generation = live.board.generation();
+            let generation = live.generation();
             let known = replaced.as_ref().filter(|entry| entry.generation == generation.0);
             let mut entry = match known.or(self.entry(generation)) {
                 Some(entry) => entry.clone(),
-                None => BoardEntry {
-                    name: live.board.name().to_string(),
-                    generation: generation.0,
-                    definition: definition(live)?,
-                    from_seq: 0,
-                    checkpoint: None,
-                    ids: Vec::new(),
-                },
+                // The log contains everything, also how the board got its editions. It has them already: they are
+                // listed after that, and it is confirmed below.
+                None => entry_of(&live.board())?,
             };
             let expired = expired_through(live);
             entry.ids.retain(|bucket| bucket.newest > expired);
@@ -369,6 +364,17 @@ pub(super) fn expired_through(live: &LiveBoard) -> i64 {
     state.ids.expired_through(state.now().millis())
 }
 
-pub(super) fn definition(live: &LiveBoard) -> Result<serde_json::Value, StorageError> {
-    serde_json::to_value(live.board.definition()).map_err(std::io::Error::other).context("encode", MANIFEST)
+/// Returns the entry of a board without a checkpoint.
+pub(super) fn entry_of(board: &Board) -> Result<BoardEntry, StorageError> {
+    let definition = serde_json::to_value(board.definition()).map_err(std::io::Error::other);
+    let form = board.stored_editions();
+    Ok(BoardEntry {
+        name: board.name().to_string(),
+        generation: board.generation().0,
+        definition: definition.context("encode", MANIFEST)?,
+        editions: form.map(|form| EditionsEntry { epoch: board.epoch().0, form }),
+        from_seq: 0,
+        checkpoint: None,
+        ids: Vec::new(),
+    })
 }

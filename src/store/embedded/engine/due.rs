@@ -50,7 +50,7 @@ impl Checkpointer {
         let mut ages = BTreeMap::new();
         let mut found = None;
         for live in boards {
-            let (Some(first), generation) = (live.logged.first(), live.board.generation()) else { continue };
+            let (Some(first), generation) = (live.logged.first(), live.generation()) else { continue };
             let seen = self.ages.get(&generation).filter(|(of, _)| *of == first).copied();
             let (_, since) = *ages.entry(generation).or_insert(seen.unwrap_or((first, Instant::now())));
             // A large board is not written again for a few records.
@@ -73,7 +73,7 @@ impl Checkpointer {
     pub(super) fn has_expired_ids(&self) -> bool {
         let boards = self.boards.read();
         boards.values().any(|live| {
-            let Some(entry) = self.entry(live.board.generation()) else { return false };
+            let Some(entry) = self.entry(live.generation()) else { return false };
             let expired = |horizon: i64| entry.ids.iter().any(|bucket| bucket.newest <= horizon);
             !entry.ids.is_empty() && expired(expired_through(live))
         })

@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::log_operations::{LogOperation, operations};
 use super::super::storage::damage::StorageError;
 use super::super::storage::log::LogReader;
-use crate::board::{Board, Generation, Timestamp, TrackId};
+use crate::board::{Board, Generation, Timestamp, Track, TrackId};
 
 /// The times that boards reach in the log, and the boards that it removes.
 #[derive(Debug, Default)]
 pub(super) struct LogSurvey {
     /// The latest time, in milliseconds, of each track.
     times: BTreeMap<TrackId, i64>,
+    /// The tracks to which operations about the whole board belong at some time, of boards whose editions change.
+    mains: BTreeMap<Generation, Vec<TrackId>>,
     removed: BTreeSet<Generation>,
 }
 
@@ -44,6 +46,12 @@ impl LogSurvey {
                     let time = self.times.entry(track).or_insert(now);
                     *time = now.max(*time);
                 }
+                LogOperation::Editions { generation, main, .. } => {
+                    let mains = self.mains.entry(generation).or_default();
+                    if !mains.contains(&main) {
+                        mains.push(main);
+                    }
+                }
                 LogOperation::Undefined { generation } => {
                     self.removed.insert(generation);
                 }
@@ -57,9 +65,16 @@ impl LogSurvey {
         self.removed.contains(&generation)
     }
 
+    /// Returns all tracks to which operations about the whole board belong at some time in the log.
+    pub(super) fn mains_of(&self, board: &Board) -> impl Iterator<Item = TrackId> {
+        let first = [TrackId::first_of(board.generation()), board.edition().id()];
+        let later = self.mains.get(&board.generation());
+        first.into_iter().chain(later.into_iter().flatten().copied())
+    }
+
     /// Returns the time that a board reaches in the log.
     pub(super) fn time_of(&self, board: &Board) -> Option<Timestamp> {
-        let times = board.tracks().iter().filter_map(|track| self.times.get(&track.id()));
-        times.max().map(|now| Timestamp::from_millis(*now))
+        let tracks = board.tracks().iter().map(Track::id).chain(self.mains_of(board));
+        tracks.filter_map(|track| self.times.get(&track)).max().map(|now| Timestamp::from_millis(*now))
     }
 }

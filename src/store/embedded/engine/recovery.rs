@@ -21,7 +21,7 @@ use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, Segment
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest, RowsByTable};
 use super::log_progress::{LogProgress, Segment};
 use super::log_survey::LogSurvey;
-use crate::board::{Board, BoardName, Definition, Generation, Timestamp, TrackId};
+use crate::board::{Board, BoardName, Definition, Epoch, Generation, Timestamp, TrackId};
 use crate::store::{ClockMode, StoreError};
 
 /// A segment takes at most one part in this many of a small disk.
@@ -215,8 +215,8 @@ impl ApplyError {
 /// The data read so far.
 struct Loading {
     boards: BTreeMap<Generation, LoadedBoard>,
-    /// The board of each track, and the number of the track.
-    tracks: BTreeMap<TrackId, (Generation, usize)>,
+    /// The board of each track, and the number of the track, or `None` if the board does not have it at present.
+    tracks: BTreeMap<TrackId, (Generation, Option<usize>)>,
     rows: RowsByTable,
     catalog_seq: u64,
     must_reach: u64,
@@ -227,7 +227,6 @@ struct Loading {
 }
 
 struct LoadedBoard {
-    board: Board,
     defined_at: Option<Timestamp>,
     state: BoardState,
     /// The sequence from which the log is applied. The checkpoint contains everything before.
@@ -254,7 +253,8 @@ impl Loading {
     fn load_checkpoints(&mut self, files: &Arc<dyn Files>, manifest: &Manifest) -> Result<(), OpenError> {
         for entry in &manifest.boards {
             let generation = Generation(entry.generation);
-            self.define(generation, &entry.name, entry.definition.clone(), entry.from_seq)
+            let editions = entry.editions.as_ref().map(|editions| (Epoch(editions.epoch), &*editions.form));
+            self.define(generation, &entry.name, entry.definition.clone(), editions, entry.from_seq)
                 .map_err(|what| StorageError::damaged("MANIFEST", 0, what))?;
             if !self.boards.contains_key(&generation) {
                 continue;
@@ -298,7 +298,7 @@ impl Loading {
     /// Applies operations of a checkpoint or, with a sequence, of a frame of the log.
     fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), ApplyError> {
         // The board of the operations that follow, and the number of its track.
-        let mut current: Option<(&mut LoadedBoard, usize)> = None;
+        let mut current: Option<(&mut LoadedBoard, Option<usize>)> = None;
         for operation in operations(bytes) {
             let operation = operation?;
             match operation {
@@ -317,7 +317,16 @@ impl Loading {
                     current = None;
                     let definition =
                         serde_json::from_str(definition).map_err(|error| ApplyError::Invalid(error.to_string()))?;
-                    self.define(generation, name, definition, 0).map_err(ApplyError::Invalid)?;
+                    self.define(generation, name, definition, None, 0).map_err(ApplyError::Invalid)?;
+                }
+                LogOperation::Editions { generation, epoch, definition, form, .. } => {
+                    current = None;
+                    self.change_editions(generation, epoch, definition, form).map_err(ApplyError::Invalid)?;
+                    if let (Some(loaded), Some(sequence)) = (self.boards.get(&generation), sequence)
+                        && sequence >= loaded.from_seq
+                    {
+                        loaded.logged.add(sequence, OPERATION_BYTES);
+                    }
                 }
                 LogOperation::Undefined { generation } => {
                     current = None;
@@ -351,7 +360,7 @@ impl Loading {
                         if let Some(sequence) = sequence {
                             loaded.logged.add(sequence, OPERATION_BYTES);
                         }
-                        replay(&loaded.board, &mut loaded.state, *number, operation)
+                        replay(&mut loaded.state, *number, operation)
                             .map_err(|what| ApplyError::Invalid(what.to_owned()))?;
                     }
                 }
@@ -365,44 +374,84 @@ impl Loading {
         generation: Generation,
         name: &str,
         definition: serde_json::Value,
+        editions: Option<(Epoch, &str)>,
         from_seq: u64,
     ) -> Result<(), String> {
         if self.boards.contains_key(&generation) || self.survey.removes(generation) {
             return Ok(());
         }
-        let unreadable =
-            |error: &dyn std::fmt::Display| format!("the definition of board '{name}' is not valid: {error}");
+        let unreadable = |error: &dyn std::fmt::Display| unreadable(name, error);
         let parsed = BoardName::parse(name).map_err(|error| unreadable(&error))?;
         let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
-        let board = Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?;
-        let mut state = BoardState::new(&board, Timestamp::EPOCH);
+        let mut board = Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?;
+        if let Some((epoch, form)) = editions {
+            board = board.with_stored_editions(epoch, Some(form)).map_err(|error| unreadable(&error))?;
+        }
+        let board = Arc::new(board);
+        // What belongs to a track that the board no longer has may be about the whole board, as ids are.
+        self.tracks.extend(self.survey.mains_of(&board).map(|main| (main, (generation, None))));
+        self.name_tracks(&board);
+        let mut state = BoardState::new(board.clone(), Timestamp::EPOCH);
         if let Some(time) = self.survey.time_of(&board) {
-            state.move_clock(&board, time);
+            state.move_clock(time);
         }
         let logged = UncheckpointedLog::default();
-        let tracks = board.tracks().iter().enumerate();
-        self.tracks.extend(tracks.map(|(number, track)| (track.id(), (generation, number))));
-        self.boards.insert(generation, LoadedBoard { board, defined_at: None, state, from_seq, logged });
+        self.boards.insert(generation, LoadedBoard { defined_at: None, state, from_seq, logged });
         Ok(())
+    }
+
+    /// Replaces the editions of a board, unless it has these or later ones.
+    fn change_editions(
+        &mut self,
+        generation: Generation,
+        epoch: Epoch,
+        definition: &str,
+        form: &str,
+    ) -> Result<(), String> {
+        let Some(loaded) = self.boards.get_mut(&generation).filter(|loaded| loaded.state.board.epoch() < epoch) else {
+            return Ok(());
+        };
+        let before = loaded.state.board.clone();
+        let unreadable = |error: &dyn std::fmt::Display| unreadable(before.name().as_str(), error);
+        let definition: Definition = serde_json::from_str(definition).map_err(|error| unreadable(&error))?;
+        let board = Board::new(before.name().clone(), generation, definition).map_err(|error| unreadable(&error))?;
+        let board = board.with_stored_editions(epoch, Some(form)).map_err(|error| unreadable(&error))?;
+        let board = Arc::new(board);
+        loaded.state.restore_editions(board.clone());
+        self.tracks.extend(before.tracks().iter().map(|track| (track.id(), (generation, None))));
+        self.name_tracks(&board);
+        Ok(())
+    }
+
+    /// Records the tracks that a board has.
+    fn name_tracks(&mut self, board: &Board) {
+        let tracks = board.tracks().iter().enumerate();
+        self.tracks.extend(tracks.map(|(number, track)| (track.id(), (board.generation(), Some(number)))));
     }
 
     /// Computes what is not stored: scores, lists and rankings.
     fn finish(self, memory: &Arc<Memory>) -> BTreeMap<BoardName, Arc<LiveBoard>> {
         let live = |mut loaded: LoadedBoard| {
             loaded.state.rebuild();
-            let board = Arc::new(loaded.board.with_defined_at(loaded.defined_at));
-            (board.name().clone(), Arc::new(LiveBoard::new(board, loaded.state, loaded.logged, memory)))
+            let board = Board::clone(&loaded.state.board).with_defined_at(loaded.defined_at);
+            let name = board.name().clone();
+            loaded.state.board = Arc::new(board);
+            (name, Arc::new(LiveBoard::new(loaded.state, loaded.logged, memory)))
         };
         self.boards.into_values().map(live).collect()
     }
 }
 
-/// Returns the board of a track, and the number of the track.
+fn unreadable(board: &str, error: &dyn std::fmt::Display) -> String {
+    format!("the definition of board '{board}' is not valid: {error}")
+}
+
+/// Returns the board of a track, and the number of the track if the board has it.
 fn find_track<'a>(
-    tracks: &BTreeMap<TrackId, (Generation, usize)>,
+    tracks: &BTreeMap<TrackId, (Generation, Option<usize>)>,
     boards: &'a mut BTreeMap<Generation, LoadedBoard>,
     track: TrackId,
-) -> Option<(&'a mut LoadedBoard, usize)> {
+) -> Option<(&'a mut LoadedBoard, Option<usize>)> {
     let (generation, number) = tracks.get(&track)?;
     Some((boards.get_mut(generation)?, *number))
 }

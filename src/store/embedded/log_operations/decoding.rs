@@ -1,9 +1,10 @@
 //! The decoding of operations.
 
-use crate::board::{Generation, TrackId};
+use crate::board::{Epoch, Generation, TrackId};
 use crate::store::ImportId;
 use crate::store::embedded::clock::ClockRecord;
 use crate::store::embedded::codec::{Damaged, Reader};
+use crate::store::embedded::edition_counts::EditionCounts;
 use crate::store::embedded::fingerprint::Fingerprint;
 use crate::store::embedded::import_progress::Progress;
 use crate::store::embedded::last_seen::LastSeen;
@@ -136,8 +137,33 @@ impl<'a> Decoder<'a> {
                     done: self.reader.unsigned()?,
                 },
             },
+            EDITIONS => LogOperation::Editions {
+                generation: Generation(self.reader.u64()?),
+                epoch: Epoch(self.reader.u64()?),
+                main: TrackId(self.reader.u64()?),
+                definition: self.reader.text()?,
+                form: self.reader.text()?,
+            },
+            COUNTS => self.counts()?,
             code => return Err(OperationError::Unknown(code)),
         })
+    }
+
+    fn counts(&mut self) -> Result<LogOperation<'a>, Damaged> {
+        let since = self.reader.i64()?;
+        let filled = match self.reader.array()? {
+            [0] => None,
+            [1] => Some(self.reader.i64()?),
+            _ => return Err(Damaged),
+        };
+        let (mut editions, mut missed) = ([TrackId(0); _], [[0; _]; _]);
+        for (edition, missed) in editions.iter_mut().zip(&mut missed) {
+            *edition = TrackId(self.reader.u64()?);
+            for items in missed {
+                *items = self.reader.unsigned()?;
+            }
+        }
+        Ok(LogOperation::Counts { editions, counts: EditionCounts { since, filled, missed } })
     }
 
     /// Returns how many operations of the kind [`ADVANCED`] follow one after the other, up to three.

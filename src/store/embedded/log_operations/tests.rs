@@ -4,6 +4,12 @@ const IMPORT: ImportId = ImportId(u64::MAX - 1);
 const PROGRESS: Progress = Progress { through: (1 << 40) - 2, partial: (1 << 40) - 1, done: 999 };
 const MARK: Mark = Mark { register: 2_047, rank: 54 };
 
+const MAIN: TrackId = TrackId(u64::MAX - 2);
+const EDITIONS: [TrackId; MAX_EDITIONS] = [MAIN, TrackId(3)];
+const NEVER_FILLED: EditionCounts =
+    EditionCounts { since: -9, filled: None, missed: [[0, 1, 127, 128], [u64::MAX; 4]] };
+const FILLED: EditionCounts = EditionCounts { filled: Some(i64::MAX), ..NEVER_FILLED };
+
 fn clock() -> ClockRecord {
     ClockRecord { wall: 1, uptime: 2, boot: u128::MAX - 3 }
 }
@@ -34,6 +40,9 @@ fn sample() -> LogOperations {
     operations.import_begun(IMPORT);
     operations.merged(IMPORT, PROGRESS);
     operations.import_ended(IMPORT);
+    operations.editions((Generation(8), Epoch(2)), MAIN, "{}", "ü");
+    operations.edition_counts(EDITIONS, &NEVER_FILLED);
+    operations.edition_counts(EDITIONS, &FILLED);
     operations.advanced(7);
     operations.sampled(false, 8, 9);
     operations.events(3, 1);
@@ -74,6 +83,15 @@ fn log_operations_round_trip() {
             LogOperation::ImportBegun { import: IMPORT },
             LogOperation::Merged { import: IMPORT, progress: PROGRESS },
             LogOperation::ImportEnded { import: IMPORT },
+            LogOperation::Editions {
+                generation: Generation(8),
+                epoch: Epoch(2),
+                main: MAIN,
+                definition: "{}",
+                form: "ü"
+            },
+            LogOperation::Counts { editions: EDITIONS, counts: NEVER_FILLED },
+            LogOperation::Counts { editions: EDITIONS, counts: FILLED },
             LogOperation::Advanced { now: 7 },
             LogOperation::Sampled { any: false },
             LogOperation::DefinedAt { at: 8 },

@@ -23,8 +23,10 @@ pub(crate) const MANIFEST: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 
 const MAGIC: &str = "rolltop-manifest";
-/// The version that is written. No other version is read.
+/// The version of a manifest that names no board whose editions have changed.
 const VERSION: u32 = 1;
+/// The version that is written otherwise, so that programs that do not know editions refuse it. No later one is read.
+const VERSION_WITH_EDITIONS: u32 = 2;
 /// The largest manifest that is read: far more than any number of boards needs.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -88,14 +90,27 @@ pub(crate) struct BoardEntry {
     pub name: String,
     #[serde(with = "text")]
     pub generation: u64,
-    /// The definition as it was given, opaque here.
+    /// The definition of the current edition as it was given, opaque here.
     pub definition: serde_json::Value,
+    /// The editions, if they have changed since the board was defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub editions: Option<EditionsEntry>,
     /// The sequence from which frames must be applied on top of the checkpoint.
     #[serde(with = "text")]
     pub from_seq: u64,
     /// The checkpoint, or `None` if the log contains everything.
     pub checkpoint: Option<CheckpointEntry>,
     pub ids: Vec<IdsEntry>,
+}
+
+/// The editions of a board, at the time of its checkpoint. The log has the later changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EditionsEntry {
+    #[serde(with = "text")]
+    pub epoch: u64,
+    /// What the definition does not say about them, opaque here.
+    pub form: String,
 }
 
 /// The checkpoint of a board.
@@ -181,7 +196,9 @@ impl Manifest {
 
     fn encode(&self) -> Result<Vec<u8>, StorageError> {
         let json = serde_json::to_string_pretty(self).map_err(io::Error::other).context("encode", MANIFEST)?;
-        let start = format!("{MAGIC} {VERSION} {} ", json.len());
+        let has_editions = self.boards.iter().any(|board| board.editions.is_some());
+        let version = if has_editions { VERSION_WITH_EDITIONS } else { VERSION };
+        let start = format!("{MAGIC} {version} {} ", json.len());
         let crc = checksum(start.as_bytes(), json.as_bytes());
         Ok(format!("{start}{crc:08x}\n{json}").into_bytes())
     }
@@ -202,8 +219,9 @@ impl Manifest {
         if first.crc != checksum(first.covered, json) {
             return Err(damaged(json_offset, "the checksum does not match".to_owned()));
         }
-        if first.version != VERSION {
-            return Err(StorageError::Newer { file: MANIFEST.to_owned(), found: first.version, known: VERSION });
+        if !(VERSION..=VERSION_WITH_EDITIONS).contains(&first.version) {
+            let (found, known) = (first.version, VERSION_WITH_EDITIONS);
+            return Err(StorageError::Newer { file: MANIFEST.to_owned(), found, known });
         }
         serde_json::from_slice(json).map_err(|error| damaged(json_offset, error.to_string()))
     }

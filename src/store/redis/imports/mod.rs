@@ -36,6 +36,11 @@ enum PartImport {
 /// Begins an import, or continues it.
 pub(super) async fn begin(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
     check(&board.main())?;
+    if board.other().is_some() {
+        let detail =
+            "a board with two editions takes no imports: remove the one beside the current one first".to_owned();
+        return Err(StoreError::NoImport { detail });
+    }
     let partitions = session.partitions_of(board);
     open_all(session, &partitions, import).await.map_err(|failure| session.servers.error(failure))
 }
@@ -114,7 +119,7 @@ async fn call(
 ) -> Result<PartImport, ServerFailure> {
     let board = part.track.board();
     let mut call = ScriptCall::default();
-    call.key(&part.keys.meta).arg("generation", part.track.id()).arg("epoch", board.epoch());
+    call.key(&part.keys.meta).arg("generation", part.generation()).arg("epoch", board.epoch());
     call.arg("action", action).arg("import", import);
     call.arg("samples", if takes_samples(board) { "samples" } else { "" }).arg("most", MAX_IMPORTS);
     let answer = session.servers.call(part.slot(), Channel::Calls, &IMPORT, &IMPORT.command(&call)).await?;
@@ -134,6 +139,10 @@ async fn call(
         "board_changed" => {
             session.forget(board);
             return Err(ServerFailure::BoardChanged);
+        }
+        "stale_epoch" => {
+            session.forget(board);
+            return Err(ServerFailure::StaleEpoch);
         }
         other => return Err(ServerFailure::Corrupt(format!("unexpected reply to an import: '{other}'"))),
     })

@@ -22,8 +22,8 @@ use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
-use super::scripts::{CHANGE_FROM_FIRST, Script};
-use crate::board::{Edition, Kind, Track};
+use super::scripts::{CHANGE_FROM_FIRST, FROM_FIRST_TRACK, Script, TrackTexts, change_of_two, fill_of_two};
+use crate::board::{Board, Edition, Kind, Track};
 
 /// Returns what the store needs to know about this kind.
 pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
@@ -38,14 +38,42 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     }
 }
 
-/// Returns the script that applies the changes of an edition one after the other.
-pub(super) fn change_script(edition: &Edition) -> &'static Script {
+/// Returns the script that applies changes in all editions of a board, one after the other.
+pub(super) fn change_script(board: &Board) -> &'static Script {
+    match board.editions() {
+        [current, other] => change_of_two([current, other].map(track_texts)),
+        _ => change_script_of(board.edition()),
+    }
+}
+
+fn change_script_of(edition: &Edition) -> &'static Script {
     let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
     match edition.kept_slots() {
         _ if main.is_from_first() => &CHANGE_FROM_FIRST,
         Some(_) if main.is_ranked() => &scripts.change_kept,
         _ if main.is_ranked() => &scripts.change_ranked,
         _ => &scripts.change_unranked,
+    }
+}
+
+/// Returns the script that gives what subjects have in one track to another one.
+pub(super) fn fill_script(tracks: [&Track; 2]) -> &'static Script {
+    fill_of_two(tracks.map(|track| TrackTexts { main: track_text(track), further: track_text(track) }))
+}
+
+/// Returns what the script for two editions uses of the tracks of one of them.
+fn track_texts(edition: &Edition) -> TrackTexts {
+    let main = track_text(edition.main());
+    // Kept slots are unranked, whatever their total is.
+    TrackTexts { main, further: edition.kept_slots().map_or(main, track_text) }
+}
+
+fn track_text(track: &Track) -> &'static str {
+    let scripts = of(track.kind()).scripts();
+    match track.is_ranked() {
+        _ if track.is_from_first() => FROM_FIRST_TRACK,
+        true => scripts.ranked_track,
+        false => scripts.unranked_track,
     }
 }
 
@@ -61,7 +89,7 @@ pub(super) fn option(track: &Track) -> String {
 mod tests {
     use super::redis_kind::tests::board;
     use super::*;
-    use crate::board::{Amount, Board, BoardName, Change, Definition, Generation};
+    use crate::board::{Amount, BoardName, Change, Definition, Generation};
     use crate::store::sizing::Content;
 
     #[test]

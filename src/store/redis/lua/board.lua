@@ -5,8 +5,8 @@
 --       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which the rest of the
 --       arguments is valid; a script's own arguments follow
 -- reply of every script: a status, then
---       board_changed                                 the generation does not exist, or has another epoch; nothing was
---                                                     done
+--       board_changed                                 the generation does not exist; nothing was done
+--       stale_epoch                                   the board has another epoch; nothing was done
 --       damaged, what                                 the data is not what this store writes; nothing was done
 --       stale, now, reading                           the arguments are not valid at `now`; nothing was done
 --       stale_keys, now, reading, retiring, slots, buckets, head before
@@ -31,11 +31,12 @@ local function run_when_full()
   redis.call('HDEL', META, '')
 end
 
--- Checks the board. `field` names an additional field of meta to read. Returns nil, or the reply with which to end the
--- script.
-local function read_meta(field)
+-- Checks the board. `field` names an additional field of meta to read. `done`, if given, is called before the epoch is
+-- checked: what it returns is the reply to an operation that was done, in whichever epoch. Returns nil, or the reply with
+-- which to end the script.
+local function read_meta(field, done)
   local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head', 'epoch')
-  if meta[1] ~= ARGV.generation or (meta[6] or '0') ~= ARGV.epoch then
+  if meta[1] ~= ARGV.generation then
     return {'board_changed'}
   end
   previous_head, dropped = tonumber(meta[2]), tonumber(meta[3])
@@ -43,6 +44,13 @@ local function read_meta(field)
     return {'damaged', 'a board without a head'}
   end
   retiring, asked_field = tonumber(meta[4] or nil), meta[5]
+  local early = done and done()
+  if early then
+    return early
+  end
+  if (meta[6] or '0') ~= ARGV.epoch then
+    return {'stale_epoch'}
+  end
 end
 
 -- Returns the number of slots below the floor that are not fully subtracted.

@@ -1,26 +1,30 @@
 -- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to
 -- ranked sums (write.lua).
 --
--- KEYS  for each track of the board, the main one first: 1-5 the board (board.lua), then on a ranked board one slot for
+-- KEYS  for each track of the board, those of the current edition first, the main one of each edition first: 1-5 the board (board.lua), then on a ranked board one slot for
 --       each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
---       there are ids, in the main track only, the current dedupe bucket and those before it, newest first, and last, if
+--       there are ids, in the first track only, the current dedupe bucket and those before it, newest first, and last, if
 --       subjects have keys, the expiry periods that exist and the subjects of the current period
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
 --       a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current
 --       dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
 --       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot
---       kept, `period`: number of the current expiry period, or ''; then the start of each slot, oldest first; the
+--       kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if there are two,
+--       else ''; then the start of each slot, oldest first; the
 --       subjects; then for each entry: position of its slot, position of its subject (both from 1), verb, a, b, its time
 --       in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
 --       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
 --       kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and the next one has
 --       a sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The tracks have
---       the same entries, but only the main track has their ids, and entries after all others that only look
--- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
+--       the same entries, but only the first track has their ids, and entries after all others that only look. If an
+--       edition does not count an entry that the other one may count, its main track has `look` with the reason as a:
+--       `unknown`, or a code, with the number of items to count under it as b; or '' if none is counted
+-- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current edition,
+--       or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
---       used up the script's time), `importing` (a sample, while an import is open) or `damaged`; the subject's score after all entries if wanted and there is one, else
---       ''. All numbers are those of the main track
+--       used up the script's time), `importing` (a sample, while an import is open) or `damaged`;
+--       the subject's score after all entries if wanted and there is one, else ''. All numbers are those of the first
+--       track. A sum of several items that one of the editions refuses is `refused` in both
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing
@@ -73,30 +77,40 @@ if #some > 0 then
   end
 end
 
--- Whether an entry is a sample.
-local function is_sample(entry)
-  return entry.verb == 'set' or entry.verb == 'follow'
+-- Returns whether an entry is a sample.
+local function is_sample(number)
+  for _, own in ipairs(editions) do
+    local entry = own[1].entries[number]
+    if entry and (entry.verb == 'set' or entry.verb == 'follow') then
+      return true
+    end
+  end
+  return false
 end
 
 -- What the board has noted for samples: whether an import is open, and whether there was a sample before. Read only if
 -- there is a sample now. has_sampled: whether one counts now.
 local importing, had_samples, has_sampled = false, true, false
-for _, entry in ipairs(entries) do
-  if is_sample(entry) then
+for i = 1, #entries do
+  if is_sample(i) then
     local noted = call('HMGET', KEYS[1], 'import', 'samples')
     importing, had_samples = noted[1], noted[2] == '1'
     break
   end
 end
 
--- By entry: the tracks that it changes. None if it only looks.
-local changes = {}
+-- By entry: the tracks that it changes, and the same for each edition. None if it only looks.
+local changes, changes_of = {}, {}
 for i = 1, #entries do
-  changes[i] = {}
-  for _, track in ipairs(tracks) do
-    if track.entries[i] and track.entries[i].verb ~= 'look' then
-      changes[i][#changes[i] + 1] = track
+  changes[i], changes_of[i] = {}, {}
+  for number, own in ipairs(editions) do
+    local changed = {}
+    for _, track in ipairs(own) do
+      if track.entries[i] and track.entries[i].verb ~= 'look' then
+        changes[i][#changes[i] + 1], changed[#changed + 1] = track, track
+      end
     end
+    changes_of[i][number] = changed
   end
 end
 
@@ -128,23 +142,24 @@ end
 
 -- Prepares a sample of a slot that is kept beside a total: after it, the entry of the main track is what the total
 -- becomes, or it has the verb `same` if the total does not change. Returns nil, or the outcome of the entry.
-local function prepare_total(number)
-  local sample = tracks[2].entries[number]
-  local entry = main.entries[number]
-  local outcome = tracks[2].check(sample) or main.check(entry)
+local function prepare_total(own, number)
+  local total_of, slots_of = own[1], own[2]
+  local sample = slots_of.entries[number]
+  local entry = total_of.entries[number]
+  local outcome = slots_of.check(sample) or total_of.check(entry)
   local function next_cell()
-    return tracks[2].cell_from(entry.b, sample.who)
+    return slots_of.cell_from(entry.b, sample.who)
   end
   if not outcome then
-    local total, before = main.cell_of(entry), tracks[2].cell_of(sample)
-    entry.verb = main.total_entry(total, before, entry, next_cell) and 'set' or 'same'
+    local total, before = total_of.cell_of(entry), slots_of.cell_of(sample)
+    entry.verb = total_of.total_entry(total, before, entry, next_cell) and 'set' or 'same'
   end
   return outcome
 end
 
--- Applies an entry in all tracks, or in none. Returns nil, or its outcome if it is not simply counted.
-local function apply_to(changed, number)
-  local early = main.entries[number].verb == 'follow' and prepare_total(number)
+-- Returns nil if an edition can count an entry in all its tracks that the entry changes, or the outcome of the entry.
+local function check_in(own, changed, number)
+  local early = own[1].entries[number].verb == 'follow' and prepare_total(own, number)
   if early then
     return early
   end
@@ -154,6 +169,9 @@ local function apply_to(changed, number)
       return outcome
     end
   end
+end
+
+local function apply_in(changed, number)
   for _, track in ipairs(changed) do
     local entry, counted = track.entries[number], track.counted
     if entry.verb ~= 'same' then
@@ -165,9 +183,51 @@ local function apply_to(changed, number)
   end
 end
 
+-- By field of meta: the number of items that only the other edition counted. is_blind: whether an item counted of which
+-- the effect on one of the editions is not known.
+local not_counted, is_blind = {}, false
+
+-- Notes that this edition did not count an entry, which the other one did.
+local function note_missed(own, number, was_refused)
+  local entry = own[1].entries[number]
+  local reason, items = entry.a, tonumber(entry.b)
+  if was_refused then
+    reason, items = 'out_of_range', 1
+  end
+  if reason == 'unknown' then
+    is_blind = true
+  elseif reason ~= '' then
+    local field = 'n:' .. own[1].edition .. ':' .. reason
+    not_counted[field] = (not_counted[field] or 0) + items
+  end
+end
+
+-- Applies an entry in each edition that counts it: there in all tracks that it changes, or in none. Returns its outcome
+-- in the current edition, nil if it is simply counted or is not for it, and whether any edition has counted it.
+local function apply_to(number)
+  local was_refused, counting = {}, 0
+  for i, changed in ipairs(changes_of[number]) do
+    local outcome = #changed > 0 and check_in(editions[i], changed, number)
+    -- Damage, and a sum of which each item has to be tried by itself, concern both editions.
+    if outcome and (outcome ~= 'refused' or entries[number].code >= 2) then
+      return outcome, false
+    end
+    was_refused[i] = outcome or nil
+    counting = counting + (#changed > 0 and not outcome and 1 or 0)
+  end
+  for i, changed in ipairs(changes_of[number]) do
+    if #changed > 0 and not was_refused[i] then
+      apply_in(changed, number)
+    elseif counting > 0 then
+      note_missed(editions[i], number, was_refused[i])
+    end
+  end
+  return was_refused[1], counting > 0
+end
+
 local outcomes, refused = {}, {}
 for i, entry in ipairs(entries) do
-  local field, is_look, looked_at, sampling = fields[i], #changes[i] == 0, 0, is_sample(entry)
+  local field, is_look, looked_at, sampling = fields[i], #changes[i] == 0, 0, is_sample(i)
   for _, track in ipairs(changes[i]) do
     looked_at = looked_at + track.work.looked_at
   end
@@ -178,11 +238,15 @@ for i, entry in ipairs(entries) do
   elseif importing and sampling then
     outcomes[i] = 'importing'
   elseif not is_look then
-    outcomes[i] = faults[i] or apply_to(changes[i], i)
-    has_sampled = has_sampled or sampling and not outcomes[i]
+    local is_counted = false
+    outcomes[i] = faults[i]
+    if not faults[i] then
+      outcomes[i], is_counted = apply_to(i)
+    end
+    has_sampled = has_sampled or sampling and is_counted
     if outcomes[i] == 'refused' and entry.code >= 2 then
       refused[entry.who] = true
-    elseif field and not outcomes[i] then
+    elseif field and is_counted then
       is_duplicate[field] = true
       arrivals[#arrivals + 1] = field
       arrivals[#arrivals + 1] = string.format('%.0f', now)
@@ -204,6 +268,12 @@ for _, track in ipairs(tracks) do
   for slot, items in pairs(track.counted) do
     track.count_events(track.start_of(slot), items)
   end
+end
+for field, items in pairs(not_counted) do
+  redis.pcall('HINCRBY', KEYS[1], field, items)
+end
+if is_blind then
+  call('HSET', KEYS[1], 'n:since', string.format('%.0f', now))
 end
 if #arrivals > 0 then
   call('ZADD', MAIN_BUCKETS, ARGV.bucket, ARGV.bucket)

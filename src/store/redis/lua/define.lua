@@ -5,13 +5,13 @@
 --       numbers of the board's partitions, which have meta keys of their own, or '' if it is not divided; `run` id of the
 --       server, or '' if it is not known: a new board is complete, so no audit is needed in this run
 -- reply created, time; or exists, generation, definition, those numbers or '', the time when the board
---       was defined or '' if it is not known, its epoch or ''; or stale, now, reading: nothing was done
+--       was defined or '' if it is not known, its epoch or '', its editions or ''; or stale, now, reading: nothing was done
 -- cost  O(1)
 -- why a script: if two instances define the same board at the same time, both must get the same board
 
-local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts', 'defined_at', 'epoch')
+local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts', 'defined_at', 'epoch', 'editions')
 if known[1] and known[2] then
-  return {'exists', known[1], known[2], known[3] or '', known[4] or '', known[5] or ''}
+  return {'exists', known[1], known[2], known[3] or '', known[4] or '', known[5] or '', known[6] or ''}
 end
 if ARGV.definition == '' and known[1] == ARGV.generation and (known[5] or '0') == ARGV.epoch then
   return {'created', ''}

@@ -71,6 +71,12 @@ end
 -- for LAST returns the text of the next slot. It returns whether the total changes.
 local function total_entry() end
 
+-- Returns the entries that give a track what the cells of another one come to (fill.lua): for each verb, a, b and time.
+-- None if a cell is not valid. Kinds whose data is in cells define it.
+local function filling()
+  return {}
+end
+
 -- The steps of a change. They are defined by ranked.lua or unranked.lua, and by kinds that store other data than cells.
 
 -- Reads the data of all entries at once, where that saves commands.

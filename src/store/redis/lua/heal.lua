@@ -4,8 +4,8 @@
 -- ARGV  `generation`, `epoch`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no
 --       claim, this `instance`, `run` id of the server or '' if it is not known, `duration` of a claim in ms, `reason`
 --       for `hold`
--- reply gone: the generation does not exist, or has another epoch; whole: the board needs no audit; held, reason: an operator has to decide;
---       busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
+-- reply gone: the generation does not exist; stale_epoch: it has another epoch; whole: the board needs no audit; held,
+--       reason: an operator has to decide; busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
 --       for its full duration from now on
 -- cost  O(1)
 -- why a script: if several instances notice a restart at the same time, only one may audit the board; the meta key of a
@@ -15,8 +15,10 @@ local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV.action, ARGV.instance, ARGV.
 local call = redis.call
 
 local meta = call('HMGET', META, 'generation', 'run', 'held', 'healer', 'epoch')
-if meta[1] ~= ARGV.generation or (meta[5] or '0') ~= ARGV.epoch then
+if meta[1] ~= ARGV.generation then
   return {'gone'}
+elseif (meta[5] or '0') ~= ARGV.epoch then
+  return {'stale_epoch'}
 end
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

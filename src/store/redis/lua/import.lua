@@ -4,8 +4,8 @@
 -- ARGV  `generation`, `epoch`, `action`: `open`; `end`; or `cancel`, to undo `open` before anything was merged; the
 --       `import`, `samples`: `samples` if the board takes samples, else '', `most`: the number of imports that a board
 --       may have
--- reply board_changed: the generation does not exist, or has another epoch; open, number of the last piece that is
---       merged: the import is open; closed: it was open, and no longer is; ended: it was ended before; other, import:
+-- reply board_changed: the generation does not exist; stale_epoch: it has another epoch; open, number of the last piece
+--       that is merged: the import is open; closed: it was open, and no longer is; ended: it was ended before; other, import:
 --       that one is open; samples: the part may have samples; full: it has had too many imports; none: there is nothing
 --       to end
 -- cost  O(1)
@@ -16,8 +16,10 @@ local META, ID = KEYS[1], ARGV.import
 local call = redis.call
 
 local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'imports', 'merged', 'samples')
-if meta[1] ~= ARGV.generation or (meta[2] or '0') ~= ARGV.epoch then
+if meta[1] ~= ARGV.generation then
   return {'board_changed'}
+elseif (meta[2] or '0') ~= ARGV.epoch then
+  return {'stale_epoch'}
 end
 local held, ended = meta[3], meta[4] or ''
 local record = 'o:import-' .. ID .. ':0'

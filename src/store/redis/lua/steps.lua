@@ -7,3 +7,6 @@ track.entry_at, track.start_of, track.subject_of = entry_at, start_of, subject_o
 track.fetch, track.prepare, track.cell_of, track.cell_from = fetch, prepare, cell_of, cell_from
 track.total_entry, track.check, track.apply = total_entry, check, apply
 track.save, track.finish, track.score_text = save, finish, score_text
+track.filling = filling
+-- The id of the track's edition, if the board has two.
+track.edition = ARGV.edition

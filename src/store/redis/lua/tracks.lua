@@ -1,8 +1,10 @@
--- The tracks of a board: its windows, or its total and its kept slots. Before this part come two functions: `track_of`
--- for the main track and `further_of` for each further one. Both take the keys and arguments of one track, and return the
--- table `track` of operation.lua. Not a script of its own.
+-- The tracks of a board: its windows, or its total and its kept slots; on a board with two editions those of both, the
+-- current one first. Before this part comes the list `forms`, with two functions for each edition: for its main track and
+-- for each further one. Both take the keys and arguments of one track, and return the table `track` of operation.lua. Not
+-- a script of its own.
 --
--- ARGV  `sizes`: for each track, the number of its keys and that of its arguments, or '' if there is only one
+-- ARGV  `sizes`: for each track, the number of its keys and that of its arguments, with `;` after the last track of an
+--       edition that another one follows; or '' if there is only one track
 
 -- Returns this many values after a position.
 local function slice(values, after, count)
@@ -15,23 +17,52 @@ end
 
 local call = redis.call
 local tracks = {}
+-- The tracks of each edition.
+local editions = {{}}
 if ARGV.sizes == '' then
-  tracks[1] = track_of(KEYS, ARGV)
+  tracks[1] = forms[1].main(KEYS, ARGV)
+  editions[1][1] = tracks[1]
 end
 local keys_read, arguments_read = 0, 0
-for keys, arguments in string.gmatch(ARGV.sizes, '(%d+),(%d+)') do
+for keys, arguments, ends in string.gmatch(ARGV.sizes, '(%d+),(%d+)(;?)') do
   keys, arguments = tonumber(keys), tonumber(arguments)
-  local of = #tracks == 0 and track_of or further_of
-  tracks[#tracks + 1] = of(slice(KEYS, keys_read, keys), slice(ARGV, arguments_read, arguments))
+  -- Scripts for which all tracks have one form list it once.
+  local form, own = forms[#editions] or forms[1], editions[#editions]
+  local of = #own == 0 and form.main or form.further
+  local track = of(slice(KEYS, keys_read, keys), slice(ARGV, arguments_read, arguments))
+  tracks[#tracks + 1], own[#own + 1] = track, track
   keys_read, arguments_read = keys_read + keys, arguments_read + arguments
+  if ends ~= '' then
+    editions[#editions + 1] = {}
+  end
 end
 local main = tracks[1]
+
+-- Begins a call about several tracks that is no write operation: does the same as `enter` of board.lua for all of them,
+-- at one time.
+local function enter_all()
+  local time, reading = main.read_clock()
+  for _, track in ipairs(tracks) do
+    local early = track.read_meta()
+    if early then
+      return early
+    end
+    time = math.max(time, track.head())
+  end
+  for _, track in ipairs(tracks) do
+    local early = track.advance(time, reading)
+    if early then
+      return early
+    end
+  end
+end
 
 -- Begins a write: checks that the operation was not done before, then does the same as `enter` of board.lua for all
 -- tracks: advances them to one time, at or after the head of each. Returns nil, or the reply with which to end the
 -- script.
 local function begin()
-  local early = main.read_meta(main.field) or main.recorded()
+  -- What was done is known in every epoch: an attempt whose reply was lost may have come before the change.
+  local early = main.read_meta(main.field, main.recorded)
   if early then
     return early
   end
@@ -40,7 +71,7 @@ local function begin()
   for number = 2, #tracks do
     if tracks[number].read_meta() then
       -- The board exists in this epoch, because its own meta does.
-      return {'damaged', 'the meta data of a further window is missing or of another epoch'}
+      return {'damaged', 'the meta data of another track is missing or of another epoch'}
     end
     time = math.max(time, tracks[number].head())
   end

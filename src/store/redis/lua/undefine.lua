@@ -2,7 +2,7 @@
 --
 -- KEYS  1 meta
 -- ARGV  `generation`, `epoch`
--- reply removed, or gone: the generation does not exist, or board_changed: it has another epoch
+-- reply removed, or gone: the generation does not exist, or stale_epoch: it has another epoch
 -- cost  O(fields of meta)
 -- why a script: a board that a different instance has just defined under the same name must not be removed, nor
 --       one whose tracks this instance does not know
@@ -11,7 +11,7 @@ local meta = redis.call('HMGET', KEYS[1], 'generation', 'epoch')
 if meta[1] ~= ARGV.generation then
   return {'gone'}
 elseif (meta[2] or '0') ~= ARGV.epoch then
-  return {'board_changed'}
+  return {'stale_epoch'}
 end
 redis.call('UNLINK', KEYS[1])
 return {'removed'}

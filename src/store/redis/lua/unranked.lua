@@ -35,6 +35,13 @@ function cell_of(entry)
   return cell(entry.slot, entry.who)
 end
 
+-- Another edition may write before the first entry of this one is applied.
+function prepare(entry)
+  if entry.verb ~= 'look' then
+    cell_of(entry)
+  end
+end
+
 function cell_from(start, who)
   for slot = 1, SLOTS do
     if start_of(slot) == start then

@@ -204,7 +204,7 @@ impl SentQuestions<'_> {
         let looked = looked.map(|look| look.in_incarnation(incarnation));
         let outcome = if looked.is_ok() { "ok" } else { "failed" };
         counter!("rolltop_store_calls_total", "call" => "look", "outcome" => outcome).increment(1);
-        if let Err(ServerFailure::BoardChanged) = &looked {
+        if looked.as_ref().is_err_and(ServerFailure::is_outdated) {
             session.forget(moment.part.track.board());
         }
         if let Ok(look) = &looked {

@@ -62,9 +62,12 @@ impl Look {
         let (head, version) = (meta.maybe_time()?, meta.maybe_text()?.unwrap_or_default());
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
         let epoch = meta.maybe_text()?;
-        let is_generation = generation.is_some_and(|generation| generation == part.track.id().to_string());
-        if !is_generation || Epoch::of_stored(epoch.as_deref()) != Some(part.track.board().epoch()) {
+        let is_generation = generation.is_some_and(|generation| generation == part.generation().to_string());
+        if !is_generation {
             return Err(ServerFailure::BoardChanged);
+        }
+        if Epoch::of_stored(epoch.as_deref()) != Some(part.track.board().epoch()) {
+            return Err(ServerFailure::StaleEpoch);
         }
         let head = head.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
         Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, incarnation: None, belief })
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn a_look_is_judged_by_time_head_and_window() {
         let part = part("COUNT(2h, e, s)", "1h", false);
-        let generation = part.track.id().to_string();
+        let generation = part.generation().to_string();
         let belief = Belief { expected: at(1_800), latest: at(5_400) };
         let window = part.track.window_at(at(1_800));
         let look = |reading: i64, head: i64| {
@@ -135,14 +138,14 @@ mod tests {
         let part = part("COUNT(2h, e, s)", "1h", false);
         let belief = Belief { expected: at(0), latest: at(5) };
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
-        let generation = part.track.id();
+        let generation = part.generation();
         let nil = || Value::Nil;
         assert!(matches!(read(vec![nil(), nil(), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
         assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
         assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil(), nil()]), Err(ServerFailure::Corrupt(_))));
         let of_epoch = |epoch| read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3), epoch]);
-        for epoch in ["1", "x", "", "00"] {
-            assert!(matches!(of_epoch(bulk(epoch)), Err(ServerFailure::BoardChanged)), "{epoch:?}");
+        for epoch in ["1", "x", "", "00", "2.1"] {
+            assert!(matches!(of_epoch(bulk(epoch)), Err(ServerFailure::StaleEpoch)), "{epoch:?}");
         }
         let look = of_epoch(nil()).unwrap();
         assert_eq!((look.version.as_str(), look.retiring), ("v", Some(3)));

@@ -199,7 +199,7 @@ mod tests {
         let window = moment.window;
         let belief = Belief { expected: at, latest: at };
         let meta = |version: &str, retiring: Value| {
-            let generation = bulk(part.track.id());
+            let generation = bulk(part.generation());
             Value::Array(vec![generation, bulk(window.head.millis()), bulk(version), retiring, Value::Nil])
         };
         let read = |before: &str, after: &str, incarnation, retiring: Value, lines: u64| {

@@ -144,7 +144,7 @@ pub(super) mod tests {
     pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), slot.parse().unwrap()) };
         let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
-        let keys = StoreKeys::new("p").board(board.name(), TrackId(1));
+        let keys = StoreKeys::new("p").board(board.name(), board.generation(), TrackId(1));
         let now = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let clock = PartitionClock::new(&board, false, |_| Start::believed(now));
         Arc::new(Part::new(board.main(), keys, Arc::new(clock)))

@@ -17,12 +17,15 @@
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
 //! | `steps` | the fields of `track` that `change` uses |
-//! | `tracks` | `tracks`, one for each track of the board, the main one being `main`; `begin`, which checks the operation and advances all tracks |
+//! | `tracks` | `tracks`, one for each track of the board, the main one being `main`; `editions`, the tracks of each edition; `begin`, which checks the operation and advances all tracks |
 //!
 //! `write` and `change` change all tracks of a board, its windows or its total and its kept slots, so that an entry
-//! counts in all of them or in none. Their parts before `tracks` are the text of a function `track_of` whose parameters
-//! are called `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local
-//! names of its own for each of them. A function may have 200 local names.
+//! counts in all of them or in none. Their parts before `tracks` are the text of a function whose parameters are called
+//! `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local names of its
+//! own for each of them. A function may have 200 local names.
+//!
+//! A board with two editions has tracks of any two forms. Its script `change` is assembled when it is first needed: see
+//! [`change_of_two`]. `fill` is about two tracks of any forms, and is assembled in the same way.
 //!
 //! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated
 //! state, `acc`, is what cells of a subject come to. Each of these kinds defines:
@@ -48,10 +51,12 @@
 //! read them as `ARGV.name`, which becomes `ARGV[number]` here, and `FIXED_ARGUMENTS` becomes their number. Callers
 //! give each argument with its name, and in debug builds names and order must be those of the list.
 
+mod pairs;
 mod script;
 
 use std::sync::LazyLock;
 
+pub(super) use self::pairs::{TrackTexts, change_of_two, fill_of_two};
 pub(super) use self::script::{FixedArguments, Script, ScriptCall};
 
 /// The scripts of a kind.
@@ -69,6 +74,17 @@ pub(super) struct KindScripts {
     pub merge_ranked: LazyLock<Script>,
     /// Merges contents of an import into an unranked track.
     pub merge_unranked: LazyLock<Script>,
+    /// What `change` uses of a ranked track, and of an unranked one: see [`TrackTexts`].
+    pub ranked_track: &'static str,
+    pub unranked_track: &'static str,
+}
+
+impl KindScripts {
+    /// Returns what `change` uses of an edition whose tracks are all ranked.
+    #[cfg(test)]
+    fn texts(&self) -> TrackTexts {
+        TrackTexts { main: self.ranked_track, further: self.ranked_track }
+    }
 }
 
 /// The texts of parts, one after the other.
@@ -81,15 +97,19 @@ macro_rules! texts {
 /// A script that changes all tracks of a board: `$track_of` returns one of them from its keys and arguments.
 macro_rules! of_tracks {
     ($name:literal, $track_of:expr, $further_of:expr, [$($argument:literal),*]) => {
+        of_tracks!($name, 5, $track_of, $further_of, [$($argument),*], false)
+    };
+    ($name:literal, $keys:literal, $track_of:expr, $further_of:expr, [$($argument:literal),*], $repeatable:expr) => {
         LazyLock::new(|| {
             let source = concat!(
                 "local function track_of(KEYS, ARGV)\n",
                 $track_of,
                 $further_of,
+                "local forms = {{main = track_of, further = further_of}}\n\n",
                 texts!("tracks"),
                 include_str!(concat!("../lua/", $name, ".lua"))
             );
-            Script::new($name, source, 5, &[$($argument),*], false)
+            Script::new($name, source, $keys, &[$($argument),*], $repeatable)
         })
     };
 }
@@ -130,6 +150,8 @@ macro_rules! scripts {
     (
         { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys [$($argument:literal),*] $($repeatable:ident)?;)* }
         write $write_arguments:tt
+        compare $compare_arguments:tt
+        end_fill $end_fill_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
         merge $merge_arguments:tt
@@ -143,7 +165,25 @@ macro_rules! scripts {
             alike!(),
             $write_arguments
         );
+        pub(super) static COMPARE: LazyLock<Script> = of_tracks!(
+            "compare",
+            5,
+            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $compare_arguments,
+            true
+        );
+        pub(super) static END_FILL: LazyLock<Script> = of_tracks!(
+            "end_fill",
+            6,
+            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $end_fill_arguments,
+            true
+        );
         $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
+        /// The arguments that every call of `change` has.
+        const CHANGE_ARGUMENTS: &[&str] = &$change_arguments;
         $(pub(super) static $kind: KindScripts = KindScripts {
             change_ranked: scripts!(change $change_arguments $ranked),
             change_unranked: scripts!(change $change_arguments $unranked),
@@ -151,6 +191,8 @@ macro_rules! scripts {
             retire: scripts!(retire $retire_arguments $retired),
             merge_ranked: scripts!(merge $merge_arguments $ranked),
             merge_unranked: scripts!(merge $merge_arguments $unranked),
+            ranked_track: scripts!(track $ranked),
+            unranked_track: scripts!(track $unranked),
         };)*
 
         #[cfg(test)]
@@ -158,6 +200,9 @@ macro_rules! scripts {
             vec![
                 $(&$constant,)*
                 &WRITE,
+                &COMPARE,
+                &END_FILL,
+                change_of_two([SUM.texts(), DISTINCT.texts()]),
                 $(&$change,)*
                 $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*,
                 $(&$kind.merge_ranked, &$kind.merge_unranked),*
@@ -166,6 +211,9 @@ macro_rules! scripts {
     };
     (change $arguments:tt [$($part:literal),*]) => {
         of_tracks!("change", track_text!($($part),*), alike!(), $arguments)
+    };
+    (track [$($part:literal),*]) => {
+        track_text!($($part),*)
     };
     (kept $arguments:tt [$($part:literal),*] [$($further:literal),*]) => {
         of_tracks!(
@@ -218,6 +266,8 @@ scripts! {
         HEAL = "heal" after [] with 1 keys ["generation", "epoch", "action", "instance", "run", "duration", "reason"] repeatable;
         SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys
             ["board", "stored", "due", "current", "kept", "cells"];
+        EDITIONS = "editions" after ["clock"] with 1 keys
+            ["board", "next", "action", "definition", "editions", "stay", "current", "other", "leaving", "run"] repeatable;
         UNDEFINE = "undefine" after [] with 1 keys ["generation", "epoch"];
         DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run"] repeatable;
         ANNOUNCE = "announce" after [] with 2 keys ["name", "version", "gone_at"];
@@ -231,9 +281,11 @@ scripts! {
         "board", "operation", "sizes", "bound", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
         "margins"
     ]
+    compare ["board", "operation", "sizes", "stored", "life"]
+    end_fill ["board", "operation", "sizes", "run"]
     change [
         "board", "operation", "sizes", "bound", "slots", "subjects", "entries", "bucket", "horizon",
-        "first_subject_key", "first_bucket_key", "buckets", "oldest", "period"
+        "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"
     ] {
         CHANGE_FROM_FIRST: ["kind/from_first"];
     }
@@ -254,6 +306,9 @@ scripts! {
         DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"], ["kind/distinct"], ["kind/sum"];
     }
 }
+
+/// What `change` uses of a track of the mode `from_first`.
+pub(super) const FROM_FIRST_TRACK: &str = track_text!("kind/from_first");
 
 #[cfg(test)]
 mod tests {

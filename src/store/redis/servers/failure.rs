@@ -21,6 +21,10 @@ pub(in crate::store::redis) enum ServerFailure {
     Corrupt(String),
     /// The board of this generation does not exist: nothing was done.
     BoardChanged,
+    /// The board has another epoch: nothing was done.
+    StaleEpoch,
+    /// The editions of the board cannot be exchanged now, for this reason: nothing was done.
+    EditionsBusy(String),
     /// An import into the board is open, which the call does not allow: nothing was done.
     ImportOpen,
     /// The import is not open, or a piece is not the next one, for this reason: nothing was done.
@@ -133,6 +137,11 @@ impl ServerFailure {
         self.is_passing() || self.is_unknown()
     }
 
+    /// Returns whether the board was found to have been removed, or to have other editions.
+    pub fn is_outdated(&self) -> bool {
+        matches!(self, ServerFailure::BoardChanged | ServerFailure::StaleEpoch)
+    }
+
     /// Converts to an error of the store, whose servers are at `at`.
     pub fn at(self, at: &str) -> StoreError {
         match self {
@@ -143,6 +152,8 @@ impl ServerFailure {
             ServerFailure::ReadOnly(reason) => StoreError::ReadOnly { reason },
             ServerFailure::Corrupt(detail) => StoreError::Corrupt { detail },
             ServerFailure::BoardChanged => StoreError::BoardChanged,
+            ServerFailure::StaleEpoch => StoreError::StaleEpoch,
+            ServerFailure::EditionsBusy(detail) => StoreError::EditionsBusy { detail },
             ServerFailure::ImportOpen => StoreError::ImportOpen,
             ServerFailure::NoImport(detail) => StoreError::NoImport { detail },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },

@@ -47,7 +47,7 @@ impl WriteOperation<'_, '_, '_> {
         let mut fixed = self.begin(&parts[0], &ADD, &mut command);
         fixed.arg("items", items).arg("tracks", parts.len()).end();
         for part in parts {
-            command.arg(part.track.id().to_string()).arg(self.window(part).head.millis());
+            command.arg(part.generation().to_string()).arg(self.window(part).head.millis());
             command.arg(part.track.slot_bound().0).arg(slot(part).millis());
         }
         for entry in entries {
@@ -93,7 +93,7 @@ impl WriteOperation<'_, '_, '_> {
             let lists = usize::from(codes.is_some()) + if number == 0 { 2 + usize::from(has_ids) } else { 0 };
             WRITE.fixed_arguments() + slots.len() + lists * entries.len()
         };
-        let sizes = sizes((0..parts.len()).map(|number| (own_keys(number), own_arguments(number))));
+        let sizes = sizes(board, (0..parts.len()).map(|number| (own_keys(number), own_arguments(number))));
         for (part, TrackCodes { slots, codes }) in parts.iter().zip(&named) {
             let is_main = part.track.is_main();
             let mut fixed = self.begin(part, &WRITE, &mut command);

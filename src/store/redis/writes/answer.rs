@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Frame;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::{Added, Outcome, Result};
+use crate::store::{Added, Increment, Outcome, Result};
 
 /// What became of one batch, which has a call for each partition that has items of it.
 #[derive(Debug)]
@@ -24,12 +24,15 @@ pub(super) struct BatchProgress {
 struct OpenBatch {
     calls: usize,
     /// The number of calls that have not ended.
-    left: usize,
+    waiting: usize,
     /// The number of calls that found the board gone.
     gone: usize,
     outcomes: Vec<Option<Outcome>>,
     frame: Option<Frame>,
     failure: Option<ServerFailure>,
+    /// The items that were not counted because the board has other editions, with their places. `None` if no call found
+    /// that.
+    left: Option<Vec<(usize, Increment)>>,
     told: Option<oneshot::Sender<BatchAnswer>>,
 }
 
@@ -40,6 +43,18 @@ pub(in crate::store::redis) struct BatchAnswer {
     /// Whether a partition reports that the board does not exist, and a different one does not. If the board itself
     /// does not exist, everything that its partitions have counted is gone with it.
     pub is_disputed: bool,
+    /// What is left to do, if the board was found to have other editions, and nothing else has failed.
+    pub outdated: Option<Outdated>,
+}
+
+/// A batch of which a part was not counted, because the board has other editions.
+#[derive(Debug)]
+pub(in crate::store::redis) struct Outdated {
+    /// The outcomes of the items that have one.
+    pub outcomes: Vec<Option<Outcome>>,
+    pub frame: Option<Frame>,
+    /// All other items, each with its place. None of them was counted.
+    pub left: Vec<(usize, Increment)>,
 }
 
 /// What became of a call.
@@ -50,6 +65,9 @@ pub(super) struct Ended {
     pub frame: Option<Frame>,
     /// The gravest failure of those items that have no outcome.
     pub failure: Option<ServerFailure>,
+    /// If the board was found to have other editions: the items without an outcome. Without a failure, none of them was
+    /// counted.
+    pub left: Option<Vec<(usize, Increment)>>,
 }
 
 impl BatchProgress {
@@ -57,7 +75,7 @@ impl BatchProgress {
     pub fn new(items: usize, calls: usize, at: Arc<str>) -> (Arc<Self>, oneshot::Receiver<BatchAnswer>) {
         let (told, receiver) = oneshot::channel();
         let (outcomes, frame, failure) = (vec![None; items], None, None);
-        let open = OpenBatch { calls, left: calls, gone: 0, outcomes, frame, failure, told: Some(told) };
+        let open = OpenBatch { calls, waiting: calls, gone: 0, outcomes, frame, failure, left: None, told: Some(told) };
         (Arc::new(Self { open: Mutex::new(open), at }), receiver)
     }
 
@@ -65,6 +83,10 @@ impl BatchProgress {
     /// last call.
     pub fn end(&self, call: Ended, places: Option<&[usize]>) {
         let mut open = self.open.lock();
+        if let Some(left) = call.left {
+            let placed = left.into_iter().map(|(i, item)| (places.map_or(i, |places| places[i]), item));
+            open.left.get_or_insert_default().extend(placed);
+        }
         match places {
             None => open.outcomes = call.outcomes,
             Some(places) => {
@@ -79,18 +101,30 @@ impl BatchProgress {
         };
         open.gone += usize::from(matches!(call.failure, Some(ServerFailure::BoardChanged)));
         open.failure = gravest(open.failure.take(), call.failure);
-        open.left -= 1;
-        if open.left > 0 {
+        open.waiting -= 1;
+        if open.waiting > 0 {
             return;
         }
-        let added = open.decide().map_err(|failure| failure.at(&self.at));
-        let told = BatchAnswer { added, is_disputed: open.gone > 0 && open.gone < open.calls };
+        let outdated = open.outdated();
+        let added = match &outdated {
+            Some(_) => Err(ServerFailure::StaleEpoch),
+            None => open.decide(),
+        };
+        let added = added.map_err(|failure| failure.at(&self.at));
+        let told = BatchAnswer { added, is_disputed: open.gone > 0 && open.gone < open.calls, outdated };
         // The receiver may be dropped. The items count all the same.
         let _ = open.told.take().map(|sender| sender.send(told));
     }
 }
 
 impl OpenBatch {
+    /// Returns what is left to do if the board has other editions and nothing has failed.
+    fn outdated(&mut self) -> Option<Outdated> {
+        let mut left = self.left.take().filter(|_| self.failure.is_none())?;
+        left.sort_by_key(|(place, _)| *place);
+        Some(Outdated { outcomes: std::mem::take(&mut self.outcomes), frame: self.frame, left })
+    }
+
     /// Decides what is certain: all items have outcomes, nothing was counted, or it is unknown what was.
     fn decide(&mut self) -> Result<Added, ServerFailure> {
         let outcomes = std::mem::take(&mut self.outcomes);
@@ -151,7 +185,7 @@ mod tests {
     }
 
     fn ended(outcomes: &[Option<Outcome>], second: i64, failure: Option<ServerFailure>) -> Ended {
-        Ended { outcomes: outcomes.to_vec(), frame: Some(frame(second)), failure }
+        Ended { outcomes: outcomes.to_vec(), frame: Some(frame(second)), failure, left: None }
     }
 
     /// Returns the answer of a batch with a single call.
@@ -234,5 +268,19 @@ mod tests {
         assert!(changed.is_disputed && matches!(changed.added, Err(StoreError::BoardChanged)));
         let gone = joined(both(ServerFailure::BoardChanged), failed(ServerFailure::BoardChanged));
         assert!(!gone.is_disputed && matches!(gone.added, Err(StoreError::BoardChanged)));
+    }
+    #[test]
+    fn what_was_not_counted_in_other_editions_is_left_unless_something_else_failed() {
+        let item = || crate::store::redis::writes::queue::tests::increment(None);
+        let outdated = |second| Ended { left: Some(vec![(1, item())]), ..ended(&[COUNTED, None], second, None) };
+        let told = joined(outdated(7), ended(&[REFUSED], 8, None));
+        let left = told.outdated.unwrap();
+        assert_eq!(left.outcomes, [COUNTED, REFUSED, None]);
+        assert_eq!(left.left.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [2]);
+        assert_eq!(left.frame.unwrap().as_of, Timestamp::from_millis(8_000));
+        let told = joined(outdated(7), ended(&[None], 8, Some(lost())));
+        assert!(told.outdated.is_none() && is_unknown(told.added));
+        let told = joined(ended(&[REFUSED, REFUSED], 7, None), ended(&[None], 8, Some(too_late())));
+        assert!(told.outdated.is_none());
     }
 }

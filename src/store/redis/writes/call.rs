@@ -40,6 +40,8 @@ struct CallProgress {
     ended: Ended,
     /// The number of items that have no outcome yet.
     open: usize,
+    /// Whether the board was found to have other editions. Then no further item is sent.
+    is_outdated: bool,
     /// The batch, or `None` once the call has ended.
     batch: Option<Arc<BatchProgress>>,
 }
@@ -88,7 +90,7 @@ impl Call {
     ) -> Self {
         let open = increments.len();
         let ended = Ended { outcomes: vec![None; open], ..Ended::default() };
-        let progress = Mutex::new(CallProgress { ended, open, batch: Some(batch) });
+        let progress = Mutex::new(CallProgress { ended, open, is_outdated: false, batch: Some(batch) });
         Self { partition, increments, return_scores, since: Instant::now(), portion: 0..0, places, progress }
     }
 
@@ -132,8 +134,14 @@ impl Call {
         ended.failure = gravest(ended.failure.take(), Some(failure));
     }
 
-    /// Ends the call after a flush if it has failed, or if it has no items: then it gets the frame of the flush, or its
-    /// failure.
+    /// Records that the board has other editions, so that some items of the call were not counted. Without a failure,
+    /// these are all items without an outcome.
+    pub fn outdate(&self) {
+        self.progress.lock().is_outdated = true;
+    }
+
+    /// Ends the call after a flush if it has failed or is outdated, or if it has no items: then it gets the frame of the
+    /// flush, or its failure.
     pub fn finish(&self, latest: &Result<Frame, ServerFailure>) {
         let mut progress = self.progress.lock();
         if progress.batch.is_none() {
@@ -142,9 +150,10 @@ impl Call {
         if progress.ended.outcomes.is_empty() {
             match latest {
                 Ok(frame) => progress.ended.frame = Some(*frame),
+                Err(ServerFailure::StaleEpoch) => progress.is_outdated = true,
                 Err(failure) => progress.ended.failure = Some(failure.clone()),
             }
-        } else if progress.ended.failure.is_none() {
+        } else if progress.ended.failure.is_none() && !progress.is_outdated {
             return;
         }
         drop(progress);
@@ -158,7 +167,13 @@ impl Call {
     fn end(&self) {
         let mut progress = self.progress.lock();
         if let Some(batch) = progress.batch.take() {
-            batch.end(std::mem::take(&mut progress.ended), self.places.as_deref());
+            let mut ended = std::mem::take(&mut progress.ended);
+            if progress.is_outdated {
+                let is_left =
+                    |(i, increment): (usize, &Increment)| ended.outcomes[i].is_none().then(|| (i, increment.clone()));
+                ended.left = Some(self.increments.iter().enumerate().filter_map(is_left).collect());
+            }
+            batch.end(ended, self.places.as_deref());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use redis::Cmd;
 
 use super::operation::{WriteOperation, sizes};
-use crate::board::{Board, Change, Kind, Subject, Timestamp};
+use crate::board::{Board, BoardEdition, Change, Edition, Kind, NotCounted, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
@@ -38,7 +38,7 @@ impl WriteOperation<'_, '_, '_> {
     /// Returns the keys that belong to one subject only.
     fn subject_keys(&self, part: &Part, subject: &Subject) -> Vec<String> {
         let keys = &part.keys;
-        if self.board().kind().remembers_values() {
+        if part.track.kind().remembers_values() {
             vec![keys.seen(subject), keys.gone(subject)]
         } else if part.track.is_ranked() {
             Vec::new()
@@ -55,7 +55,7 @@ impl WriteOperation<'_, '_, '_> {
         let mut starts: BTreeSet<Timestamp> =
             self.chunk.entries.iter().filter_map(|entry| entry.slots.of(part.track.number())).collect();
         starts.extend(self.lane.needed.get(part.track.number()).into_iter().flatten());
-        if self.board().kind().remembers_values() && part.track.is_ranked() {
+        if part.track.kind().remembers_values() && part.track.is_ranked() {
             let newest = part.window_slots(self.window(part).head).starts;
             starts.extend(newest.iter().rev().take(LIKELY));
         }
@@ -78,7 +78,7 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns the call of `change.lua`.
     pub fn change_command(&self) -> Cmd {
-        let (script, chunk) = (kinds::change_script(self.board().edition()), self.chunk);
+        let (script, chunk) = (kinds::change_script(self.board()), self.chunk);
         let (subjects, places) = self.subjects();
         let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
         let parts = self.parts();
@@ -94,14 +94,14 @@ impl WriteOperation<'_, '_, '_> {
         let own = |part: &Part, named: &NamedKeys| {
             script.fixed_arguments() + named.slots.len() + subjects.len() + 8 * self.entries(part) + 1
         };
-        let sizes = sizes(parts.iter().zip(&named).map(|(part, named)| (named.keys, own(part, named))));
+        let sizes = sizes(self.board(), parts.iter().zip(&named).map(|(part, named)| (named.keys, own(part, named))));
         for (part, named) in parts.iter().zip(&named) {
             self.add_arguments(part, named, (&subjects, &places), (has_ids, &sizes), &mut command);
         }
         command
     }
 
-    /// Returns the number of entries that a track gets. Only the main one gets those that only look.
+    /// Returns the number of entries that a track gets. Only the first one gets those that only look.
     fn entries(&self, part: &Part) -> usize {
         self.chunk.entries.len() + if part.track.is_main() { self.chunk.looks.len() } else { 0 }
     }
@@ -149,7 +149,7 @@ impl WriteOperation<'_, '_, '_> {
         let looks = if part.track.is_main() { chunk.looks } else { &[] };
         let entries = self.entries(part);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
-        let mut fixed = self.begin(part, kinds::change_script(self.board().edition()), command);
+        let mut fixed = self.begin(part, kinds::change_script(self.board()), command);
         fixed.arg("sizes", sizes).arg("bound", part.track.slot_bound().0);
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
         let bucket =
@@ -159,6 +159,9 @@ impl WriteOperation<'_, '_, '_> {
         fixed.arg("buckets", id_buckets::recent(self.board()));
         fixed.arg("oldest", part.kept(&self.window(part)).oldest.millis());
         fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
+        let edition = part.track.edition();
+        let has_two = self.board().other().is_some();
+        fixed.arg("edition", if has_two { edition.id().to_string() } else { String::new() });
         fixed.end();
         for start in slots.keys() {
             command.arg(start.millis());
@@ -171,15 +174,24 @@ impl WriteOperation<'_, '_, '_> {
             let is_scored = part.track.is_main() && gives_scores && flush.wants_score(entry);
             let code = 2 * further + usize::from(is_scored);
             let id = entry.id.filter(|_| part.track.is_main()).map_or("", |id| id.as_str());
-            let Some(slot) = entry.slots.of(part.track.number()) else {
-                command.arg(0).arg(place(entry.subject)).arg("look").arg("").arg("").arg("").arg(code).arg(id);
+            let placed = entry.slots.of(part.track.number()).zip(entry.change(edition.number()));
+            let Some((slot, (change, _))) = placed else {
+                let (reason, items) = match part.track.is_main_of_edition() {
+                    true => self.missed(entry, edition.number()),
+                    false => ("", 0),
+                };
+                command.arg(0).arg(place(entry.subject)).arg("look").arg(reason);
+                command.arg(if reason.is_empty() { String::new() } else { items.to_string() });
+                command.arg("").arg(code).arg(id);
                 continue;
             };
-            let summed = Change::Amount(entry.amount(0));
-            let change = entry.sent.map_or(&summed, |sent| &sent.change);
-            let usual = kinds::of(self.board().kind()).verb(change, self.undoes(entry));
-            let Verb { verb, a, b } = if part.track.is_main() { self.of_total(usual, change, entry) } else { usual };
-            let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin(0)) };
+            let usual = kinds::of(part.track.kind()).verb(&change, self.undoes(entry, &edition));
+            let Verb { verb, a, b } = match part.track.is_main_of_edition() {
+                true => of_total(usual, &change, entry, &edition),
+                false => usual,
+            };
+            let is_summed = entry.sums[edition.number()].is_some();
+            let b = if is_summed { exact_or_refused(entry.margin(edition.number())) } else { b };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 VerbWord::Number(number) => command.arg(number),
@@ -195,21 +207,27 @@ impl WriteOperation<'_, '_, '_> {
         command.arg(kinds::option(&part.track));
     }
 
-    /// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.
-    fn of_total<'c>(&self, usual: Verb<'c>, change: &Change, entry: &Entry<'_>) -> Verb<'c> {
-        let (Change::Set { .. }, Some(kept_slots), Some(slot)) =
-            (change, self.board().edition().kept_slots(), entry.slots.of(1))
-        else {
-            return usual;
-        };
-        // LAST has no number of measurements, but needs to know which totals are of a later slot.
-        let b = if self.board().kind() == Kind::Last { kept_slots.calendar().next(slot).millis() } else { usual.b };
-        Verb { verb: "follow", b, ..usual }
+    /// Returns the reason why an edition does not count an entry that the other one may count, and the number of its
+    /// items to which that applies. A retraction of what has left the window has nothing to change.
+    fn missed(&self, entry: &Entry<'_>, edition: usize) -> (&'static str, usize) {
+        let Some(reason) = entry.missed[edition].filter(|_| self.board().other().is_some()) else { return ("", 0) };
+        let applies = |i: &&usize| reason != NotCounted::TooLate || !self.lane.flush.item(**i).retract;
+        let items = entry.items.iter().filter(applies).count();
+        if items == 0 { ("", 0) } else { (reason.code(), items) }
     }
 
     /// Returns whether the entry is a retraction that is not just a negative amount.
-    fn undoes(&self, entry: &Entry<'_>) -> bool {
+    fn undoes(&self, entry: &Entry<'_>, edition: &BoardEdition) -> bool {
         let retracts = entry.items.first().is_some_and(|i| self.lane.flush.item(*i).retract);
-        retracts && (entry.sent.is_some() || self.board().edition().main().is_from_first())
+        retracts && (entry.sums[edition.number()].is_none() || edition.main().is_from_first())
     }
+}
+
+/// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.
+fn of_total<'c>(usual: Verb<'c>, change: &Change, entry: &Entry<'_>, edition: &Edition) -> Verb<'c> {
+    let kept_slots = edition.kept_slots().zip(entry.slots.of(edition.numbers().end - 1));
+    let (Change::Set { .. }, Some((kept_slots, slot))) = (change, kept_slots) else { return usual };
+    // LAST has no number of measurements, but needs to know which totals are of a later slot.
+    let b = if edition.kind() == Kind::Last { kept_slots.calendar().next(slot).millis() } else { usual.b };
+    Verb { verb: "follow", b, ..usual }
 }

@@ -7,9 +7,9 @@
 
 use std::collections::HashSet;
 
-use crate::board::{Board, Change, Subject};
+use crate::board::{Board, Change, Edition, Subject};
 use crate::store::redis::kinds::{self, CHANGES};
-use crate::store::{Entry, Increment, Plan, Rejection};
+use crate::store::{Entry, Increment, MAX_EDITIONS, Plan, Rejection};
 
 /// The largest number of entries in one call of `write.lua`.
 const AMOUNTS: usize = 250;
@@ -58,10 +58,15 @@ impl Budget {
         let reads_scores = per_score > cells;
         // An entry costs as much in each track.
         let tracks = board.tracks().len();
-        let changes = if main.is_ranked() { limits.ranked_changes } else { CHANGES };
+        let most = |edition: &Edition| match edition.main().is_ranked() {
+            true => kinds::of(edition.kind()).limits().ranked_changes,
+            false => CHANGES,
+        };
+        let changes = board.editions().iter().map(most).min().unwrap_or(CHANGES);
         let changes = (changes / tracks).max(1);
+        let is_sum = main.is_ranked() && kind.adds_in_any_order() && board.other().is_none();
         Self {
-            amounts: if main.is_ranked() && kind.adds_in_any_order() { AMOUNTS / tracks } else { changes },
+            amounts: if is_sum { AMOUNTS / tracks } else { changes },
             changes,
             cells,
             per_score: if reads_scores { 0 } else { per_score },
@@ -164,10 +169,11 @@ fn between_subjects<'a>(entries: &[Entry<'a>], most: usize, wants_score: impl Fn
 }
 
 fn bytes(entry: &Entry<'_>) -> usize {
-    let value = match entry.sent.map(|sent| &sent.change) {
+    let value = |edition| match entry.change(edition).as_ref().map(|(change, _)| &**change) {
         Some(Change::Seen(value)) => value.as_str().len(),
         Some(Change::Amount(_) | Change::Set { .. } | Change::Not(_)) | None => 0,
     };
+    let value: usize = if entry.sent.is_some() { (0..MAX_EDITIONS).map(value).sum() } else { 0 };
     entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + value
 }
 

@@ -115,7 +115,10 @@ impl<'a> Flush<'a> {
         for (number, entry) in chunk.entries.iter().enumerate() {
             let reply = replies.next_if(|reply| reply.entry == number);
             let outcome = match reply.map(|reply| reply.outcome.as_str()) {
-                None | Some("counted") => Outcome::Counted { score: score_of(reply, entry.subject) },
+                None | Some("counted") => match entry.outcome() {
+                    Outcome::Counted { .. } => Outcome::Counted { score: score_of(reply, entry.subject) },
+                    other => other,
+                },
                 Some("duplicate") => Outcome::Duplicate { score: score_of(reply, entry.subject) },
                 Some("behind") => {
                     singly.extend(&entry.items);
@@ -194,7 +197,18 @@ impl<'a> Flush<'a> {
         }
     }
 
-    /// Ends the calls that have failed, and those without items.
+    /// Marks the calls of these items as outdated: the board has other editions, so they were not counted.
+    pub fn outdate(&self, items: impl IntoIterator<Item = usize>) {
+        let mut latest = self.latest.borrow_mut();
+        if latest.is_err() {
+            *latest = Err(ServerFailure::StaleEpoch);
+        }
+        for i in items {
+            self.items[i].1.outdate();
+        }
+    }
+
+    /// Ends the calls that have failed or are outdated, and those without items.
     pub fn finish(self) {
         let latest = self.latest.into_inner();
         self.calls.iter().for_each(|call| call.finish(&latest));

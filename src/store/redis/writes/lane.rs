@@ -136,6 +136,10 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                     self.needed.iter_mut().zip(slots).for_each(|(needed, slots)| needed.extend(slots));
                     return Some(again(header.now));
                 }
+                Err(ServerFailure::StaleEpoch) => {
+                    flush.outdate(rest(nth));
+                    return None;
+                }
                 Err(failure) => {
                     flush.fail(chunk.items(), &failure);
                     if failure.may_pass() {

@@ -27,6 +27,6 @@ mod queue;
 mod retry;
 mod score;
 
-pub(super) use self::answer::BatchAnswer;
+pub(super) use self::answer::{BatchAnswer, Outdated};
 pub(super) use self::call::divide;
 pub(super) use self::queue::{Queue, QueueFull, run};

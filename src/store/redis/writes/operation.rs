@@ -9,7 +9,8 @@ use super::chunk::Chunk;
 use super::flush::Flush;
 use super::plan::Planned;
 use super::retry::repeat;
-use crate::board::{Timestamp, Window};
+use crate::board::{Board, Timestamp, Window};
+use crate::store::redis::editions;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, ScriptStatus};
@@ -48,10 +49,24 @@ impl WriteLane<'_, '_> {
 impl WriteOperation<'_, '_, '_> {
     /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its
     /// reply and the rest. The command is built again for each attempt, because the expected time moves on.
+    ///
+    /// If the partition is in an earlier epoch than its board, it is brought forward, and the same operation is sent once
+    /// more: so an earlier attempt that arrives after that does not count in addition.
     pub async fn send(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
+        let (session, board) = (self.lane.session, self.lane.flush.partition.board());
+        for _ in 0..editions::ATTEMPTS {
+            match self.send_once().await {
+                Err(failure @ ServerFailure::StaleEpoch) => editions::follow(session, board, failure).await?,
+                sent => return sent,
+            }
+        }
+        Err(ServerFailure::KeptChanging)
+    }
+
+    async fn send_once(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
         let partition = self.lane.flush.partition;
         let mut reply = if self.planned.by_change {
-            self.call(kinds::change_script(partition.board().edition()), || self.change_command()).await?
+            self.call(kinds::change_script(partition.board()), || self.change_command()).await?
         } else {
             let added = match self.common_slots() {
                 Some(slots) => Some(self.call(&ADD, || self.add_command(slots)).await?),
@@ -98,12 +113,18 @@ impl WriteOperation<'_, '_, '_> {
     }
 }
 
-/// Returns the argument `sizes` of the scripts that change several tracks, given the numbers of keys and arguments of
-/// each.
-pub(super) fn sizes(tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
+/// Returns the argument `sizes` of the scripts that change several tracks of a board, given the numbers of keys and
+/// arguments of each.
+pub(super) fn sizes(board: &Board, tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {
     if tracks.len() == 1 {
         return String::new();
     }
-    let sizes: Vec<String> = tracks.map(|(keys, arguments)| format!("{keys},{arguments}")).collect();
+    // That of the first edition, if another one follows.
+    let ends_at = board.other().map(|_| board.edition().numbers().end - 1);
+    let size = |(number, (keys, arguments))| {
+        let end = if Some(number) == ends_at { ";" } else { "" };
+        format!("{keys},{arguments}{end}")
+    };
+    let sizes: Vec<String> = tracks.enumerate().map(size).collect();
     sizes.join(" ")
 }

@@ -58,22 +58,27 @@ impl Validity {
         strict: bool,
         items: impl Iterator<Item = &'i Increment>,
     ) -> Self {
-        let (track, main) = (board.edition().main(), windows[0]);
+        let main = windows[0];
         let both = |(low, high): (Timestamp, Timestamp), window: &Window| (low.max(window.head), high.min(window.end));
         let (mut low, mut high) = windows.iter().fold((main.head, main.end), both);
         let mut has_ids = false;
         for item in items {
             has_ids |= item.id.is_some();
             let Some(at) = item.at else { continue };
-            if track.is_from_first() {
-                // From this instant on the item is too late.
-                let ends = at.plus_millis(track.length().approximate_millis());
-                if ends > now {
-                    high = high.min(ends);
+            let mut is_placed_by_window = true;
+            for (number, edition) in board.editions().iter().enumerate() {
+                let track = edition.main();
+                if track.is_from_first() {
+                    // From this instant on the item is too late.
+                    let ends = at.plus_millis(track.length().approximate_millis());
+                    if ends > now {
+                        high = high.min(ends);
+                    }
                 }
+                is_placed_by_window &= matches!(item.change_in(number), Change::Set { .. } | Change::Not(_));
             }
             // Samples are placed by the window alone.
-            if at < main.head || matches!(item.change, Change::Set { .. }) {
+            if at < main.head || is_placed_by_window {
                 continue;
             }
             // From this instant on the item is no longer too early.
@@ -171,7 +176,8 @@ fn group_by_subject(plan: &mut Plan<'_>) {
 
 /// Returns whether the plan only adds amounts to ranked sums, which `write.lua` does in all tracks at once.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
-    board.edition().main().is_ranked()
+    board.other().is_none()
+        && board.edition().main().is_ranked()
         && board.edition().kept_slots().is_none()
         && kinds::of(board.kind()).adds_in_any_order()
         && plan.entries.iter().all(|entry| entry.sent.is_none())

@@ -154,10 +154,10 @@ impl Queue {
     }
 }
 
-/// Returns the key that identifies a partition, in every epoch. It differs between boards of the same name that were
-/// defined one after the other.
+/// Returns the key that identifies a partition, in every epoch, whichever edition is the current one. It differs between
+/// boards of the same name that were defined one after the other.
 fn key(partition: &Partition) -> &str {
-    &partition.main().keys.index
+    &partition.main().keys.buckets
 }
 
 /// Takes a portion of each waiting call in turn, until a flush is full or the next call is made in another epoch of the
@@ -225,9 +225,9 @@ pub(super) mod tests {
     pub fn partition(name: &str, generation: u64) -> Arc<Partition> {
         let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
         let board = Arc::new(Board::new(BoardName::parse(name).unwrap(), Generation(generation), definition).unwrap());
-        let keys = StoreKeys::new("p").board(board.name(), TrackId(generation));
+        let keys = StoreKeys::new("p").board(board.name(), board.generation(), TrackId(generation));
         let clock = PartitionClock::new(&board, false, |_| Start::believed(Timestamp::EPOCH));
-        Arc::new(Partition::new(&board, vec![keys], clock))
+        Arc::new(Partition::new(&board, 0, vec![keys], clock))
     }
 
     pub fn increment(id: Option<&str>) -> Increment {

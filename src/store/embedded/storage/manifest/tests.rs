@@ -20,6 +20,7 @@ fn sample(number: u64) -> Manifest {
             name: "päth \"x\"\n".to_owned(),
             generation: u64::MAX,
             definition: json!({"metric": "COUNT(1h)", "scale": 2, "none": null}),
+            editions: None,
             from_seq: (1 << 60) + 1,
             checkpoint: Some(CheckpointEntry { file: "checkpoints/1-2.ckpt".to_owned(), bytes: 9 }),
             ids: vec![IdsEntry { file: "ids/1-2.ids".to_owned(), bucket: -3, newest: i64::MIN, bytes: u64::MAX }],
@@ -73,6 +74,17 @@ fn rows_are_left_out_if_there_are_none() {
 }
 
 #[test]
+fn editions_have_a_version_that_earlier_programs_refuse() {
+    let plain = sample(1);
+    assert!(plain.encode().unwrap().starts_with(b"rolltop-manifest 1 "));
+    let mut changed = plain.clone();
+    changed.boards[0].editions = Some(EditionsEntry { epoch: u64::MAX, form: "{}".to_owned() });
+    let bytes = changed.encode().unwrap();
+    assert!(bytes.starts_with(b"rolltop-manifest 2 "));
+    assert_eq!(Manifest::decode(&bytes).unwrap(), changed);
+}
+
+#[test]
 fn full_tables_of_the_longest_encoding_can_be_read_again() {
     // A control character takes six bytes of JSON.
     let text = "\u{1}".repeat(TableName::MAX_TEXT_BYTES);
@@ -104,10 +116,10 @@ fn later_versions_and_missing_fields_have_their_own_errors() {
         let crc = checksum(start.as_bytes(), json.as_bytes());
         format!("{start}{crc:08x}\n{json}").into_bytes()
     };
-    let error = Manifest::decode(&line("rolltop-manifest 2 2 ", "{}")).unwrap_err();
+    let error = Manifest::decode(&line("rolltop-manifest 3 2 ", "{}")).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "MANIFEST has format version 2, this version of rolltop reads version 1: use the one that wrote it"
+        "MANIFEST has format version 3, this version of rolltop reads version 2: use the one that wrote it"
     );
     let error = Manifest::decode(&line("rolltop-manifest 1 2 ", "{}")).unwrap_err();
     assert!(error.to_string().starts_with("MANIFEST is damaged at byte 30: missing field"), "{error}");

@@ -10,6 +10,7 @@
 mod crashes;
 #[path = "../../../../../tests/support/drawn.rs"]
 mod drawn;
+mod editions;
 mod faults;
 mod importing;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::contents::live_contents;
 use super::*;
+use crate::board::{NotCounted, TrackId};
 use crate::store::embedded::storage::files::simulated::Crash;
 use crate::store::embedded::storage::manifest::Manifest;
 
@@ -19,6 +20,12 @@ pub(super) enum Step {
     Checkpoint,
     Reopen,
     Redefine,
+    /// Begins a second edition of the board, of one of the other definitions.
+    Attach(prop::sample::Index),
+    Exchange,
+    Detach,
+    /// Gives each track of the second edition what each of the current one has, if they count the same items.
+    Fill,
 }
 
 /// A subject, an amount or value, how many hours ago, an id, and a kind: most are simple, some are retractions or
@@ -34,7 +41,21 @@ pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how):
     // The time is not the slot's start, so that times within a slot differ.
     let at = hours.map(|hours| now.plus_millis(-hours * HOUR + number * 1_000).min(now));
     let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
-    Increment { other: None, subject: subject(who), change, retract, at, id }
+    let other = board.editions().get(1).and_then(|other| match number {
+        0 => None,
+        1 => Some(Change::Not(NotCounted::Filtered)),
+        _ => Some(other.translated(&change, board.edition(), retract)),
+    });
+    Increment { other: other.map(Box::new), subject: subject(who), change, retract, at, id }
+}
+
+/// Returns the board with a second edition of one of the definitions that it may have.
+fn with_successor(board: &Board, which: &prop::sample::Index) -> Option<Board> {
+    let definitions = [every_definition(), definitions_with_several_windows()].concat();
+    let first = TrackId(rand::random_range(1..=u64::MAX - 100));
+    let attached = definitions.into_iter().filter_map(|definition| board.attached(definition, first).ok());
+    let attached: Vec<_> = attached.collect();
+    (board.editions().len() == 1 && !attached.is_empty()).then(|| which.get(&attached).clone())
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
@@ -48,6 +69,10 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Checkpoint),
         1 => Just(Step::Reopen),
         1 => Just(Step::Redefine),
+        2 => any::<prop::sample::Index>().prop_map(Step::Attach),
+        2 => Just(Step::Exchange),
+        1 => Just(Step::Detach),
+        2 => Just(Step::Fill),
     ]
 }
 
@@ -57,13 +82,30 @@ fn eager() -> Pace {
     Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() }
 }
 
+async fn fill(store: &Embedded, board: &Arc<Board>) {
+    let [current, other] = board.editions() else { return };
+    if !other.counts_same_items_as(current) {
+        return;
+    }
+    let track = |number| board.each_track().nth(number).unwrap();
+    let pairs: Vec<_> = current.numbers().flat_map(|from| other.numbers().map(move |to| (from, to))).collect();
+    for (from, to) in pairs.iter().map(|(from, to)| (track(*from), track(*to))) {
+        let head = from.window_at(store.now().await.unwrap()).head;
+        let slots = [head, from.calendar().previous(head)];
+        let cells: Vec<_> = (0..12).flat_map(|who| slots.map(|slot| (subject(who), slot))).collect();
+        let fits = !from.is_from_first() && !to.is_from_first() && from.is_all_time() == to.is_all_time();
+        assert_eq!(store.fill(&from, &to, &cells).await.is_ok(), fits);
+    }
+    store.end_fill(board, &pairs).await.unwrap();
+}
+
 /// Waits until the manifest names a checkpoint with everything that the log has of the board.
 async fn checkpointed(disk: &Simulated, live: &LiveBoard) {
     let Some(first) = live.logged.first() else { return };
     let started = Instant::now();
     loop {
         let manifest = Manifest::read(disk).unwrap().unwrap();
-        let entry = manifest.boards.iter().find(|entry| entry.generation == live.board.generation().0);
+        let entry = manifest.boards.iter().find(|entry| entry.generation == live.generation().0);
         if entry.is_some_and(|entry| entry.from_seq > first && entry.checkpoint.is_some()) {
             return;
         }
@@ -81,10 +123,15 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     assert_eq!(copy.boards.read().len(), 1);
     assert_eq!(copy.key, store.key);
     let (live, found) = (live(store), live(&copy));
-    assert_eq!(live.board.generation(), found.board.generation());
+    assert_eq!(live.generation(), found.generation());
     let (live, mut found) = (live.state.lock(), found.state.lock());
+    assert_eq!((live.board.epoch(), live.board.stored_editions()), (board.epoch(), board.stored_editions()));
+    assert_eq!((found.board.epoch(), found.board.stored_editions()), (board.epoch(), board.stored_editions()));
+    assert_eq!(found.board.defined_at(), board.defined_at());
+    let seen = |state: &BoardState| state.dual.as_ref().map(|dual| dual.dual_run());
+    assert_eq!(seen(&live), seen(&found));
     // On a `from_first` board there may be no boundary that makes the board's time be recorded.
-    found.advance(board, now);
+    found.advance(now);
     for (live, found) in live.tracks.iter().zip(&found.tracks) {
         assert_eq!(live.window, found.window);
         assert_eq!(live_contents(live), live_contents(found));
@@ -142,6 +189,21 @@ proptest! {
                         store.undefine(&board).await.unwrap();
                         board = define_as(&store, &definition).await;
                     }
+                    Step::Attach(which) => {
+                        if let Some(to) = with_successor(&board, &which) {
+                            board = store.change_editions(&board, to).await.unwrap();
+                        }
+                    }
+                    Step::Exchange => {
+                        if let Some(to) = board.exchanged(now) {
+                            board = store.change_editions(&board, to).await.unwrap();
+                        }
+                    }
+                    Step::Detach if board.editions().len() > 1 => {
+                        board = store.change_editions(&board, board.detached()).await.unwrap();
+                    }
+                    Step::Detach => {}
+                    Step::Fill => fill(&store, &board).await,
                 }
                 compare(&disk, &store, &board).await;
             }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Applies a batch at a time.
 fn write(board: &Board, tables: &mut BoardState, now: Timestamp, increments: Vec<Increment>) {
-    tables.advance(board, now);
+    tables.advance(now);
     let batch = Batch { increments, return_scores: false };
     let added = apply(board, tables, &batch, &mut LogOperations::of(board.edition().main().id()));
     assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
@@ -57,7 +57,7 @@ fn the_number_of_kept_subjects_is_bounded() {
     let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
     definition.ranked = false;
     let board = alone(definition);
-    let mut tables = BoardState::new(&board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     let mut most = 0;
     for step in 0..36 {
         let now = START.plus_millis(step * 600_000);
@@ -79,7 +79,7 @@ fn memory_is_released_after_subjects_expire() {
         let mut definition = hours("COUNT(3h, like, post)");
         definition.ranked = ranked;
         let board = alone(definition);
-        let mut tables = BoardState::new(&board, START);
+        let mut tables = BoardState::new(board.clone().into(), START);
         let like = |nth: usize| named(format!("post {nth:09}"), Change::Amount(Amount(1 + nth as i64 % 50)));
         for part in 0..COUNT / 1_000 {
             write(&board, &mut tables, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());
@@ -92,7 +92,7 @@ fn memory_is_released_after_subjects_expire() {
             }
         }
         // An unranked board keeps one slot more.
-        tables.advance(&board, START.plus_millis(4 * HOUR));
+        tables.advance(START.plus_millis(4 * HOUR));
         while !tables.retire(|work| work < 1_000).1 {}
         let mut portions = 0;
         while tables.is_visit_due() {

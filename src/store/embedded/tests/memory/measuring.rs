@@ -77,7 +77,7 @@ fn bytes_a_subject_and_longest_calls() {
     let most: u64 = std::env::var("ROLLTOP_SUBJECTS").ok().and_then(|most| most.parse().ok()).unwrap_or(10_000_000);
     let board = board("COUNT(24h, like, post)", true);
     let before = resident();
-    let mut tables = BoardState::new(&board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     let slot = tables.window.head.millis();
     let (mut filled, mut portions) = (Instant::now(), Longest::default());
     let mut number = 0;
@@ -141,14 +141,14 @@ fn bytes_a_subject_and_longest_calls() {
     // Nine of ten subjects leave.
     let (mut retires, mut visits) = (Longest::default(), Longest::default());
     let later = START.plus_millis(23 * HOUR);
-    tables.advance(&board, later);
+    tables.advance(later);
     for nth in (0..number).step_by(10) {
         let name = name(nth);
         let head = tables.window.head.millis();
         tables.holdings.add(HashedName::from(name.as_str()), head, 1, 1 << 40).unwrap();
     }
     let full = resident();
-    tables.advance(&board, later.plus_millis(2 * HOUR));
+    tables.advance(later.plus_millis(2 * HOUR));
     while !retires.time(|| {
         let started = Instant::now();
         tables.retire(|work| work % 32 != 0 || started.elapsed() < Duration::from_micros(500)).1
@@ -171,14 +171,14 @@ fn bytes_a_subject_and_longest_calls() {
 
     filled = Instant::now();
     let before = resident();
-    let mut restored = BoardState::new(&board, Timestamp::EPOCH);
+    let mut restored = BoardState::new(board.clone().into(), Timestamp::EPOCH);
     for part in written {
         for operation in operations(part.bytes()) {
-            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
+            replay(&mut restored, Some(0), operation.unwrap()).unwrap();
         }
     }
     println!("restored in {:?}", filled.elapsed());
-    restored.move_clock(&board, START);
+    restored.move_clock(START);
     filled = Instant::now();
     restored.rebuild();
     println!("rebuilt in {:?}: {} ranked", filled.elapsed(), restored.holdings.ranking.len());
@@ -192,10 +192,10 @@ fn bytes_a_slot_and_a_mean() {
     const SLOTS: i64 = 60;
     for (metric, ranked) in [("SUM(60h, a, b, c)", true), ("SUM(60h, a, b, c)", false), ("AVG(60h, a, b, c)", true)] {
         let board = board(metric, ranked);
-        let mut tables = BoardState::new(&board, START);
+        let mut tables = BoardState::new(board.clone().into(), START);
         let mut last = 0.0;
         for hour in 0..SLOTS {
-            tables.advance(&board, START.plus_millis(hour * HOUR));
+            tables.advance(START.plus_millis(hour * HOUR));
             let slot = tables.window.head.millis();
             for number in 0..COUNT {
                 let name = name(number);

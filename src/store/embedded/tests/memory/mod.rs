@@ -5,6 +5,7 @@ mod answers;
 mod auditing;
 mod contents;
 mod crashing;
+mod editions;
 mod freeing;
 mod importing;
 mod limiting;
@@ -33,7 +34,7 @@ use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tables::Tables;
 use crate::store::embedded::tests::new_board;
-use crate::store::embedded::writing::BatchApplication;
+use crate::store::embedded::writing::{BatchApplication, Undone};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::{Added, Batch, ClockMode, Defined, Increment, Outcome, Result, Store};
 
@@ -105,7 +106,14 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
 /// Applies a whole batch to tables that have been advanced.
 fn apply(board: &Board, tables: &mut BoardState, batch: &Batch, operations: &mut LogOperations) -> Added {
     let (windows, now) = (tables.windows(), tables.now());
-    let mut application = BatchApplication::new(board, batch, (&windows, now), 0, FingerprintKey::default());
+    let mut application = BatchApplication::new(
+        (board, 0),
+        batch,
+        Undone::all(batch.increments.len()),
+        (&windows, now),
+        0,
+        FingerprintKey::default(),
+    );
     while !application.apply_portion(tables, Room::UNLIMITED, operations) {}
     application.finish(tables.frame())
 }

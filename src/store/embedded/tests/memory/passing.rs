@@ -48,7 +48,7 @@ impl Model {
 /// Writes to subjects that get events every second, occasionally, rarely, and late, with and without calls of the steps
 /// of retiring and visiting.
 fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
-    let mut tables = BoardState::new(board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     let (mut model, mut log) = (Model::default(), Vec::new());
     let duration = tables.holdings.traits.counter_duration;
     let mut now = START;
@@ -56,7 +56,7 @@ fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
     while second < SLOTS {
         second += [1, 1, 1, 7, 40, 1, 900, 1][(second % 8) as usize];
         now = START.plus_millis(second * SECOND + second % 1_000);
-        tables.advance(board, now);
+        tables.advance(now);
         let mut due = vec![("always".to_owned(), 0), (format!("seldom {}", second % 50), 0)];
         if second % 3 == 0 {
             due.push((format!("late {}", second % 20), 500 * SECOND));
@@ -126,10 +126,10 @@ fn boards_are_exact_over_a_hundred_thousand_slots() {
             while !tables.retire(|_| true).1 {}
             contents::live_contents(&tables);
             // Applying the whole log again ends in the same state.
-            let mut restored = BoardState::new(&board, Timestamp::EPOCH);
-            restored.move_clock(&board, tables.now);
+            let mut restored = BoardState::new(board.clone().into(), Timestamp::EPOCH);
+            restored.move_clock(tables.now);
             for operation in operations(&log) {
-                replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
+                replay(&mut restored, Some(0), operation.unwrap()).unwrap();
             }
             restored.rebuild();
             compare(&restored, &model, tables.now);

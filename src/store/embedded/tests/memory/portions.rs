@@ -24,11 +24,11 @@ fn item(number: i64, hours: i64, id: bool) -> Increment {
 
 /// Returns the state after replaying operations.
 fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> BoardState {
-    let mut tables = BoardState::new(board, Timestamp::EPOCH);
+    let mut tables = BoardState::new(board.clone().into(), Timestamp::EPOCH);
     for operation in operations(bytes) {
-        replay(board, &mut tables, 0, operation.unwrap()).unwrap();
+        replay(&mut tables, Some(0), operation.unwrap()).unwrap();
     }
-    tables.move_clock(board, now);
+    tables.move_clock(now);
     tables.rebuild();
     tables
 }
@@ -39,10 +39,17 @@ fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> BoardState {
 fn items_of_slots_that_end_between_portions_are_rejected() {
     for (ranked, id) in [(true, true), (true, false), (false, true), (false, false)] {
         let board = alone(Definition { ranked, ..hours("SUM(3h, sale, amount, seller)") });
-        let mut tables = BoardState::new(&board, START);
+        let mut tables = BoardState::new(board.clone().into(), START);
         let increments: Vec<_> = (0..ITEMS).map(|number| item(number, number % 3, id)).collect();
         let batch = Batch { increments, return_scores: true };
-        let mut application = BatchApplication::new(&board, &batch, (&tables.windows(), tables.now()), 0, KEY);
+        let mut application = BatchApplication::new(
+            (&board, 0),
+            &batch,
+            Undone::all(batch.increments.len()),
+            (&tables.windows(), tables.now()),
+            0,
+            KEY,
+        );
         let mut log = LogOperations::of(board.edition().main().id());
         let mut portions = 0;
         let mut now = START;
@@ -55,7 +62,7 @@ fn items_of_slots_that_end_between_portions_are_rejected() {
             // The oldest of the three slots ends after the first portion, the next one after the third.
             if portions == 1 || portions == 3 {
                 now = now.plus_millis(HOUR);
-                tables.advance(&board, now);
+                tables.advance(now);
             }
         }
         let outcomes = application.finish(tables.frame()).outcomes;
@@ -86,10 +93,19 @@ fn items_of_slots_that_end_between_portions_are_rejected() {
 #[test]
 fn concurrent_equal_batches_count_each_id_once() {
     let board = alone(hours("SUM(3h, sale, amount, seller)"));
-    let mut tables = BoardState::new(&board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     let mut log = LogOperations::of(board.edition().main().id());
     let batch = Batch { increments: (0..ITEMS).map(|number| item(number, 0, true)).collect(), return_scores: false };
-    let new = || BatchApplication::new(&board, &batch, (&[board.edition().main().window_at(START)], START), 0, KEY);
+    let new = || {
+        BatchApplication::new(
+            (&board, 0),
+            &batch,
+            Undone::all(batch.increments.len()),
+            (&[board.edition().main().window_at(START)], START),
+            0,
+            KEY,
+        )
+    };
     let (mut one, mut two) = (new(), new());
     let mut done = (false, false);
     while done != (true, true) {

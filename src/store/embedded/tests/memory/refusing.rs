@@ -19,7 +19,14 @@ fn write(board: &Board, state: &mut BoardState, room: Room, increments: Vec<Incr
     let mut operations = LogOperations::of(board.edition().main().id());
     let nothing = operations.len();
     let (windows, now) = (state.windows(), state.now());
-    let mut application = BatchApplication::new(board, &batch, (&windows, now), 0, FingerprintKey(1, 2));
+    let mut application = BatchApplication::new(
+        (board, 0),
+        &batch,
+        Undone::all(batch.increments.len()),
+        (&windows, now),
+        0,
+        FingerprintKey(1, 2),
+    );
     while !application.apply_portion(state, room, &mut operations) {}
     (application.finish(state.frame()).outcomes, operations.len() - nothing)
 }
@@ -40,7 +47,7 @@ fn is_counted(outcomes: &[Outcome]) -> bool {
 fn new_subjects_are_refused_first_and_nothing_of_them_is_kept() {
     for board in every_board() {
         let what = format!("{}, ranked {}", board.definition().metric, board.definition().ranked);
-        let mut state = BoardState::new(&board, START);
+        let mut state = BoardState::new(board.clone().into(), START);
         let item = |subject, id| Increment { change: change(&board, 1), ..increment(subject, 1, None, id) };
         assert!(is_counted(&write(&board, &mut state, Room::UNLIMITED, vec![item(1, Some(1)), item(1, None)]).0));
         let before = (contents(&state), state.memory_bytes());
@@ -63,7 +70,7 @@ fn new_subjects_are_refused_first_and_nothing_of_them_is_kept() {
 fn existing_subjects_count_until_memory_is_full() {
     for board in every_board() {
         let what = format!("{}, ranked {}", board.definition().metric, board.definition().ranked);
-        let mut state = BoardState::new(&board, START);
+        let mut state = BoardState::new(board.clone().into(), START);
         let item = |id| Increment { change: change(&board, 1), ..increment(1, 1, None, id) };
         let twice = vec![item(None), item(None)];
         assert!(is_counted(&write(&board, &mut state, Room::UNLIMITED, twice.clone()).0));
@@ -77,7 +84,7 @@ fn existing_subjects_count_until_memory_is_full() {
             continue;
         }
         // So does a further slot.
-        state.advance(&board, START.plus_millis(HOUR));
+        state.advance(START.plus_millis(HOUR));
         assert_eq!(write(&board, &mut state, at(Level::Full), vec![item(None)]).0, [REFUSED], "{what}");
         assert!(is_counted(&write(&board, &mut state, at(Level::Scarce), twice.clone()).0), "{what}");
         assert!(is_counted(&write(&board, &mut state, at(Level::Full), vec![item(None)]).0), "{what}");
@@ -87,7 +94,7 @@ fn existing_subjects_count_until_memory_is_full() {
 #[test]
 fn new_values_are_refused_like_new_subjects() {
     let board = alone(hours("COUNT_DISTINCT(3h, login, device, user)"));
-    let mut state = BoardState::new(&board, START);
+    let mut state = BoardState::new(board.clone().into(), START);
     let seen = |value, retract| Increment {
         change: change(&board, value),
         retract,
@@ -110,7 +117,7 @@ fn only_new_subjects_of_a_ranked_board_are_limited_in_number() {
     let crowded = Outcome::Rejected(Rejection::TooManySubjects);
     for board in every_board() {
         let what = format!("{}, ranked {}", board.definition().metric, board.definition().ranked);
-        let mut state = BoardState::new(&board, START);
+        let mut state = BoardState::new(board.clone().into(), START);
         let item = |subject| Increment { change: change(&board, 1), ..increment(subject, 1, None, None) };
         let (outcomes, _) = write(&board, &mut state, room, vec![item(1), item(2), item(3), item(1), item(4)]);
         if board.definition().ranked {
@@ -137,7 +144,7 @@ proptest! {
     ) {
         let boards: Vec<Board> = every_board().collect();
         let board = &boards[which.index(boards.len())];
-        let mut state = BoardState::new(board, START.plus_millis(2 * HOUR));
+        let mut state = BoardState::new(board.clone().into(), START.plus_millis(2 * HOUR));
         let item = |(subject, number, hours, kind): (u8, i64, i64, u8)| Increment { other: None,
             change: change(board, number),
             retract: kind == 0 && board.edition().takes_retractions(),

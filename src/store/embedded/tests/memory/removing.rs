@@ -59,7 +59,7 @@ async fn a_backup_does_not_wait_for_a_manifest_for_each_removed_board() {
     store.close().await.unwrap();
     drop(store);
     assert_eq!(Manifest::read(&disk).unwrap().unwrap().boards.len(), 1);
-    assert_eq!(live(&open(&disk, usual()).unwrap()).board.name(), &board_name(0));
+    assert_eq!(live(&open(&disk, usual()).unwrap()).board().name(), &board_name(0));
 }
 
 /// Tests that a stop leaves the files of removed boards to the next start.
@@ -76,7 +76,7 @@ async fn files_of_removed_boards_are_deleted_by_the_next_start_if_the_store_is_c
     drop(store);
 
     let store = open_idle(&disk);
-    let board = live(&store).board.clone();
+    let board = live(&store).board();
     assert!(store.undefine(&board).await.unwrap());
     store.close().await.unwrap();
     drop(store);

@@ -69,7 +69,7 @@ async fn removed_boards_are_not_loaded() {
     drop(store);
 
     let store = open(&disk, Pace { tick: Duration::from_secs(3_600), ..pace }).unwrap();
-    let board = live(&store).board.clone();
+    let board = live(&store).board();
     assert!(store.undefine(&board).await.unwrap());
     let crashed = disk.crash(0, Crash::Killed);
     let opened = Arc::new(AtomicUsize::new(0));

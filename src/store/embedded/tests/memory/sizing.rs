@@ -56,11 +56,11 @@ fn estimates_are_close_to_the_memory_taken() {
             let board = alone(Definition { ranked, ..hours(metric) });
             let estimate = bytes_per_subject(board.edition().main());
             let what = |slots: u32| format!("{metric}, ranked {ranked}, {slots} slots");
-            let mut tables = BoardState::new(&board, START);
+            let mut tables = BoardState::new(board.clone().into(), START);
             fill(&board, &mut tables, SUBJECTS, 0);
             compare(&what(1), estimate.one_slot, taken(&tables));
             for hour in 1..board.edition().main().kept() {
-                tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
+                tables.advance(START.plus_millis(i64::from(hour) * HOUR));
                 fill(&board, &mut tables, SUBJECTS, 0);
             }
             compare(&what(board.edition().main().kept()), estimate.all_slots, taken(&tables));
@@ -79,9 +79,9 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
             let max_values = metric.starts_with("COUNT").then_some(values as u32);
             let board = alone(Definition { ranked, max_values, ..hours(metric) });
             let estimate = bytes_per_subject(board.edition().main());
-            let mut tables = BoardState::new(&board, START);
+            let mut tables = BoardState::new(board.clone().into(), START);
             for hour in 0..board.edition().main().kept() {
-                tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
+                tables.advance(START.plus_millis(i64::from(hour) * HOUR));
                 (0..values).for_each(|turn| fill(&board, &mut tables, 40, turn));
                 if hour == 0 && board.kind() == Kind::Distinct {
                     let each = taken(&tables) / values as f64;
@@ -98,7 +98,7 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
 #[test]
 fn the_estimate_of_a_counter_is_close_to_the_memory_taken() {
     let board = alone(Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(6h, e, s)") });
-    let mut tables = BoardState::new(&board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     fill(&board, &mut tables, 4_000, 0);
     let estimate = bytes_per_subject(board.edition().main());
     compare("from_first", estimate.one_slot, taken(&tables));

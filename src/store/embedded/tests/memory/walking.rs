@@ -25,7 +25,7 @@ fn change(board: &Board, tables: &mut BoardState, step: Step, log: &mut LogOpera
             }
         }
         Step::Forward(by) => {
-            let advance = tables.advance(board, tables.now.plus_millis(by));
+            let advance = tables.advance(tables.now.plus_millis(by));
             if !advance.tracks.is_empty() {
                 log.advanced(tables.now.millis());
             }
@@ -35,6 +35,7 @@ fn change(board: &Board, tables: &mut BoardState, step: Step, log: &mut LogOpera
             tables.visit_portion(5);
         }
         Step::Reopen | Step::Redefine | Step::Checkpoint => {}
+        Step::Attach(_) | Step::Exchange | Step::Detach | Step::Fill => {}
     }
 }
 
@@ -47,7 +48,7 @@ proptest! {
         definition in prop::sample::select(every_definition()),
     ) {
         let board = alone(definition);
-        let mut tables = BoardState::new(&board, START);
+        let mut tables = BoardState::new(board.clone().into(), START);
         let mut earlier = LogOperations::of(board.edition().main().id());
         before.into_iter().for_each(|step| change(&board, &mut tables, step, &mut earlier));
 
@@ -66,12 +67,12 @@ proptest! {
             more = tables.holdings.checkpoint_portion(&mut walk, 100, &mut checkpoint);
             prop_assert!(checkpoint.len() <= from + 100 + 100, "a portion is bounded");
         }
-        let mut restored = BoardState::new(&board, Timestamp::EPOCH);
+        let mut restored = BoardState::new(board.clone().into(), Timestamp::EPOCH);
         for operation in operations(checkpoint.bytes()).chain(operations(log.bytes())) {
-            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
+            replay(&mut restored, Some(0), operation.unwrap()).unwrap();
         }
         restored.rebuild();
-        restored.advance(&board, tables.now);
+        restored.advance(tables.now);
         while !tables.retire(|_| true).1 {}
         while !restored.retire(|_| true).1 {}
         prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
@@ -89,7 +90,7 @@ fn large_subjects_are_checkpointed_in_portions() {
         if !takes_values {
             continue;
         }
-        let mut tables = BoardState::new(&board, START);
+        let mut tables = BoardState::new(board.clone().into(), START);
         let mut log = LogOperations::of(board.edition().main().id());
         let item = |number: i64| Increment { change: super::change(&board, number), ..increment(1, 0, None, None) };
         let batch = Batch { increments: (0..3_000).map(item).collect(), return_scores: false };
@@ -105,9 +106,9 @@ fn large_subjects_are_checkpointed_in_portions() {
             }
             portions += 1;
         }
-        let mut restored = BoardState::new(&board, START);
+        let mut restored = BoardState::new(board.clone().into(), START);
         for operation in operations(checkpoint.bytes()) {
-            replay(&board, &mut restored, 0, operation.unwrap()).unwrap();
+            replay(&mut restored, Some(0), operation.unwrap()).unwrap();
         }
         restored.rebuild();
         assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));

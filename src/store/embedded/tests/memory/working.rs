@@ -49,7 +49,7 @@ fn work_under_the_lock_does_not_grow_with_the_board() {
 
 fn work_is_bounded(count: usize, ranked: bool) {
     let board = alone(Definition { ranked, ..hours("COUNT(3h, like, post)") });
-    let mut tables = BoardState::new(&board, START);
+    let mut tables = BoardState::new(board.clone().into(), START);
     let mut log = LogOperations::of(board.edition().main().id());
 
     // New subjects, by single writes and by portions.
@@ -60,8 +60,14 @@ fn work_is_bounded(count: usize, ranked: bool) {
         let batch = Batch { increments, return_scores: false };
         log.clear();
         bounded(&mut tables, step, "new subjects", |tables| {
-            let mut application =
-                BatchApplication::new(&board, &batch, (&tables.windows(), tables.now()), 0, FingerprintKey::default());
+            let mut application = BatchApplication::new(
+                (&board, 0),
+                &batch,
+                Undone::all(batch.increments.len()),
+                (&tables.windows(), tables.now()),
+                0,
+                FingerprintKey::default(),
+            );
             let mut portions = 0;
             while !application.apply_portion(tables, Room::UNLIMITED, &mut log) {
                 portions += 1;
@@ -100,12 +106,12 @@ fn work_is_bounded(count: usize, ranked: bool) {
     }
 
     // All but a few expire.
-    tables.advance(&board, START.plus_millis(2 * HOUR));
+    tables.advance(START.plus_millis(2 * HOUR));
     for nth in (0..number).step_by(50) {
         let batch = Batch { increments: vec![like(nth, false)], return_scores: false };
         apply(&board, &mut tables, &batch, &mut log);
     }
-    bounded(&mut tables, 1, "time", |tables| tables.advance(&board, START.plus_millis(4 * HOUR)));
+    bounded(&mut tables, 1, "time", |tables| tables.advance(START.plus_millis(4 * HOUR)));
     loop {
         let (retired, done) = bounded(&mut tables, 64, "retiring", |tables| tables.retire(|work| work < 64));
         assert!(retired.touched <= 64, "{retired:?}");

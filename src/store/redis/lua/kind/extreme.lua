@@ -117,3 +117,14 @@ local function change_cell(before, entry, acc)
   end
   return string.format('%d', extreme), total
 end
+
+local function filling(cells)
+  local changes = {}
+  for i, cell in ipairs(cells) do
+    if not sound(cell) then
+      return {}
+    end
+    changes[i] = {'add', cell}
+  end
+  return changes
+end

@@ -32,6 +32,13 @@ local function counter_after(entry)
   return {start = counter.start, amount = counter.amount + tonumber(entry.a)}
 end
 
+-- Another edition may write before the first entry of this one is applied.
+function prepare(entry)
+  if entry.verb ~= 'look' then
+    counter_of(entry.who)
+  end
+end
+
 function check(entry)
   local _, is_sound = counter_of(entry.who)
   if not is_sound then

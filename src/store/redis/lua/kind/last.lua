@@ -92,3 +92,15 @@ local function total_entry(total, _, entry, next_cell)
   end
   return not (at and at > ends)
 end
+
+local function filling(cells)
+  local changes = {}
+  for i, cell in ipairs(cells) do
+    local at, value = parse(cell)
+    if not at then
+      return {}
+    end
+    changes[i] = {'merge', value, 0, at}
+  end
+  return changes
+end

@@ -99,3 +99,15 @@ local function total_entry(total, before, entry)
   entry.a, entry.b = sum + (tonumber(entry.a) - held_sum), count + (tonumber(entry.b) - held_count)
   return true
 end
+
+local function filling(cells)
+  local sum, count = 0, 0
+  for _, cell in ipairs(cells) do
+    local more, measured = parse(cell)
+    if not more then
+      return {}
+    end
+    sum, count = sum + more, count + measured
+  end
+  return {{'set', sum, count}}
+end

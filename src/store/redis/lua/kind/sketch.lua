@@ -250,3 +250,14 @@ local function change_cell(before, entry, acc)
   end
   return marked, not total and 'same' or nil
 end
+
+local function filling(cells)
+  local changes = {}
+  for i, cell in ipairs(cells) do
+    if not sound(cell) then
+      return {}
+    end
+    changes[i] = {'merge', cell}
+  end
+  return changes
+end

@@ -57,3 +57,14 @@ local function total_entry(total, before, entry)
   entry.a = tonumber(total or 0) + (tonumber(entry.a) - tonumber(before or 0))
   return true
 end
+
+local function filling(cells)
+  local sum = 0
+  for _, cell in ipairs(cells) do
+    if not sound(cell) then
+      return {}
+    end
+    sum = sum + tonumber(cell)
+  end
+  return {{'set', sum, 0}}
+end

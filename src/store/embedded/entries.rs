@@ -1,0 +1,446 @@
+//! The application of one entry of a batch to a board's state.
+//!
+//! On a board with two editions, each of them counts an entry in all of its tracks or in none. The entry's item, or its
+//! items together, are applied to both under one hold of the board's lock.
+
+use super::board_state::BoardState;
+use super::fingerprint::Fingerprint;
+use super::hashed_name::HashedName;
+use super::holdings::{OutOfRange, WriteTo};
+use super::log_operations::LogOperations;
+use super::memory::{Demand, Level, Room};
+use super::tables::Tables;
+use crate::board::{Amount, Board, Change, EXACT_MAX, NotCounted, SlotSample, Timestamp, Track};
+use crate::store::{Entry, Increment, MAX_EDITIONS, Outcome, Rejection};
+
+/// Returns the outcome of an item that has left all windows. A retraction counts as accepted, with nothing left to take.
+pub(super) fn outcome_outside_windows(increment: &Increment, answered: usize) -> Outcome {
+    match increment.change_in(answered) {
+        Change::Not(_) => Outcome::Counted { score: None },
+        _ if increment.retract => Outcome::Counted { score: None },
+        _ => Outcome::Rejected(Rejection::TooLate),
+    }
+}
+
+/// The context in which an entry is applied.
+pub(super) struct EntryApplication<'a> {
+    pub board: &'a Board,
+    pub state: &'a mut BoardState,
+    pub room: Room,
+    /// The operations of the main track of the current edition.
+    pub operations: &'a mut LogOperations,
+    /// The operations of each other track.
+    pub others: &'a mut [LogOperations],
+    pub increments: &'a [Increment],
+    /// The number of the edition whose outcomes are returned.
+    pub answered: usize,
+}
+
+/// One track in which an entry is applied, and the slot there.
+struct InTrack<'a> {
+    tables: &'a mut Tables,
+    operations: &'a mut LogOperations,
+    slot: i64,
+    bound: i64,
+}
+
+/// For each edition, why it does not count an item, if it does not.
+type Missed = [Option<NotCounted>; MAX_EDITIONS];
+
+/// Returns where and how an entry changes a track.
+fn write_to<'a>(entry: &Entry, name: HashedName<'a>, margin: i64, track: &InTrack<'_>) -> WriteTo<'a> {
+    WriteTo {
+        name,
+        slot: track.slot,
+        at: entry.at.millis(),
+        is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
+        retract: entry.sent.is_some_and(|increment| increment.retract),
+        bound: track.bound - margin,
+        floors: track.tables.floors(),
+    }
+}
+
+impl EntryApplication<'_> {
+    /// Applies an entry, and sets the outcomes of its items that are not counted.
+    pub(super) fn apply(
+        &mut self,
+        entry: &Entry,
+        name: HashedName,
+        fingerprint: Option<Fingerprint>,
+        outcomes: &mut [Outcome],
+    ) {
+        let now = self.state.now().millis();
+        let is_known = fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
+        if self.board.editions().len() > 1 {
+            return self.apply_to_editions(entry, name, (fingerprint, is_known), outcomes);
+        }
+        let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
+        let tracks = self.state.tracks.len();
+        let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
+        if left == 0 || replaces && left < tracks {
+            return self.refuse_as_too_late(entry, is_known, outcomes);
+        }
+        let mut counted = entry.items.len();
+        let mut set = |outcome| {
+            entry.items.iter().for_each(|item| outcomes[*item] = outcome);
+            counted = 0;
+        };
+        if is_known {
+            set(Outcome::Duplicate { score: None });
+        } else if replaces && self.state.imports.is_open() {
+            set(Outcome::Rejected(Rejection::ImportOpen));
+        } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
+            set(Outcome::Rejected(refused));
+        } else if let Some(fingerprint) = fingerprint {
+            if self.apply_change(0, entry, name).is_ok() {
+                self.remember(fingerprint);
+            } else {
+                set(Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.sent.is_some() {
+            if self.apply_change(0, entry, name).is_err() {
+                set(Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.is_beyond_exact() || self.apply_change(0, entry, name).is_err() {
+            // The sum is refused, so the items are tried one by one, in order.
+            for &item in &entry.items {
+                if self.add_item(0, entry, name, item).is_err() {
+                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
+                    counted -= 1;
+                }
+            }
+        }
+        if counted > 0 {
+            self.count_events(0, entry, counted as u64);
+            if replaces {
+                self.state.imports.counted_sample();
+            }
+        }
+    }
+
+    /// Applies an entry to a board with two editions.
+    fn apply_to_editions(
+        &mut self,
+        entry: &Entry,
+        name: HashedName,
+        (fingerprint, is_known): (Option<Fingerprint>, bool),
+        outcomes: &mut [Outcome],
+    ) {
+        let missed = self.missed(entry);
+        if missed.iter().all(Option::is_some) {
+            return self.refuse_as_too_late(entry, is_known, outcomes);
+        }
+        let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
+        if is_known {
+            return set(Outcome::Duplicate { score: None });
+        }
+        // What one of the editions has no memory for is refused by both, before anything changes.
+        if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
+            return set(Outcome::Rejected(refused));
+        }
+        if missed.contains(&Some(NotCounted::Unknown))
+            && let Some(dual) = &mut self.state.dual
+        {
+            dual.was_blind(self.state.tracks[0].now);
+        }
+        // A sum is counted by both editions or refused by both: then its items are tried one by one, in order. A single
+        // item is counted by each edition by itself.
+        if let [item] = entry.items[..] {
+            let result = self.in_editions(&missed, |this, edition| this.apply_change(edition, entry, name));
+            let is_counted = self.finish(entry, item, &result, outcomes);
+            if let Some(fingerprint) = fingerprint.filter(|_| is_counted) {
+                self.remember(fingerprint);
+            }
+            if is_counted && entry.is_sample() {
+                self.state.imports.counted_sample();
+            }
+            return;
+        }
+        if !entry.is_beyond_exact() && self.fits(entry, name, &missed) {
+            let result = self.in_editions(&missed, |this, edition| this.apply_change(edition, entry, name));
+            for &item in &entry.items {
+                self.finish(entry, item, &result, outcomes);
+            }
+            return;
+        }
+        for &item in &entry.items {
+            let result = self.in_editions(&missed, |this, edition| this.add_item(edition, entry, name, item));
+            self.finish(entry, item, &result, outcomes);
+        }
+    }
+
+    /// Returns why editions do not count an entry, which has a slot in none of their tracks any more. A sample needs all.
+    fn missed(&self, entry: &Entry) -> Missed {
+        let mut missed = entry.missed;
+        for (number, edition) in self.board.editions().iter().enumerate() {
+            let sets = matches!(entry.sent.map(|sent| sent.change_in(number)), Some(Change::Set { .. }));
+            let left = edition.numbers().filter(|number| self.slot(entry, *number).is_some()).count();
+            if missed[number].is_none() && (left == 0 || sets && left < edition.tracks().len()) {
+                missed[number] = Some(NotCounted::TooLate);
+            }
+        }
+        missed
+    }
+
+    /// Does `apply` for each edition that counts the entry. Returns why editions have not counted it.
+    fn in_editions(
+        &mut self,
+        missed: &Missed,
+        mut apply: impl FnMut(&mut Self, usize) -> Result<(), OutOfRange>,
+    ) -> Missed {
+        let mut result = *missed;
+        for (edition, missed) in result.iter_mut().enumerate() {
+            if missed.is_none() && apply(self, edition).is_err() {
+                *missed = Some(NotCounted::OutOfRange);
+            }
+        }
+        result
+    }
+
+    /// Counts an item that was applied, in the slots and by the reasons why editions have not counted it, and sets its
+    /// outcome. Returns whether any edition counted it.
+    fn finish(&mut self, entry: &Entry, item: usize, missed: &Missed, outcomes: &mut [Outcome]) -> bool {
+        let increment = &self.increments[item];
+        match missed[self.answered] {
+            Some(NotCounted::OutOfRange) => outcomes[item] = Outcome::Rejected(Rejection::OutOfRange),
+            Some(NotCounted::TooLate) => outcomes[item] = outcome_outside_windows(increment, self.answered),
+            _ => {}
+        }
+        if missed.iter().all(Option::is_some) {
+            return false;
+        }
+        for (edition, reason) in missed.iter().enumerate() {
+            match reason {
+                None => self.count_events(edition, entry, 1),
+                // Nothing was left to take, so nothing is missing.
+                Some(NotCounted::TooLate) if increment.retract => {}
+                Some(reason) => {
+                    if let Some(dual) = &mut self.state.dual {
+                        dual.count(edition, *reason, 1);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Returns whether all editions that count an entry, which is a sum, have room for it.
+    fn fits(&mut self, entry: &Entry, name: HashedName, missed: &Missed) -> bool {
+        (0..MAX_EDITIONS).filter(|edition| missed[*edition].is_none()).all(|edition| {
+            let change = Change::Amount(entry.amount(edition));
+            self.check_tracks(edition, entry, name, entry.margin(edition), |_| Some(&change)).is_ok()
+        })
+    }
+
+    /// Sets the outcomes of items whose slots have left the windows. A retraction counts as accepted, with nothing left
+    /// to take, unless its id was counted before.
+    fn refuse_as_too_late(&self, entry: &Entry, is_known: bool, outcomes: &mut [Outcome]) {
+        for &item in &entry.items {
+            outcomes[item] = match outcome_outside_windows(&self.increments[item], self.answered) {
+                Outcome::Counted { .. } if is_known => Outcome::Duplicate { score: None },
+                outcome => outcome,
+            };
+        }
+    }
+
+    /// Records the id of an entry that was counted.
+    fn remember(&mut self, fingerprint: Fingerprint) {
+        let now = self.state.now().millis();
+        self.operations.id(now, fingerprint);
+        self.state.ids.insert(fingerprint, now);
+    }
+
+    /// Returns the slot of the entry in a track, unless the slot has left the window.
+    fn slot(&self, entry: &Entry, number: usize) -> Option<i64> {
+        let tables = &self.state.tracks[number];
+        let has_slots = tables.holdings.traits.counter_duration.is_none();
+        let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
+        slot.map(Timestamp::millis)
+    }
+
+    /// Returns a track and the slot of the entry there, unless the slot has left the window.
+    fn track(&mut self, entry: &Entry, number: usize) -> Option<InTrack<'_>> {
+        Some(InTrack {
+            slot: self.slot(entry, number)?,
+            bound: self.board.tracks()[number].slot_bound().0,
+            tables: &mut self.state.tracks[number],
+            operations: match number.checked_sub(1) {
+                None => &mut *self.operations,
+                Some(other) => &mut self.others[other],
+            },
+        })
+    }
+
+    /// Returns why an entry is refused before anything changes, if it needs more memory or subjects than there is room
+    /// for.
+    fn refusal(&mut self, entry: &Entry, name: HashedName, has_id: bool) -> Option<Rejection> {
+        let room = self.room;
+        let is_crowded =
+            |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
+        if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
+            return None;
+        }
+        let mut demand = if has_id { Demand::More } else { Demand::Nothing };
+        for (edition, own) in self.board.editions().iter().enumerate() {
+            let Some((change, _)) = entry.change(edition) else { continue };
+            let mut is_new = true;
+            for number in own.numbers() {
+                let Some(track) = self.track(entry, number) else { continue };
+                let of_track = track.tables.holdings.demand(&write_to(entry, name, 0, &track), &change);
+                is_new &= of_track == Demand::Subject;
+                // A subject that has expired in a short window may still be known in a longer one.
+                demand = demand.max(if of_track == Demand::Subject { Demand::More } else { of_track });
+            }
+            if is_new && self.state.tracks[own.numbers()].iter().any(is_crowded) {
+                return Some(Rejection::TooManySubjects);
+            }
+            if is_new {
+                demand = Demand::Subject;
+            }
+        }
+        (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
+    }
+
+    /// Applies a change to each track of an edition that still has the slot of the entry. If there are several, each is
+    /// checked before: so either all tracks change or none. `change` returns that of the track with a number, or `None`
+    /// if it stays as it is. What a slot holds must stay away from the bound by the margin.
+    fn change_tracks<'c>(
+        &mut self,
+        edition: usize,
+        entry: &Entry,
+        name: HashedName,
+        margin: i64,
+        change: impl Fn(usize) -> Option<&'c Change>,
+    ) -> Result<(), OutOfRange> {
+        let numbers = self.board.editions()[edition].numbers();
+        if numbers.len() > 1 {
+            self.check_tracks(edition, entry, name, margin, &change)?;
+        }
+        for number in numbers {
+            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
+            let to = write_to(entry, name, margin, &track);
+            let holdings = &mut track.tables.holdings;
+            holdings.kind.apply(holdings, &to, change, track.operations)?;
+        }
+        Ok(())
+    }
+
+    /// Checks whether each track of an edition that still has the slot of the entry can take a change.
+    fn check_tracks<'c>(
+        &mut self,
+        edition: usize,
+        entry: &Entry,
+        name: HashedName,
+        margin: i64,
+        change: impl Fn(usize) -> Option<&'c Change>,
+    ) -> Result<(), OutOfRange> {
+        for number in self.board.editions()[edition].numbers() {
+            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
+            let holdings = &track.tables.holdings;
+            holdings.kind.check(holdings, &write_to(entry, name, margin, &track), change)?;
+        }
+        Ok(())
+    }
+
+    /// Counts items in the slots of the tracks of an edition.
+    fn count_events(&mut self, edition: usize, entry: &Entry, items: u64) {
+        for number in self.board.editions()[edition].numbers() {
+            if let Some(InTrack { tables, slot, .. }) = self.track(entry, number)
+                && tables.holdings.traits.counter_duration.is_none()
+            {
+                tables.events.add(slot, items);
+            }
+        }
+    }
+
+    /// Applies an entry's update to an edition as a whole, or changes nothing.
+    fn apply_change(&mut self, edition: usize, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
+        if entry.sums[edition].is_some() {
+            let item = (entry.items[0], entry.amount(edition));
+            return self.add_amount(edition, entry, name, item, entry.margin(edition));
+        }
+        let sent = entry.sent.ok_or(OutOfRange)?;
+        let own = &self.board.editions()[edition];
+        let change = sent.change_in(edition);
+        // What the total gets instead of a sample of a slot beside it.
+        let total = match (change, own.kept_slots()) {
+            (Change::Set { sum, count }, Some(kept_slots)) => {
+                Some(self.total_after(edition, entry, name, (*sum, *count), kept_slots))
+            }
+            _ => None,
+        };
+        let main = own.numbers().start;
+        self.change_tracks(edition, entry, name, 0, |number| match &total {
+            Some(total) if number == main => total.as_ref(),
+            _ => Some(change),
+        })
+    }
+
+    /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
+    fn total_after(
+        &self,
+        edition: usize,
+        entry: &Entry,
+        name: HashedName,
+        (sum, count): (Amount, i64),
+        kept_slots: &Track,
+    ) -> Option<Change> {
+        let cell = |tables: &Tables, slot: Timestamp| {
+            let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
+            found.next().map(|(_, aggregate)| aggregate)
+        };
+        let own = &self.board.editions()[edition];
+        let main = own.numbers().start;
+        let (slot, calendar) = (entry.slots.of(main + 1)?, kept_slots.calendar());
+        let total = cell(&self.state.tracks[main], entry.slots.of(main)?);
+        let kept = |slot| self.state.tracks.get(main + 1).and_then(|tables| cell(tables, slot));
+        let (before, next) = (kept(slot), || kept(calendar.next(slot)));
+        let sample = SlotSample { slot, sum, count };
+        sample.change_of_total(own.kind(), calendar, total.as_ref(), before.as_ref(), next)
+    }
+
+    /// Adds the amount of one item of an entry for COUNT and SUM.
+    fn add_item(&mut self, edition: usize, entry: &Entry, name: HashedName, item: usize) -> Result<(), OutOfRange> {
+        let increment = &self.increments[item];
+        let Change::Amount(amount) = increment.change_in(edition) else { return Err(OutOfRange) };
+        self.add_amount(edition, entry, name, (item, increment.signed(*amount)), 0)
+    }
+
+    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the
+    /// bound by the margin.
+    fn add_amount(
+        &mut self,
+        edition: usize,
+        entry: &Entry,
+        name: HashedName,
+        (item, amount): (usize, Amount),
+        margin: i64,
+    ) -> Result<(), OutOfRange> {
+        if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
+            return Err(OutOfRange);
+        }
+        let main = self.board.editions()[edition].numbers().start;
+        if self.state.tracks[main].holdings.traits.counter_duration.is_some() {
+            return self.add_to_counter(main, entry, name, item, amount);
+        }
+        let change = Change::Amount(amount);
+        self.change_tracks(edition, entry, name, margin, |_| Some(&change))
+    }
+
+    /// Adds an amount to the counter of a `from_first` edition, which has one track.
+    fn add_to_counter(
+        &mut self,
+        number: usize,
+        entry: &Entry,
+        name: HashedName,
+        item: usize,
+        amount: Amount,
+    ) -> Result<(), OutOfRange> {
+        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.state.now().millis()));
+        let Some(InTrack { tables, operations, bound, .. }) = self.track(entry, number) else { return Ok(()) };
+        if let Some(counter) = tables.holdings.count_from_first(name, amount.0, retracts, times, bound)? {
+            operations.amount(counter.start, counter.amount, entry.subject.as_str());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Writes to a board whose editions change in the meantime. A part of a batch that was not counted, because the board has
+//! other editions than the caller knows, is carried over to these and written again. What was counted is never sent again,
+//! and neither is anything of which it is unknown.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::servers::ServerFailure;
+use super::writes::{BatchAnswer, Outdated, QueueFull, divide};
+use super::{RedisStore, boards, timekeeping};
+use crate::board::{Board, Frame};
+use crate::store::receive::receive;
+use crate::store::{Added, Batch, Increment, Outcome, Result, StoreError};
+
+/// The largest number of epochs through which a batch is carried.
+const EPOCHS: usize = 8;
+
+/// What has become of a batch so far, of which a part is carried over.
+struct Carried {
+    outcomes: Vec<Option<Outcome>>,
+    frame: Option<Frame>,
+    /// The place of each item that is being written, in the batch.
+    places: Vec<usize>,
+    /// The editions of the items that are being written.
+    board: Arc<Board>,
+}
+
+impl RedisStore {
+    /// Waits for the answer of a batch, and carries over what was not counted.
+    pub(super) async fn answer(
+        &self,
+        board: &Arc<Board>,
+        return_scores: bool,
+        answer: oneshot::Receiver<BatchAnswer>,
+    ) -> Result<Added> {
+        let (added, mut outdated) = self.told(board, answer).await;
+        let mut carried: Option<Carried> = None;
+        for _ in 0..EPOCHS {
+            let Some(Outdated { outcomes, frame, left }) = outdated else { break };
+            let before = carried.take();
+            let from = before.as_ref().map_or(board, |before| &before.board).clone();
+            let (places, increments): (Vec<usize>, Vec<Increment>) = left.into_iter().unzip();
+            let mut so_far = match before {
+                None => Carried { outcomes, frame, places, board: from.clone() },
+                Some(before) => before.with(outcomes, frame, &places),
+            };
+            match self.write_again(&from, increments, return_scores).await {
+                Err(error) => return Err(self.unless_counted(&so_far, error)),
+                Ok((newer, answer)) => {
+                    so_far.board = newer.clone();
+                    let (added, still) = self.told(&newer, answer).await;
+                    match (added, still) {
+                        (Ok(added), _) => return Ok(so_far.joined(added)),
+                        (Err(_), Some(still)) => (outdated, carried) = (Some(still), Some(so_far)),
+                        (Err(error), None) => return Err(self.unless_counted(&so_far, error)),
+                    }
+                }
+            }
+        }
+        match carried {
+            None => added,
+            Some(carried) => Err(self.unless_counted(&carried, self.error(ServerFailure::KeptChanging))),
+        }
+    }
+
+    /// Waits for the answer of a batch. Also returns what is left to do, if the board has other editions.
+    async fn told(&self, board: &Board, answer: oneshot::Receiver<BatchAnswer>) -> (Result<Added>, Option<Outdated>) {
+        let BatchAnswer { added, is_disputed, outdated } = match receive(answer).await {
+            Ok(answer) => answer,
+            Err(stopped) => return (Err(StoreError::Backend { source: Box::new(stopped) }), None),
+        };
+        // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
+        // has lost a part.
+        match is_disputed && boards::is_gone(&self.session, board).await {
+            true => (Err(StoreError::BoardChanged), None),
+            false => (added, outdated),
+        }
+    }
+
+    /// Looks a board up again, and begins to write these items in its present editions.
+    async fn write_again(
+        &self,
+        from: &Arc<Board>,
+        increments: Vec<Increment>,
+        return_scores: bool,
+    ) -> Result<(Arc<Board>, oneshot::Receiver<BatchAnswer>)> {
+        let newer = self.newer(from).await?;
+        let increments = increments.iter().map(|increment| increment.carried(from, &newer)).collect();
+        let batch = Batch { increments, return_scores };
+        let (calls, answer) = divide(&self.session.partitions_of(&newer), batch, self.session.servers.at());
+        for call in &calls {
+            timekeeping::admit(&self.session, &call.partition.clock).await?;
+        }
+        match self.queue.push(calls) {
+            Ok(()) => Ok((newer, answer)),
+            Err(QueueFull { retry_after }) => Err(StoreError::Overloaded { retry_after }),
+        }
+    }
+
+    /// Returns a board as it is stored, in another epoch than this one.
+    pub(super) async fn newer(&self, known: &Board) -> Result<Arc<Board>> {
+        let found = boards::board(&self.session, known.name()).await.map_err(|failure| self.error(failure))?;
+        match found.filter(|found| found.generation() == known.generation()) {
+            Some(found) if found.epoch() != known.epoch() => Ok(found),
+            Some(_) => Err(self.error(ServerFailure::KeptChanging)),
+            None => Err(StoreError::BoardChanged),
+        }
+    }
+
+    /// Returns an error that does not say that nothing was counted, if something was. If the board is gone, so is what it
+    /// counted.
+    fn unless_counted(&self, so_far: &Carried, error: StoreError) -> StoreError {
+        let is_counted = so_far.outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Counted { .. })));
+        match error {
+            StoreError::Corrupt { .. } | StoreError::BoardChanged => error,
+            _ if is_counted => {
+                self.error(ServerFailure::Unknown("a part of the batch was counted, the rest was not".to_owned()))
+            }
+            _ => error,
+        }
+    }
+}
+
+impl Carried {
+    /// Adds the outcomes of the items that were being written, of which those at `left` have none and are carried on.
+    fn with(mut self, outcomes: Vec<Option<Outcome>>, frame: Option<Frame>, left: &[usize]) -> Self {
+        for (place, outcome) in self.places.iter().zip(outcomes) {
+            self.outcomes[*place] = outcome;
+        }
+        let places = left.iter().map(|within| self.places[*within]).collect();
+        Self { frame: frame.or(self.frame), places, ..self }
+    }
+
+    /// Returns the result of the whole batch, given that of the items that were written last.
+    fn joined(mut self, added: Added) -> Added {
+        let outcomes: Vec<Option<Outcome>> = added.outcomes.into_iter().map(Some).collect();
+        for (place, outcome) in self.places.iter().zip(outcomes) {
+            self.outcomes[*place] = outcome;
+        }
+        let outcomes = self.outcomes.into_iter().flatten().collect();
+        Added { frame: added.frame, outcomes, newer: Some(self.board) }
+    }
+}

@@ -1,0 +1,174 @@
+//! The two editions of a board, and changes from one epoch to the next.
+//!
+//! The board's own meta key is the source of truth: it has the definition of the current edition, the stored form of
+//! everything else about editions, and the epoch. It is changed first, if it is in the expected epoch. Then each
+//! partition follows, in one step of its own: until then it is written to and read in the earlier epoch, by instances that
+//! know the board as it was. A board that is not divided changes in both respects in one step.
+//!
+//! If the instance that changes a board ends early, partitions are left behind. An instance that knows the board as it is
+//! finds that a partition has an earlier epoch, brings it forward and makes its call again ([`follow`]). An instance that
+//! finds a later epoch than the one that it knows has to look the board up.
+
+mod compare;
+mod dual_run;
+mod fill;
+mod partition;
+mod steps;
+mod two_tracks;
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use redis::cmd;
+
+pub(super) use self::compare::compare;
+pub(super) use self::dual_run::dual_run;
+pub(super) use self::fill::{end_fill, fill};
+use self::partition::bring;
+use super::boards;
+use super::hash_slot::HashSlot;
+use super::part::Part;
+use super::removing::{self, Noted};
+use super::reply::Reply;
+use super::scripts::{EDITIONS, ScriptCall};
+use super::servers::{Channel, ServerFailure};
+use super::session::Session;
+use super::timekeeping;
+use crate::board::{Board, EditionsChange};
+use crate::store::{Result, StoreError};
+
+/// The number of times that a call is made because a partition was in an earlier epoch.
+pub(super) const ATTEMPTS: usize = 4;
+
+/// Replaces the editions of a board, if it is `from`, by those of `to`.
+pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+    let Some(change) = EditionsChange::between(from, &to) else {
+        let detail = "only one change of a board's editions at a time".to_owned();
+        return Err(StoreError::Unsupported { detail });
+    };
+    if change == EditionsChange::Attach {
+        for partition in session.partitions_of(from).all() {
+            timekeeping::admit(session, &partition.clock).await?;
+        }
+    }
+    make(session, from, Arc::new(to), change).await.map_err(|failure| session.servers.error(failure))
+}
+
+async fn make(
+    session: &Session,
+    from: &Arc<Board>,
+    to: Arc<Board>,
+    change: EditionsChange,
+) -> Result<Arc<Board>, ServerFailure> {
+    let stored = boards::stored(session, from.name()).await?;
+    let stored = stored.filter(|stored| stored.generation() == from.generation()).ok_or(ServerFailure::BoardChanged)?;
+    if is_equal(&stored, &to) {
+        // An earlier attempt has changed the board.
+        bring_forward(session, &stored).await?;
+        return Ok(stored);
+    }
+    if stored.epoch() != from.epoch() {
+        return Err(ServerFailure::StaleEpoch);
+    }
+    bring_forward(session, from).await?;
+    check_free(session, from, change).await?;
+    let noted = if change == EditionsChange::Detach { Noted::detached(from) } else { None };
+    if let Some(noted) = &noted {
+        noted.write(session).await?;
+    }
+    match from.partitions() {
+        // The meta key of its only partition is its own.
+        None => {
+            partition::change_whole(session, from, &to, session.partitions_of(&to).first()).await?;
+        }
+        Some(_) => set_own(session, from, &to).await?,
+    }
+    session.forget(from);
+    bring_forward(session, &to).await?;
+    if let Some(noted) = &noted {
+        removing::begin(session, noted).await?;
+    }
+    Ok(to)
+}
+
+/// Returns whether both are the same board with the same editions.
+fn is_equal(stored: &Board, to: &Board) -> bool {
+    stored.is_same_as(to) && stored.definition() == to.definition() && stored.stored_editions() == to.stored_editions()
+}
+
+/// Returns an error if the editions cannot be changed now.
+async fn check_free(session: &Session, board: &Arc<Board>, change: EditionsChange) -> Result<(), ServerFailure> {
+    let partitions = session.partitions_of(board);
+    let check = |part: Arc<Part>| async move {
+        let mut fields = cmd("HMGET");
+        fields.arg(&part.keys.meta).arg("import").arg("held").arg("run");
+        let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+        let (import, held, run) = (reply.maybe_text()?, reply.maybe_text()?, reply.maybe_text()?);
+        if import.is_some() {
+            return Err(ServerFailure::ImportOpen);
+        }
+        let is_audited = session.servers.run(part.slot()).is_none_or(|now| run.as_deref() == Some(&*now));
+        if change != EditionsChange::Exchange || held.is_none() && is_audited {
+            return Ok(());
+        }
+        let why = match held {
+            Some(reason) => format!("the board is held: {reason}"),
+            None => "the board is being audited after a restart of Redis; try again in some seconds".to_owned(),
+        };
+        Err(ServerFailure::EditionsBusy(why))
+    };
+    try_join_all(partitions.parts().cloned().map(check)).await.map(drop)
+}
+
+/// Changes the own meta key of a divided board, which has no tracks.
+async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
+    let meta = session.keys.meta(from.name());
+    let slot = HashSlot::of_key(meta.as_bytes());
+    let mut call = ScriptCall::default();
+    call.key(meta);
+    partition::add_board_arguments(session, to, &mut call, &from.epoch().to_string(), None);
+    let form = partition::Form::of(to)?;
+    call.arg("next", to.epoch())
+        .arg("action", "none")
+        .arg("definition", form.definition)
+        .arg("editions", form.editions);
+    call.arg("stay", 0).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
+    let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
+    partition::read_done(&mut Reply::new(answer)?).map(drop)
+}
+
+/// Brings every partition of a board to its epoch. Returns whether one of them was behind. O(partitions); one round trip
+/// if none is.
+pub(super) async fn bring_forward(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
+    let partitions = session.partitions_of(board);
+    let moved = try_join_all(partitions.all().iter().map(|own| bring(session, board, own))).await?;
+    Ok(moved.contains(&true))
+}
+
+/// Decides what to do after a call about a board found that the board does not exist, or not in this epoch. Returns if
+/// the call may be made again, because a partition was behind and has been brought forward. Otherwise returns the error
+/// with which to end the call.
+pub(super) async fn follow(session: &Session, board: &Arc<Board>, found: ServerFailure) -> Result<(), ServerFailure> {
+    if !found.is_outdated() {
+        return Err(found);
+    }
+    let stored = match boards::stored(session, board.name()).await {
+        // Whoever looks the board up learns why.
+        Err(ServerFailure::Unreadable(_)) => return Err(found),
+        stored => stored?,
+    };
+    let Some(stored) = stored.filter(|stored| stored.generation() == board.generation()) else {
+        session.forget(board);
+        return Err(ServerFailure::BoardChanged);
+    };
+    if stored.epoch() != board.epoch() {
+        session.forget(board);
+        return Err(ServerFailure::StaleEpoch);
+    }
+    match bring_forward(session, board).await? {
+        true => Ok(()),
+        // Another instance has just brought it forward.
+        false if matches!(found, ServerFailure::StaleEpoch) => Ok(()),
+        false => Err(found),
+    }
+}
