@@ -124,6 +124,18 @@ pub async fn walk(stores: &[Arc<dyn Store>], track: &BoardTrack) -> Result<Conte
     Err(format!("the walk is not done after {MAX_STEPS} steps"))
 }
 
+/// Returns the cells of everything that a track has, as a fill names them.
+pub async fn cells_of(stores: &[Arc<dyn Store>], from: &BoardTrack) -> Result<Vec<(Subject, Timestamp)>, String> {
+    let cell = |(subject, content)| match content {
+        Content::Cell { slot, .. } => Some((subject, slot)),
+        Content::Value { at, .. } => Some((subject, from.calendar().slot_of(at))),
+        Content::Dropped { .. } | Content::Counter { .. } => None,
+    };
+    let mut cells: Vec<_> = walk(stores, from).await?.into_iter().filter_map(cell).collect();
+    cells.dedup();
+    Ok(cells)
+}
+
 /// Divides contents into pieces of this size. Numbers of items belong to the first of them.
 pub fn pieces(contents: &[(Subject, Content)], events: &[(Timestamp, u64)], size: usize) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = contents

@@ -58,9 +58,12 @@ impl Embedded {
             let answered = newer.editions().iter().position(is_known).unwrap_or(0);
             let increments = batch.increments.iter().map(|increment| increment.carried(board, &newer)).collect();
             let carried = Batch { increments, return_scores: batch.return_scores };
+            if newer.editions().len() == 1 {
+                undone.leave_out_missed(&carried.increments);
+            }
             // Once a part is counted, the rest is not refused: nothing could say which part that is.
             let permit = match self.journal().admit(writing::max_log_bytes(&newer, &carried)) {
-                Err(error) if undone.is_all() => return Err(error),
+                Err(error) if !undone.has_begun() => return Err(error),
                 permit => permit.ok(),
             };
             match self.apply_to((&newer, answered), &carried, undone, room).await? {

@@ -1,28 +1,31 @@
 //! Changes of the editions of a board, and calls about its two editions.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Embedded;
 use super::boards::LiveBoard;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
 use super::memory::Share;
+use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Board, EditionsChange};
-use crate::store::{DualRun, Result, StoreError};
+use crate::board::{Board, BoardTrack, EditionsChange, Subject, Value};
+use crate::store::{Compared, DualRun, Result, StoreError};
 
 /// The bytes that a change of editions adds to the log beside the texts.
 const LOG_OVERHEAD: usize = 512;
+/// The longest time for which a comparison holds the board's lock, unless what one subject has takes longer.
+const LONGEST_HOLD: Duration = Duration::from_millis(2);
 
 impl Embedded {
     /// Replaces the editions of a board: see [`Store::change_editions`](crate::store::Store::change_editions).
     pub(super) async fn replace_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
-        let change = EditionsChange::between(from, &to).ok_or_else(not_one_change)?;
         let definition = serde_json::to_string(to.definition()).map_err(encoding)?;
-        let form = to.stored_editions().ok_or_else(not_one_change)?;
+        let form = to.stored_editions().unwrap_or_default();
         let permit = self.journal().admit(definition.len() + form.len() + LOG_OVERHEAD)?;
         let live = self.live_board(from)?;
-        let (board, detached, ticket) = self.replace_editions_of(&live, from, (to, change), (&definition, &form))?;
+        let (board, detached, ticket) = self.replace_editions_of(&live, from, to, (&definition, &form))?;
         drop(permit);
         let bytes = detached.iter().map(Tables::memory_bytes).sum();
         if !detached.is_empty() {
@@ -39,7 +42,7 @@ impl Embedded {
         &self,
         live: &LiveBoard,
         from: &Board,
-        (to, change): (Board, EditionsChange),
+        to: Board,
         (definition, form): (&str, &str),
     ) -> Result<(Arc<Board>, Vec<Tables>, Ticket)> {
         let mut state = live.state.lock();
@@ -48,6 +51,7 @@ impl Embedded {
             return Ok((state.board.clone(), Vec::new(), self.journal().ticket_for_all_appended()));
         }
         state.check_is_of(from)?;
+        let change = EditionsChange::between(from, &to).ok_or_else(not_one_change)?;
         if change == EditionsChange::Attach {
             self.memory.check_room_for_new()?;
         }
@@ -81,6 +85,49 @@ impl Embedded {
     pub(super) fn read_dual_run(&self, board: &Board) -> Result<DualRun> {
         self.with_state(board, |state, _| state.dual.as_ref().map(|dual| dual.dual_run()))?.ok_or_else(no_second)
     }
+}
+
+impl Embedded {
+    /// Returns what subjects have in two tracks of a board: see [`Store::compare`](crate::store::Store::compare).
+    ///
+    /// Everything is of one instant, except on unranked tracks with thousands of slots or with sketches, where a hold
+    /// of the lock would become long: then both values of each subject are.
+    pub(super) fn compare_tracks(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        let [one, other] = tracks;
+        if !one.board().is_same_as(other.board()) {
+            return Err(StoreError::StaleEpoch);
+        }
+        let subjects = &subjects[..subjects.len().min(Compared::MAX_SUBJECTS)];
+        let numbers = tracks.map(BoardTrack::number);
+        let (mut windows, mut values) = (None, Vec::with_capacity(subjects.len()));
+        loop {
+            let frames = self.with_state(one.board(), |state, _| {
+                let frames = numbers.map(|number| state.tracks[number].frame());
+                // Values of different windows are not compared.
+                if windows.replace(frames.map(|frame| frame.window)).is_some_and(|before| Some(before) != windows) {
+                    values.clear();
+                }
+                let started = Instant::now();
+                for subject in &subjects[values.len()..] {
+                    values.push(numbers.map(|number| compared(&state.tracks[number], subject)));
+                    if started.elapsed() >= LONGEST_HOLD {
+                        break;
+                    }
+                }
+                frames
+            })?;
+            if values.len() == subjects.len() {
+                return Ok(Compared { frames, values });
+            }
+        }
+    }
+}
+
+/// Returns the score of a subject that is ranked, or on an unranked track the value of its window.
+fn compared(tables: &Tables, subject: &Subject) -> Option<Value> {
+    let score = ranking_reads::score(tables, subject);
+    let traits = tables.holdings.traits;
+    score.filter(|_| !traits.ranked || traits.kind.ranks(score))
 }
 
 /// Returns the error of a call about two editions of a board that has one.

@@ -23,6 +23,15 @@ impl EventCounts {
         }
     }
 
+    /// Sets the counts of slots, each of which is given once. O(slots log slots).
+    pub(super) fn set(&mut self, counts: impl IntoIterator<Item = (i64, u64)>) {
+        for (slot, count) in counts {
+            if self.counts.insert(slot, count) != Some(count) {
+                self.changed.push(slot);
+            }
+        }
+    }
+
     /// Sets the count of a slot while a store is opened.
     pub(super) fn restore(&mut self, slot: i64, count: u64) {
         self.counts.insert(slot, count);

@@ -60,10 +60,63 @@ struct PieceApplication<'a> {
 }
 
 /// What became of one content.
-enum Outcome {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
     Merged,
     Expired,
     Refused,
+}
+
+/// Merges a content into a track whose slots take numbers up to `bound`, and appends the operations that restore the
+/// result.
+pub(super) fn merge_content(
+    tables: &mut Tables,
+    bound: i64,
+    (name, content): (HashedName, &Content),
+    operations: &mut LogOperations,
+) -> Outcome {
+    let (floors, newest_end) = (tables.floors(), tables.window.end.millis());
+    let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
+    let holdings = &mut tables.holdings;
+    // The time from which the content expires, its own, and how it is merged.
+    let (floor, time, merged) = match content {
+        Content::Cell { slot, aggregate } => {
+            let slot = slot.millis();
+            let numbering = &holdings.subjects.numbering;
+            let is_live = slot >= holdings.oldest_kept && slot < newest_end;
+            let merged = match is_live && numbering.start(numbering.number(slot)) == slot {
+                true => holdings.kind.merge(holdings, &to(slot, slot, false), aggregate, operations),
+                false => Err(OutOfRange),
+            };
+            (holdings.oldest_kept, slot, merged)
+        }
+        Content::Value { value, at, retracted } => {
+            let (at, floor) = (at.millis(), floors.of(*retracted));
+            let change = Change::Seen(value.clone());
+            let is_live = at >= floor && at < newest_end && holdings.traits.kind.remembers_values();
+            let merged = match is_live {
+                true => holdings.kind.apply(holdings, &to(at, at, *retracted), &change, operations),
+                false => Err(OutOfRange),
+            };
+            (floor, at, merged)
+        }
+        Content::Dropped { at } => {
+            let at = at.millis();
+            let is_live = at >= floors.seen && at < newest_end && holdings.traits.kind.remembers_values();
+            let merged = if is_live { holdings.merge_dropped(name, at) } else { Err(OutOfRange) };
+            if let Ok(Some(newest)) = merged {
+                operations.capped(newest, name.text);
+            }
+            (floors.seen, at, merged.map(drop))
+        }
+        // Only a `from_first` board has counters, and none takes imports or is filled.
+        Content::Counter { .. } => return Outcome::Refused,
+    };
+    match merged {
+        Ok(()) => Outcome::Merged,
+        Err(OutOfRange) if time < floor => Outcome::Expired,
+        Err(OutOfRange) => Outcome::Refused,
+    }
 }
 
 impl PieceApplication<'_> {
@@ -98,7 +151,8 @@ impl PieceApplication<'_> {
                 }
                 break;
             }
-            match self.merge(tables, self.names[at], &self.piece.contents[at].1, &mut own) {
+            let bound = self.track.slot_bound().0;
+            match merge_content(tables, bound, (self.names[at], &self.piece.contents[at].1), &mut own) {
                 Outcome::Merged => self.merged.merged += 1,
                 Outcome::Expired => self.merged.expired += 1,
                 Outcome::Refused => self.merged.refused += 1,
@@ -121,58 +175,6 @@ impl PieceApplication<'_> {
         operations.append(&own);
         state.imports.set_progress(self.import, number, progress);
         Ok(is_done)
-    }
-
-    fn merge(
-        &self,
-        tables: &mut Tables,
-        name: HashedName,
-        content: &Content,
-        operations: &mut LogOperations,
-    ) -> Outcome {
-        let (floors, newest_end) = (tables.floors(), tables.window.end.millis());
-        let bound = self.track.slot_bound().0;
-        let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
-        let holdings = &mut tables.holdings;
-        // The time from which the content expires, its own, and how it is merged.
-        let (floor, time, merged) = match content {
-            Content::Cell { slot, aggregate } => {
-                let slot = slot.millis();
-                let numbering = &holdings.subjects.numbering;
-                let is_live = slot >= holdings.oldest_kept && slot < newest_end;
-                let merged = match is_live && numbering.start(numbering.number(slot)) == slot {
-                    true => holdings.kind.merge(holdings, &to(slot, slot, false), aggregate, operations),
-                    false => Err(OutOfRange),
-                };
-                (holdings.oldest_kept, slot, merged)
-            }
-            Content::Value { value, at, retracted } => {
-                let (at, floor) = (at.millis(), floors.of(*retracted));
-                let change = Change::Seen(value.clone());
-                let is_live = at >= floor && at < newest_end && holdings.traits.kind.remembers_values();
-                let merged = match is_live {
-                    true => holdings.kind.apply(holdings, &to(at, at, *retracted), &change, operations),
-                    false => Err(OutOfRange),
-                };
-                (floor, at, merged)
-            }
-            Content::Dropped { at } => {
-                let at = at.millis();
-                let is_live = at >= floors.seen && at < newest_end && holdings.traits.kind.remembers_values();
-                let merged = if is_live { holdings.merge_dropped(name, at) } else { Err(OutOfRange) };
-                if let Ok(Some(newest)) = merged {
-                    operations.capped(newest, name.text);
-                }
-                (floors.seen, at, merged.map(drop))
-            }
-            // Only a `from_first` board has counters, and none takes imports.
-            Content::Counter { .. } => return Outcome::Refused,
-        };
-        match merged {
-            Ok(()) => Outcome::Merged,
-            Err(OutOfRange) if time < floor => Outcome::Expired,
-            Err(OutOfRange) => Outcome::Refused,
-        }
     }
 
     /// Adds the numbers of counted items of the slots that are kept.

@@ -44,6 +44,7 @@ mod editions;
 mod engine;
 mod entries;
 mod event_counts;
+mod filling;
 mod fingerprint;
 mod hash_table;
 mod hashed_name;

@@ -353,16 +353,16 @@ impl Store for Embedded {
         self.read_dual_run(board)
     }
 
-    async fn fill(&self, _: &BoardTrack, _: &BoardTrack, _: &[(Subject, Timestamp)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
+        self.fill_track(from, to, cells).await
     }
 
-    async fn end_fill(&self, _: &Arc<Board>, _: &[(usize, usize)]) -> Result<()> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn end_fill(&self, board: &Arc<Board>, tracks: &[(usize, usize)]) -> Result<()> {
+        self.end_fill_of(board, tracks).await
     }
 
-    async fn compare(&self, _: [&BoardTrack; 2], _: &[Subject]) -> Result<Compared> {
-        Err(StoreError::Unsupported { detail: "a second edition".to_owned() })
+    async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
+        self.compare_tracks(tracks, subjects)
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

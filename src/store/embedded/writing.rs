@@ -53,17 +53,26 @@ pub(super) struct Undone {
     outcomes: Vec<Outcome>,
     /// The next item whose score is to be read.
     scored: usize,
+    has_begun: bool,
 }
 
 impl Undone {
     /// Returns that everything is left of a batch with this number of items.
     pub(super) fn all(items: usize) -> Self {
-        Self { items: None, outcomes: vec![Outcome::Counted { score: None }; items], scored: 0 }
+        Self { items: None, outcomes: vec![Outcome::Counted { score: None }; items], scored: 0, has_begun: false }
     }
 
-    /// Returns whether nothing of the batch was done.
-    pub(super) fn is_all(&self) -> bool {
-        self.items.is_none()
+    /// Returns whether a part of the batch was done.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Leaves out the items that are only for an edition which the board no longer has. They count as accepted.
+    pub(super) fn leave_out_missed(&mut self, increments: &[Increment]) {
+        let items = self.items.take().unwrap_or_else(|| (0..increments.len()).collect());
+        let is_for_board =
+            |item: &usize| increments.get(*item).is_some_and(|item| !matches!(item.change, Change::Not(_)));
+        self.items = Some(items.into_iter().filter(is_for_board).collect());
     }
 }
 
@@ -219,6 +228,7 @@ impl<'a> BatchApplication<'a> {
                 let mut items: Vec<usize> = left.copied().collect();
                 items.sort_unstable();
                 self.undone.items = Some(items);
+                self.undone.has_begun = true;
             }
         }
         self.undone

@@ -4,28 +4,13 @@ use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rolltop::board::{Board, BoardTrack, Change, Definition, Kind as Metric, NotCounted, Order, Subject, Timestamp};
-use rolltop::store::{Compared, Content, Increment, MAX_FILLED, Store};
+use rolltop::board::{Board, BoardTrack, Change, Definition, Kind as Metric, NotCounted, Order, Subject};
+use rolltop::store::{Compared, Increment, MAX_FILLED};
 
 use super::editions::{LONGER, SUM, attach, exchange, pair, twice, values};
-use crate::carrying::{METRICS, all_of_track, assert_same, history, some_of, subjects, walk};
+use crate::carrying::{METRICS, all_of_track, assert_same, cells_of, history, some_of, subjects};
 use crate::given::{With, definition, exact, plus, subject, t, unranked};
 use crate::site::{START, Site};
-
-/// Returns the cells of everything that a track has.
-async fn cells_of(store: &Arc<dyn Store>, from: &BoardTrack) -> Vec<(Subject, Timestamp)> {
-    let contents = walk(std::slice::from_ref(store), from).await.unwrap();
-    let mut cells: Vec<_> = contents
-        .into_iter()
-        .filter_map(|(subject, content)| match content {
-            Content::Cell { slot, .. } => Some((subject, slot)),
-            Content::Value { at, .. } => Some((subject, from.calendar().slot_of(at))),
-            Content::Dropped { .. } | Content::Counter { .. } => None,
-        })
-        .collect();
-    cells.dedup();
-    cells
-}
 
 /// Returns the tracks with these numbers, each in its edition.
 fn tracks(board: &Arc<Board>, from: usize, to: usize) -> (BoardTrack, BoardTrack) {
@@ -38,7 +23,7 @@ async fn fill(site: &Site, board: &Arc<Board>, pairs: &[(usize, usize)]) {
     let mut numbers = Vec::new();
     for (from, to) in pairs {
         let (from, to) = tracks(board, *from, *to);
-        let cells = cells_of(&site.store, &from).await;
+        let cells = cells_of(std::slice::from_ref(&site.store), &from).await.unwrap();
         for cells in cells.chunks(70.min(MAX_FILLED)) {
             site.other.fill(&from, &to, cells).await.unwrap();
         }

@@ -7,6 +7,7 @@ mod adding;
 mod all_time;
 mod auditing;
 mod boards;
+mod both_editions;
 mod bounds;
 mod capping;
 mod clock;
@@ -390,7 +391,7 @@ contract! {
         together::read_answers_500_queries_in_order,
         editions::a_board_gets_exchanges_and_loses_a_second_edition,
         editions::a_repeated_change_of_editions_is_harmless,
-        editions::each_edition_holds_what_a_board_of_its_own_holds,
+        both_editions::each_edition_holds_what_a_board_of_its_own_holds,
         editions::items_of_one_edition_are_counted_by_reason,
         editions::retractions_count_in_each_edition_that_has_their_slot,
         editions::a_sum_refused_by_one_edition_is_tried_one_by_one_in_both,

@@ -3,10 +3,10 @@
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, Order, Stamp, WindowLength};
+use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, NotCounted, Order, Stamp, WindowLength};
 use rolltop::store::TableName;
 
-use super::sequence::{Act, CROWD, Import, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
+use super::sequence::{Act, By, CROWD, Import, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
 use crate::given::{definition, t};
 
 /// The metrics. Sums occur twice, because they are the most common.
@@ -59,6 +59,9 @@ impl Sequence {
             let import = Import { from: board, size: 1_000, ..any_import(&mut rng, boards.len()) };
             let crowd = Step::Crowd { board, first: CROWD, at: None, through: 0 };
             steps.splice(at..at, [crowd, Step::Import(import)]);
+        }
+        if rng.random_bool(0.4) {
+            add_editions(&mut rng, boards.len(), &mut steps);
         }
         let mut sequence = Sequence { seed, start, boards, steps };
         if rng.random_bool(0.5) {
@@ -213,6 +216,36 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
     }
 }
 
+/// Gives a board a second edition, and adds what can be done with the two.
+fn add_editions(rng: &mut StdRng, boards: usize, steps: &mut Vec<Step>) {
+    let board = rng.random_range(0..boards);
+    let mut at = rng.random_range(0..=steps.len() / 2);
+    steps.insert(at, any_attachment(rng, board));
+    for _ in 0..rng.random_range(2..=9) {
+        at = rng.random_range(at + 1..=steps.len()).min(at + rng.random_range(1..=6));
+        let through = rng.random_range(0..2);
+        let step = match rng.random_range(0..16) {
+            0..4 => Step::Fill {
+                board,
+                from: rng.random_range(0..3),
+                to: rng.random_range(0..3),
+                end: rng.random_bool(0.7),
+                through,
+            },
+            4..7 => Step::Exchange { board, through },
+            7 => Step::Detach { board, through },
+            8..10 => any_attachment(rng, board),
+            10..14 => Step::Behind { board, changes: rng.random_range(1..=3), items: any_items(rng), through },
+            _ => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
+        };
+        steps.insert(at, step);
+    }
+}
+
+fn any_attachment(rng: &mut StdRng, board: usize) -> Step {
+    Step::Attach { board, definition: any_definition(rng), same: rng.random_bool(0.7), through: rng.random_range(0..2) }
+}
+
 fn any_import(rng: &mut StdRng, boards: usize) -> Import {
     let to = rng.random_range(0..boards);
     Import {
@@ -258,7 +291,19 @@ fn any_item(rng: &mut StdRng) -> Item {
         2 => Act::Sample { count: rng.random_range(0..=3) },
         _ => Act::Count,
     };
-    Item { who: any_subject(rng), window: rng.random_range(0..4), act, amount, value: rng.random_range(0..7), at, id }
+    let by = any_editions(rng);
+    let (window, value) = (rng.random_range(0..4), rng.random_range(0..7));
+    Item { who: any_subject(rng), window, act, amount, value, at, id, by }
+}
+
+/// Draws which editions count an item.
+fn any_editions(rng: &mut StdRng) -> By {
+    match rng.random_range(0..24) {
+        0..2 => By::Current(pick(rng, &[NotCounted::Filtered, NotCounted::NotAccepted])),
+        2..4 => By::Other(pick(rng, &[NotCounted::Filtered, NotCounted::NotAccepted])),
+        4 => By::Unsaid,
+        _ => By::Both,
+    }
 }
 
 fn any_when(rng: &mut StdRng) -> When {

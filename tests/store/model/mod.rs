@@ -7,6 +7,7 @@
 //! `redis-cluster-16-parts`, and the same of `valkey`. A failing sequence is reduced before it is shown.
 
 mod draw;
+mod editions;
 mod importing;
 mod seen;
 mod sequence;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Frame, Timestamp};
+use rolltop::board::{Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, ImportBegun, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing, Status,
-    Store, StoreError, Values,
+    Added, DualRun, ImportBegun, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing,
+    Status, Store, StoreError, Values,
 };
 
 use crate::carrying::Contents;
@@ -29,6 +29,10 @@ pub enum Seen {
     Clock(Timestamp),
     Done,
     BoardChanged,
+    /// What is known of two editions: since when, what only the other one counted, and when one was filled.
+    DualRun(Timestamp, [BTreeMap<NotCounted, u64>; 2], Option<Timestamp>),
+    Compared([Frame; 2], Vec<[Option<Value>; 2]>),
+    StaleEpoch,
     BeyondWindow(Timestamp),
 }
 
@@ -37,6 +41,7 @@ pub fn seen<T: Into<Seen>>(store: &dyn Store, answer: Result<T>) -> Result<Seen,
     match answer {
         Ok(answer) => Ok(answer.into()),
         Err(StoreError::BoardChanged) => Ok(Seen::BoardChanged),
+        Err(StoreError::StaleEpoch) => Ok(Seen::StaleEpoch),
         Err(StoreError::BeyondWindow { floor }) => Ok(Seen::BeyondWindow(floor)),
         Err(StoreError::ImportOpen) => Ok(Seen::ImportOpen),
         Err(StoreError::NoImport { .. }) => Ok(Seen::NoImport),
@@ -46,7 +51,10 @@ pub fn seen<T: Into<Seen>>(store: &dyn Store, answer: Result<T>) -> Result<Seen,
 
 impl Seen {
     pub fn retiring(&self) -> u64 {
-        self.frame().map_or(0, |frame| frame.retiring)
+        match self {
+            Seen::Compared(frames, _) => frames.iter().map(|frame| frame.retiring).sum(),
+            _ => self.frame().map_or(0, |frame| frame.retiring),
+        }
     }
 
     fn frame(&self) -> Option<&Frame> {
@@ -109,6 +117,10 @@ impl Seen {
                 (status.frame.retiring, status.total) = (0, 0);
                 status.retiring.clear();
             }
+            Seen::Compared(frames, values) => {
+                frames.iter_mut().for_each(|frame| frame.retiring = 0);
+                values.fill([None, None]);
+            }
             _ => {}
         }
         self
@@ -118,6 +130,19 @@ impl Seen {
 impl From<Added> for Seen {
     fn from(added: Added) -> Seen {
         Seen::Added(added.frame, added.outcomes)
+    }
+}
+
+impl From<DualRun> for Seen {
+    fn from(run: DualRun) -> Seen {
+        let of_edition = |reasons: Vec<_>| reasons.into_iter().filter(|(_, items)| *items > 0).collect();
+        Seen::DualRun(run.since, run.not_counted.map(of_edition), run.filled)
+    }
+}
+
+impl From<()> for Seen {
+    fn from((): ()) -> Seen {
+        Seen::Done
     }
 }
 

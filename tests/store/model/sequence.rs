@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Track, Window,
+    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, NotCounted, Subject,
+    Timestamp, Track, Window,
 };
 use rolltop::store::{Increment, TableName};
 
@@ -97,6 +98,38 @@ pub enum Step {
         board: usize,
         through: usize,
     },
+    /// Gives a board a second edition, if it has one. With `same` it counts the same items, if it is of the same kind.
+    Attach {
+        board: usize,
+        definition: Definition,
+        same: bool,
+        through: usize,
+    },
+    /// Exchanges the two editions of a board.
+    Exchange {
+        board: usize,
+        through: usize,
+    },
+    /// Removes the second edition of a board.
+    Detach {
+        board: usize,
+        through: usize,
+    },
+    /// Gives a track of the second edition what a track of the current one has, if it can be filled from it.
+    Fill {
+        board: usize,
+        from: usize,
+        to: usize,
+        end: bool,
+        through: usize,
+    },
+    /// Adds to a board, and makes other calls about it, as one who does not know this many changes of its editions.
+    Behind {
+        board: usize,
+        changes: usize,
+        items: Vec<Item>,
+        through: usize,
+    },
     Audit {
         board: usize,
     },
@@ -172,6 +205,19 @@ pub struct Item {
     pub value: usize,
     pub at: Option<When>,
     pub id: Option<u8>,
+    pub by: By,
+}
+
+/// Which editions count an item, where a board has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Both,
+    /// The other one does not, for this reason.
+    Current(NotCounted),
+    /// The current one does not, for this reason.
+    Other(NotCounted),
+    /// It is not said what the item is in the other one.
+    Unsaid,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,14 +340,32 @@ pub fn crowd(first: usize, at: Option<When>) -> Vec<Item> {
     let units = |nth: usize| Size::Units((nth * 7 % 11) as i64 - 4);
     let members = SUBJECTS.len()..SUBJECTS.len() + first;
     members
-        .map(|who| Item { who, window: who, act: Act::Count, amount: units(who), value: who % 5, at, id: None })
+        .map(|who| Item {
+            who,
+            window: who,
+            act: Act::Count,
+            amount: units(who),
+            value: who % 5,
+            at,
+            id: None,
+            by: By::Both,
+        })
         .collect()
 }
 
 /// Returns items of one subject with this many values.
 pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
     (0..values)
-        .map(|value| Item { who, window: value, act: Act::Count, amount: Size::Units(1), value, at, id: None })
+        .map(|value| Item {
+            who,
+            window: value,
+            act: Act::Count,
+            amount: Size::Units(1),
+            value,
+            at,
+            id: None,
+            by: By::Both,
+        })
         .collect()
 }
 
@@ -353,8 +417,7 @@ impl Leap {
 }
 
 impl Item {
-    /// Returns the item in the form that this board takes. Samples and retractions get a time. Only sums get amounts
-    /// that no store can hold: the other kinds refuse such amounts before they reach a store.
+    /// Returns the item in the form that this board takes. Samples and retractions get a time.
     pub fn resolve(&self, board: &Arc<Board>, now: Timestamp) -> Increment {
         let related = window_of(board, self.window);
         let window = related.window_at(now);
@@ -362,28 +425,46 @@ impl Item {
             Size::Units(units) => units,
             Size::Bound { sign, off } => sign * related.slot_bound().0 + off,
         };
-        let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
-        let retract = self.act == Act::Retract && board.edition().takes_retractions();
-        let sample = match self.act {
-            Act::Sample { count } => {
-                let sum = if count == 0 && board.kind() == Kind::Mean { Amount(0) } else { within };
-                Some(Change::Set { sum, count }).filter(|set| board.edition().takes(set))
-            }
-            _ => None,
+        let retract = self.act == Act::Retract && board.editions().iter().any(Edition::takes_retractions);
+        let is_sample = match self.act {
+            Act::Sample { count } => board.edition().takes(&Change::Set { sum: Amount(0), count }),
+            _ => false,
         };
-        let has_time = (retract || sample.is_some()) && board.edition().has_slots();
-        let change = match board.kind() {
-            Kind::Distinct | Kind::Sketch => Change::Seen(what(self.value)),
-            Kind::Sum if !retract => Change::Amount(Amount(units)),
-            _ => Change::Amount(within),
+        let has_time = (retract || is_sample) && board.editions().iter().any(Edition::has_slots);
+        let change = |edition: &Edition| self.change(board, edition, units, retract, is_sample);
+        let other = board.editions().get(1).map(change);
+        let (change, other) = match (self.by, other) {
+            (By::Other(reason), Some(other)) => (Change::Not(reason), Some(other)),
+            (By::Current(reason), Some(_)) => (change(board.edition()), Some(Change::Not(reason))),
+            (By::Unsaid, _) => (change(board.edition()), None),
+            (_, other) => (change(board.edition()), other),
         };
         Increment {
-            other: None,
+            other: other.map(Box::new),
             subject: who(self.who),
-            change: sample.unwrap_or(change),
+            change,
             retract,
             at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(&related, &window, now)),
             id: self.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
+        }
+    }
+
+    /// Returns the change in an edition. Only sums get amounts that no store can hold: the other kinds refuse such
+    /// amounts before they reach a store.
+    fn change(&self, board: &Board, edition: &Edition, units: i64, retract: bool, is_sample: bool) -> Change {
+        let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
+        match (self.act, edition.kind()) {
+            (Act::Sample { count }, kind) if is_sample => {
+                let sum = if count == 0 && kind == Kind::Mean { Amount(0) } else { within };
+                match edition.has_same_samples_as(board.edition()) {
+                    true => Change::Set { sum, count },
+                    false => Change::Not(NotCounted::NotAccepted),
+                }
+            }
+            _ if retract && !edition.takes_retractions() => Change::Not(NotCounted::NotAccepted),
+            (_, Kind::Distinct | Kind::Sketch) => Change::Seen(what(self.value)),
+            (_, Kind::Sum) if !retract => Change::Amount(Amount(units)),
+            _ => Change::Amount(within),
         }
     }
 }
@@ -393,7 +474,9 @@ impl Sequence {
     pub fn without_samples(&mut self) {
         for step in &mut self.steps {
             let items: Vec<&mut Item> = match step {
-                Step::Add { items, .. } | Step::RetireTogether { items, .. } => items.iter_mut().collect(),
+                Step::Add { items, .. } | Step::RetireTogether { items, .. } | Step::Behind { items, .. } => {
+                    items.iter_mut().collect()
+                }
                 Step::AddAll { batches, .. } => batches.iter_mut().flat_map(|(_, items)| items).collect(),
                 _ => continue,
             };
@@ -407,7 +490,9 @@ impl Sequence {
     pub fn without_item(&self, step: usize, item: usize) -> Option<Sequence> {
         let mut shorter = self.clone();
         match shorter.steps.get_mut(step)? {
-            Step::Add { items, .. } | Step::RetireTogether { items, .. } if items.len() > 1 && item < items.len() => {
+            Step::Add { items, .. } | Step::RetireTogether { items, .. } | Step::Behind { items, .. }
+                if items.len() > 1 && item < items.len() =>
+            {
                 items.remove(item);
             }
             Step::AddAll { batches, .. } => {

@@ -7,9 +7,10 @@ use rolltop::store::{
     Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName,
 };
 
+use super::editions::comparable;
 use super::seen::{Seen, seen};
 use super::sequence::{
-    Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who, window_of,
+    Act, By, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who, window_of,
 };
 use crate::given::{name, new_board};
 use crate::site::{Home, audit_through, retire_through};
@@ -22,6 +23,8 @@ pub struct Side {
     pub boards: Vec<Arc<Board>>,
     /// The board handles from before the last redefinition.
     stale: Vec<Option<Arc<Board>>>,
+    /// The handles of each board from before changes of its editions.
+    pub(super) earlier: Vec<Vec<Arc<Board>>>,
     clock: ClockMode,
 }
 
@@ -35,8 +38,8 @@ impl Side {
         for (nth, definition) in definitions.iter().enumerate() {
             boards.push(define(&instances[0], &board_name(nth), definition).await?);
         }
-        let stale = vec![None; boards.len()];
-        Ok(Side { home, instances, boards, stale, clock })
+        let (stale, earlier) = (vec![None; boards.len()], vec![Vec::new(); boards.len()]);
+        Ok(Side { home, instances, boards, stale, earlier, clock })
     }
 
     pub fn name(&self) -> String {
@@ -65,6 +68,13 @@ impl Side {
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
+            Step::Attach { board, definition, same, through } => self.attach(*board, definition, *same, *through).await,
+            Step::Exchange { board, through } => self.exchange(*board, *through).await,
+            Step::Detach { board, through } => self.detach(*board, *through).await,
+            Step::Fill { board, from, to, end, through } => self.fill(*board, [*from, *to], *end, *through).await,
+            Step::Behind { board, changes, items, through } => {
+                self.use_earlier(*board, *changes, items, *through).await
+            }
             Step::Audit { board } => self.audit(*board).await,
             Step::Reopen { close, through } => self.reopen(*close, *through).await,
             Step::Look { board, window, at, through } => {
@@ -89,11 +99,11 @@ impl Side {
         window_of(&self.boards[board], window)
     }
 
-    async fn now(&self) -> Outcome<Timestamp> {
+    pub(super) async fn now(&self) -> Outcome<Timestamp> {
         self.instances[0].now().await.map_err(|error| format!("{error:?}"))
     }
 
-    async fn batch(&self, board: &Arc<Board>, items: &[Item], return_scores: bool) -> Outcome<Batch> {
+    pub(super) async fn batch(&self, board: &Arc<Board>, items: &[Item], return_scores: bool) -> Outcome<Batch> {
         let now = self.now().await?;
         Ok(Batch { increments: items.iter().map(|item| item.resolve(board, now)).collect(), return_scores })
     }
@@ -101,7 +111,8 @@ impl Side {
     async fn add(&self, board: usize, items: &[Item], scores: bool, through: usize) -> Outcome<Seen> {
         let (store, board) = (self.instance(through), &self.boards[board]);
         let batch = self.batch(board, items, scores).await?;
-        seen(&*store, store.add(board, batch).await)
+        let sent = batch.increments.clone();
+        comparable(&*store, board, board, &sent, store.add(board, batch).await)
     }
 
     async fn add_all(&self, batches: &[(usize, Vec<Item>)], through: usize) -> Outcome<Vec<Seen>> {
@@ -110,11 +121,14 @@ impl Side {
         for (board, items) in batches {
             sent.push((self.boards[*board].clone(), self.batch(&self.boards[*board], items, true).await?));
         }
-        let added = store.add_all(sent).await;
+        let added = store.add_all(sent.clone()).await;
         if added.len() != batches.len() {
             return Err(format!("{} answers to {} batches", added.len(), batches.len()));
         }
-        added.into_iter().map(|added| seen(&*store, added)).collect()
+        let of_board = |((board, batch), added): ((Arc<Board>, Batch), _)| {
+            comparable(&*store, &board, &board, &batch.increments, added)
+        };
+        sent.into_iter().zip(added).map(of_board).collect()
     }
 
     pub async fn leap(&self, leap: Leap) -> Outcome<Seen> {
@@ -153,13 +167,23 @@ impl Side {
         }
         self.boards[board] = define(&self.instance(through + 1), old.name(), definition).await?;
         self.stale[board] = Some(old);
+        self.earlier[board].clear();
         self.check(board).await
     }
 
     async fn use_stale(&self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
         let Some(stale) = &self.stale[board] else { return Ok(Vec::new()) };
         let store = self.instance(through);
-        let item = Item { who: 0, window: 0, act: Act::Count, amount: Size::Units(1), value: 0, at: None, id: None };
+        let item = Item {
+            who: 0,
+            window: 0,
+            act: Act::Count,
+            amount: Size::Units(1),
+            value: 0,
+            at: None,
+            id: None,
+            by: By::Both,
+        };
         let batch = self.batch(stale, &[item], true).await?;
         Ok(vec![
             seen(&*store, store.add(stale, batch).await)?,
@@ -194,6 +218,9 @@ impl Side {
             let found = self.instances[nth].board(board.name()).await.map_err(|error| format!("{error:?}"))?;
             let found = found.ok_or_else(|| format!("{} is gone after a restart", board.name()))?;
             if (found.generation(), found.definition()) != (board.generation(), board.definition()) {
+                return Err(format!("{found:?} after a restart instead of {board:?}"));
+            }
+            if (found.epoch(), found.stored_editions()) != (board.epoch(), board.stored_editions()) {
                 return Err(format!("{found:?} after a restart instead of {board:?}"));
             }
             // The old board handle must still work, and a new one must work too.
@@ -305,6 +332,7 @@ impl Side {
         for window in self.boards[board].each_track() {
             self.check_window(&window, &mut all).await?;
         }
+        all.append(&mut self.check_editions(board).await?);
         for table in TableName::ALL {
             all.push(self.rows(table, board).await?);
         }

@@ -73,8 +73,8 @@ impl HeldBoard {
         outcomes
     }
 
-    /// Returns the items that take effect next, one by one: this one and, on a board with several tracks, further amounts
-    /// without ids of the subject and the same slots, up to an item with an id or a sample of them.
+    /// Returns the items that take effect next, one by one: this one and, on a board with several tracks, further
+    /// amounts without ids of the subject and the same slots, up to an item with an id or a sample of them.
     fn next_together(
         &self,
         frames: &[Frame],
@@ -100,7 +100,8 @@ impl HeldBoard {
         together
     }
 
-    /// Returns whether an item may be added up with others of the same place: all editions that count it add amounts up.
+    /// Returns whether an item may be added up with others of the same place: all editions that count it add amounts
+    /// up.
     fn adds_up(&self, placed: &Placed, item: &Increment) -> bool {
         let all = self.board.editions().iter().enumerate();
         let mut adds_up = all.map(|(number, edition)| {
@@ -110,8 +111,8 @@ impl HeldBoard {
         item.id.is_none() && placed.missed[0] != Some(NotCounted::TooLate) && adds_up.all(|adds_up| adds_up)
     }
 
-    /// Returns where an item belongs. An edition counts it if one of its tracks reaches back to it, and a sample if all of
-    /// them do.
+    /// Returns where an item belongs. An edition counts it if one of its tracks reaches back to it, and a sample if all
+    /// of them do.
     fn place(&self, frames: &[Frame], max_skew: i64, item: &Increment) -> Result<Placed, Rejection> {
         let mut placed = Placed { slots: vec![None; self.tracks.len()], missed: Vec::new() };
         for (number, edition) in self.board.editions().iter().enumerate() {
@@ -213,8 +214,9 @@ impl HeldBoard {
         fit
     }
 
-    /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as the
-    /// slot, and the newest value of all time is the sample, unless it belongs to a later slot: then the total has no change.
+    /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as
+    /// the slot, and the newest value of all time is the sample, unless it belongs to a later slot: then the total has
+    /// no change.
     fn total_after(
         &self,
         total: usize,

@@ -24,6 +24,8 @@ pub(super) enum Step {
     Attach(prop::sample::Index),
     Exchange,
     Detach,
+    /// Gives each track of the second edition what each of the current one has, if they count the same items.
+    Fill,
 }
 
 /// A subject, an amount or value, how many hours ago, an id, and a kind: most are simple, some are retractions or
@@ -70,6 +72,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         2 => any::<prop::sample::Index>().prop_map(Step::Attach),
         2 => Just(Step::Exchange),
         1 => Just(Step::Detach),
+        2 => Just(Step::Fill),
     ]
 }
 
@@ -77,6 +80,23 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 fn eager() -> Pace {
     let tick = Duration::from_millis(1);
     Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() }
+}
+
+async fn fill(store: &Embedded, board: &Arc<Board>) {
+    let [current, other] = board.editions() else { return };
+    if !other.counts_same_items_as(current) {
+        return;
+    }
+    let track = |number| board.each_track().nth(number).unwrap();
+    let pairs: Vec<_> = current.numbers().flat_map(|from| other.numbers().map(move |to| (from, to))).collect();
+    for (from, to) in pairs.iter().map(|(from, to)| (track(*from), track(*to))) {
+        let head = from.window_at(store.now().await.unwrap()).head;
+        let slots = [head, from.calendar().previous(head)];
+        let cells: Vec<_> = (0..12).flat_map(|who| slots.map(|slot| (subject(who), slot))).collect();
+        let fits = !from.is_from_first() && !to.is_from_first() && from.is_all_time() == to.is_all_time();
+        assert_eq!(store.fill(&from, &to, &cells).await.is_ok(), fits);
+    }
+    store.end_fill(board, &pairs).await.unwrap();
 }
 
 /// Waits until the manifest names a checkpoint with everything that the log has of the board.
@@ -183,6 +203,7 @@ proptest! {
                         board = store.change_editions(&board, board.detached()).await.unwrap();
                     }
                     Step::Detach => {}
+                    Step::Fill => fill(&store, &board).await,
                 }
                 compare(&disk, &store, &board).await;
             }

@@ -156,6 +156,14 @@ async fn a_stale_epoch_is_refused_except_for_writes() {
     assert_eq!(store.dual_run(&board).await.unwrap().not_counted, [vec![], vec![(NotCounted::TooLate, 1)]]);
     let only = store.change_editions(&board, board.detached()).await.unwrap();
     assert_eq!(scores(&store, &only, 1).await, [8]);
+    // An item that is only for an edition that is gone counts nowhere.
+    let of_other =
+        Increment { change: Change::Not(NotCounted::Filtered), ..both(increment(1, 0, None, None), amount(9)) };
+    let items = vec![of_other, both(increment(1, 2, None, None), Change::Not(NotCounted::Filtered))];
+    assert_eq!(add(&store, &board, items).await.unwrap(), [COUNTED, COUNTED]);
+    assert_eq!(scores(&store, &only, 1).await, [10]);
+    let stale_step = store.change_editions(&first, first.detached()).await;
+    assert!(matches!(stale_step, Err(StoreError::StaleEpoch)), "{stale_step:?}");
     assert!(matches!(store.dual_run(&only).await, Err(StoreError::Unsupported { .. })));
     assert!(store.undefine(&only).await.unwrap());
     assert!(matches!(store.add(&first, Batch::default()).await, Err(StoreError::BoardChanged)));
@@ -179,7 +187,8 @@ async fn editions_may_change_between_the_portions_of_a_batch() {
     const ITEMS: usize = 3_000;
     let store = fresh();
     let first = define(&store, "SUM(2h, sale, amount, seller)").await;
-    let item = |number: usize| increment((number % 7) as u8, 1, None, (number % 3 == 0).then_some((number / 12) as u8));
+    let item =
+        |number: usize| increment((number % 7) as u8, 1, None, number.is_multiple_of(3).then_some((number / 12) as u8));
     let batch = Batch { increments: (0..ITEMS).map(item).collect(), return_scores: true };
     let change = async {
         tokio::task::yield_now().await;
@@ -221,4 +230,36 @@ async fn the_memory_of_a_removed_edition_is_freed() {
     let board = store.change_editions(&board, board.detached()).await.unwrap();
     reach(|| used() < empty + (with_two - empty) * 6 / 10).await;
     assert_eq!(store.page(&board.main(), 0, 1).await.unwrap().total, 2_000);
+}
+
+/// A fill of subjects with more values than a portion gives is complete, whatever is written in between.
+#[tokio::test]
+async fn a_fill_in_portions_is_complete() {
+    const VALUES: usize = 1_000;
+    let store = fresh();
+    let board = define(&store, "COUNT_DISTINCT(2h, login, device, user)").await;
+    let seen = |number: usize| Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());
+    let item = |number: usize| named("subject-1".to_owned(), seen(number));
+    add(&store, &board, (0..VALUES).map(item).collect()).await.unwrap();
+    let gone = |number: usize| Increment { retract: true, at: Some(START), ..item(number) };
+    add(&store, &board, (0..VALUES / 4).map(gone).collect()).await.unwrap();
+    let board = attach(&store, &board, "COUNT_DISTINCT(4h, login, device, user)").await;
+    let [from, to] = [0, 1].map(|number| board.each_track().nth(number).unwrap());
+    let cells: Vec<_> = (0..3).map(|who| (subject(who), START)).collect();
+    let write = async {
+        for number in VALUES..VALUES + 20 {
+            let items = vec![both(item(number), seen(number)), both(item(0), seen(0))];
+            add(&store, &board, items).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let (filled, ()) = tokio::join!(store.fill(&from, &to, &cells), write);
+    filled.unwrap();
+    // At the time of its retraction a value stays retracted.
+    let expected = (VALUES - VALUES / 4 + 20) as i64;
+    assert_eq!(scores(&store, &board, 1).await, [expected, expected]);
+    let compared = store.compare([&from, &to], &[subject(1), subject(2)]).await.unwrap();
+    let value = Some(Value::Exact(Amount(expected)));
+    assert_eq!(compared.values, [[value, value], [None, None]]);
+    assert!(store.fill(&from, &from, &cells).await.is_err());
 }

@@ -35,7 +35,7 @@ fn change(board: &Board, tables: &mut BoardState, step: Step, log: &mut LogOpera
             tables.visit_portion(5);
         }
         Step::Reopen | Step::Redefine | Step::Checkpoint => {}
-        Step::Attach(_) | Step::Exchange | Step::Detach => {}
+        Step::Attach(_) | Step::Exchange | Step::Detach | Step::Fill => {}
     }
 }
 
