@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rolltop::board::{Board, Change, NotCounted};
+use rolltop::board::{Board, Change, NotCounted, TrackId};
 use rolltop::store::{
     Added, AuditCursor, Batch, ContentsCursor, ImportId, Increment, PageStart, Piece, SlotRange, StoreError,
     ValuesStart,
@@ -163,14 +163,18 @@ pub async fn other_calls_of_before_a_change_of_editions_change_nothing(site: Sit
                 assert!(matches!(error, Some(StoreError::StaleEpoch)), "call {nth}: {error:?}");
             }
         }
+        let to = match board.other() {
+            Some(_) => board.detached(),
+            None => board.attached(definition(distinct, "1h"), TrackId(7)).unwrap(),
+        };
         let errors = [
             store.remove(board, &who()).await.err(),
             store.begin_import(board, ImportId(1)).await.err(),
             store.end_import(board, ImportId(1)).await.err(),
             store.dual_run(board).await.err(),
-            store.end_fill(board, &[]).await.err(),
+            store.end_fill(board, &[(0, board.tracks().len() - 1)]).await.err(),
             store.undefine(board).await.err(),
-            store.change_editions(board, board.detached()).await.err(),
+            store.change_editions(board, to).await.err(),
         ];
         for (nth, error) in errors.into_iter().enumerate() {
             assert!(matches!(error, Some(StoreError::StaleEpoch)), "call {nth} about the board: {error:?}");

@@ -31,14 +31,30 @@ pub fn comparable(
     if added.outcomes.len() != sent.len() {
         return Err(format!("{} outcomes of {} items", added.outcomes.len(), sent.len()));
     }
+    let is_behind = named.epoch() != board.epoch();
+    let answered = board.editions().iter().position(|edition| edition.id() == named.edition().id()).unwrap_or(0);
     for (outcome, item) in added.outcomes.iter_mut().zip(sent) {
-        let carried = if named.epoch() == board.epoch() { item.clone() } else { item.carried(named, board) };
-        if matches!(carried.change, Change::Not(_)) {
+        let carried = if is_behind { item.carried(named, board) } else { item.clone() };
+        if matches!(carried.change_in(answered), Change::Not(_)) {
             *outcome = Of::Counted { score: None };
         }
     }
     let seen = Seen::from(added);
-    Ok(if board.editions().len() > 1 && sent.len() > 1 { seen.without_scores() } else { seen })
+    let may_differ = board.editions().len() > 1 && sent.len() > 1;
+    Ok(match seen {
+        // A part may have been written before the change, with another frame.
+        Seen::Added(_, _) if is_behind => match seen.without_scores() {
+            Seen::Added(_, outcomes) => Seen::Outcomes(outcomes),
+            other => other,
+        },
+        seen => {
+            if may_differ {
+                seen.without_scores()
+            } else {
+                seen
+            }
+        }
+    })
 }
 
 /// Returns the definition of a successor of a board that is like the given one.

@@ -13,6 +13,7 @@ use crate::carrying::Contents;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     Added(Frame, Vec<Outcome>),
+    Outcomes(Vec<Outcome>),
     Values(Values),
     Page(Page),
     Lookup(Lookup),

@@ -46,12 +46,14 @@ impl HeldBoard {
         Ok(board)
     }
 
-    /// Notes the reasons why editions did not count an item that another one has counted.
-    pub fn note_missed(&mut self, now: Timestamp, missed: &[Option<NotCounted>]) {
+    /// Notes the reasons why editions did not count an item that another one has counted. Where the slot of a retraction
+    /// is gone, nothing was left to take, so nothing is missing.
+    pub fn note_missed(&mut self, now: Timestamp, missed: &[Option<NotCounted>], retract: bool) {
         let Some(dual) = &mut self.dual else { return };
         for (edition, reason) in self.board.editions().iter().zip(missed) {
             match reason {
                 None => {}
+                Some(NotCounted::TooLate) if retract => {}
                 Some(NotCounted::Unknown) => dual.since = now,
                 Some(reason) => *dual.not_counted.entry((edition.id(), *reason)).or_default() += 1,
             }

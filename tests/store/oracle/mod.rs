@@ -16,7 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Calendar, Counted, EventId, Frame, Order, Subject, Timestamp, Track, Window,
+    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Order, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
@@ -244,8 +244,15 @@ impl Store for Oracle {
             let is_present = present.epoch() == board.epoch();
             let carried = |item: &Increment| if is_present { item.clone() } else { item.carried(board, &present) };
             let batch = Batch { increments: batch.increments.iter().map(carried).collect(), ..batch };
-            let outcomes = held.add(now, max_skew, &batch);
-            Added { frame: held.frames(now)[0], outcomes, newer: (!is_present).then_some(present) }
+            // Outcomes are those of the edition that the caller knows as the current one, if it is still there.
+            let is_known = |edition: &Edition| edition.id() == board.edition().id();
+            let answered = present.editions().iter().position(is_known).unwrap_or(0);
+            let frame = held.frames(now)[present.editions()[answered].numbers().start];
+            Added {
+                frame,
+                outcomes: held.add(now, max_skew, &batch, answered),
+                newer: (!is_present).then_some(present),
+            }
         })
     }
 

@@ -23,8 +23,8 @@ struct Placed {
 }
 
 impl HeldBoard {
-    /// Adds a batch.
-    pub fn add(&mut self, now: Timestamp, max_skew: i64, batch: &Batch) -> Vec<Outcome> {
+    /// Adds a batch. Outcomes are those in the edition with the number `answered`.
+    pub fn add(&mut self, now: Timestamp, max_skew: i64, batch: &Batch, answered: usize) -> Vec<Outcome> {
         let frames = &self.frames(now);
         let mut outcomes = vec![None; batch.increments.len()];
         for (index, first) in batch.increments.iter().enumerate() {
@@ -40,7 +40,7 @@ impl HeldBoard {
             };
             let is_known = first.id.as_ref().is_some_and(|id| self.is_known(now, &first.subject, id));
             if placed.missed.iter().all(Option::is_some) {
-                outcomes[index] = Some(match &first.change {
+                outcomes[index] = Some(match first.change_in(answered) {
                     // The event that it reverses has left the windows, so there is nothing to undo.
                     _ if first.retract && is_known => DUPLICATE,
                     Change::Not(_) => COUNTED,
@@ -59,14 +59,15 @@ impl HeldBoard {
                 continue;
             }
             for index in self.next_together(frames, max_skew, &batch.increments, index, &placed) {
-                outcomes[index] = Some(self.take(frames, &placed, &batch.increments[index]));
+                outcomes[index] = Some(self.take(frames, &placed, &batch.increments[index], answered));
             }
         }
         let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
         if batch.return_scores {
+            let main = self.board.editions()[answered].numbers().start;
             for (outcome, item) in outcomes.iter_mut().zip(&batch.increments) {
                 if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                    *score = self.tracks[0].score(&frames[0], &item.subject);
+                    *score = self.tracks[main].score(&frames[main], &item.subject);
                 }
             }
         }
@@ -142,7 +143,7 @@ impl HeldBoard {
     }
 
     /// Applies an item in each edition by itself, and notes what only one of them counted.
-    fn take(&mut self, frames: &[Frame], placed: &Placed, item: &Increment) -> Outcome {
+    fn take(&mut self, frames: &[Frame], placed: &Placed, item: &Increment, answered: usize) -> Outcome {
         let (now, mut missed) = (frames[0].as_of, placed.missed.clone());
         for (edition, missed) in missed.iter_mut().enumerate() {
             if missed.is_none() && !self.take_in(edition, frames, &placed.slots, item) {
@@ -155,9 +156,9 @@ impl HeldBoard {
             }
             self.imports.has_samples |=
                 (0..missed.len()).any(|edition| missed[edition].is_none() && is_sample(item.change_in(edition)));
-            self.note_missed(now, &missed);
+            self.note_missed(now, &missed, item.retract);
         }
-        match missed[0] {
+        match missed[answered] {
             Some(NotCounted::OutOfRange) => REFUSED,
             Some(NotCounted::TooLate) if !item.retract => LATE,
             _ => COUNTED,
