@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::cmd;
 
+use super::dual_run::dual_run;
 use super::two_tracks::{Attempt, OwnCall, call};
 use crate::board::{Board, BoardTrack, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::Content;
@@ -334,6 +335,9 @@ pub(in crate::store::redis) async fn end_fill(
     tracks: &[(usize, usize)],
 ) -> Result<(), ServerFailure> {
     let partitions = session.partitions_of(board);
+    if dual_run(session, board).await?.is_none() {
+        return Ok(());
+    }
     // Without tracks, only the time is noted.
     let main = (0, board.edition().numbers().end);
     for partition in partitions.all() {

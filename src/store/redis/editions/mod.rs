@@ -42,6 +42,10 @@ pub(super) const ATTEMPTS: usize = 4;
 
 /// Replaces the editions of a board, if it is `from`, by those of `to`.
 pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+    let failed = |failure| session.servers.error(failure);
+    if let Some(stored) = changed_before(session, from, &to).await.map_err(failed)? {
+        return Ok(stored);
+    }
     let Some(change) = EditionsChange::between(from, &to) else {
         let detail = "only one change of a board's editions at a time".to_owned();
         return Err(StoreError::Unsupported { detail });
@@ -51,7 +55,21 @@ pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> R
             timekeeping::admit(session, &partition.clock).await?;
         }
     }
-    make(session, from, Arc::new(to), change).await.map_err(|failure| session.servers.error(failure))
+    make(session, from, Arc::new(to), change).await.map_err(failed)
+}
+
+/// Returns the board if an earlier attempt has changed it. Returns an error unless it is `from` or `to`.
+async fn changed_before(session: &Session, from: &Arc<Board>, to: &Board) -> Result<Option<Arc<Board>>, ServerFailure> {
+    let stored = boards::stored(session, from.name()).await?;
+    let stored = stored.filter(|stored| stored.generation() == from.generation()).ok_or(ServerFailure::BoardChanged)?;
+    if is_equal(&stored, to) {
+        bring_forward(session, &stored).await?;
+        return Ok(Some(stored));
+    }
+    if stored.epoch() != from.epoch() {
+        return Err(ServerFailure::StaleEpoch);
+    }
+    Ok(None)
 }
 
 async fn make(
@@ -60,16 +78,6 @@ async fn make(
     to: Arc<Board>,
     change: EditionsChange,
 ) -> Result<Arc<Board>, ServerFailure> {
-    let stored = boards::stored(session, from.name()).await?;
-    let stored = stored.filter(|stored| stored.generation() == from.generation()).ok_or(ServerFailure::BoardChanged)?;
-    if is_equal(&stored, &to) {
-        // An earlier attempt has changed the board.
-        bring_forward(session, &stored).await?;
-        return Ok(stored);
-    }
-    if stored.epoch() != from.epoch() {
-        return Err(ServerFailure::StaleEpoch);
-    }
     bring_forward(session, from).await?;
     check_free(session, from, change).await?;
     let noted = if change == EditionsChange::Detach { Noted::detached(from) } else { None };

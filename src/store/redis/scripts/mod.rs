@@ -56,7 +56,7 @@ mod script;
 
 use std::sync::LazyLock;
 
-pub(super) use self::pairs::{TrackTexts, change_of_two, fill_of_two};
+pub(super) use self::pairs::TrackTexts;
 pub(super) use self::script::{FixedArguments, Script, ScriptCall};
 
 /// The scripts of a kind.
@@ -305,6 +305,16 @@ scripts! {
         SKETCH: ["kind/sketch", "scores", "ranked"], ["kind/sketch", "unranked"], ["kind/sketch"];
         DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"], ["kind/distinct"], ["kind/sum"];
     }
+}
+
+/// Returns the script `change` for two editions, the current one first.
+pub(super) fn change_of_two(editions: [TrackTexts; 2]) -> &'static Script {
+    pairs::change(CHANGE_ARGUMENTS, editions)
+}
+
+/// Returns the script `fill` for two tracks, first the one that gives. It has the arguments of `change`.
+pub(super) fn fill_of_two(tracks: [TrackTexts; 2]) -> &'static Script {
+    pairs::fill(CHANGE_ARGUMENTS, tracks)
 }
 
 /// What `change` uses of a track of the mode `from_first`.

@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
-use super::CHANGE_ARGUMENTS;
 use super::script::Script;
 
 /// The texts of functions, without their first line: each returns one track of an edition, as `change` uses it.
@@ -23,24 +22,29 @@ type Key = (&'static str, [(usize, usize); 2]);
 static ASSEMBLED: LazyLock<Mutex<HashMap<Key, &'static Script>>> = LazyLock::new(Mutex::default);
 
 /// Returns the script that applies changes in two editions, the current one first.
-pub(in crate::store::redis) fn change_of_two(editions: [TrackTexts; 2]) -> &'static Script {
-    assembled("change", include_str!("../lua/change.lua"), editions)
+pub(super) fn change(arguments: &[&'static str], editions: [TrackTexts; 2]) -> &'static Script {
+    assembled("change", include_str!("../lua/change.lua"), arguments, editions)
 }
 
 /// Returns the script that gives what subjects have in a track of one edition to a track of the other one.
-pub(in crate::store::redis) fn fill_of_two(tracks: [TrackTexts; 2]) -> &'static Script {
-    assembled("fill", include_str!("../lua/fill.lua"), tracks)
+pub(super) fn fill(arguments: &[&'static str], tracks: [TrackTexts; 2]) -> &'static Script {
+    assembled("fill", include_str!("../lua/fill.lua"), arguments, tracks)
 }
 
 /// Returns a script that was assembled before, or assembles it. Scripts are kept as long as the process runs: there are
 /// some hundred pairs at most, and a store has boards of few of them.
-fn assembled(name: &'static str, text: &'static str, editions: [TrackTexts; 2]) -> &'static Script {
+fn assembled(
+    name: &'static str,
+    text: &'static str,
+    arguments: &[&'static str],
+    editions: [TrackTexts; 2],
+) -> &'static Script {
     let addresses = editions.map(|texts| (texts.main.as_ptr().addr(), texts.further.as_ptr().addr()));
-    let assemble = || Box::leak(Box::new(assemble(name, text, &editions)));
-    ASSEMBLED.lock().entry((name, addresses)).or_insert_with(|| assemble())
+    let assemble = || &*Box::leak(Box::new(assemble(name, text, arguments, &editions)));
+    ASSEMBLED.lock().entry((name, addresses)).or_insert_with(assemble)
 }
 
-fn assemble(name: &'static str, text: &'static str, editions: &[TrackTexts; 2]) -> Script {
+fn assemble(name: &'static str, text: &'static str, arguments: &[&'static str], editions: &[TrackTexts; 2]) -> Script {
     let mut texts: Vec<&'static str> = Vec::new();
     let mut source = String::new();
     let mut function_of = |text: &'static str| {
@@ -59,5 +63,5 @@ fn assemble(name: &'static str, text: &'static str, editions: &[TrackTexts; 2]) 
     source.push_str(&format!("local forms = {{{}}}\n\n", forms.join(", ")));
     source.push_str(concat!(include_str!("../lua/tracks.lua"), "\n"));
     source.push_str(text);
-    Script::new(name, source.leak(), 5, CHANGE_ARGUMENTS, false)
+    Script::new(name, source.leak(), 5, arguments, false)
 }
