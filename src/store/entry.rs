@@ -152,7 +152,9 @@ impl Entry<'_> {
 
     /// Returns whether a sum is beyond the exact range of every store, so that its items must be tried one by one.
     pub fn is_beyond_exact(&self) -> bool {
-        self.sums.iter().flatten().any(|sum| sum.amount.0.unsigned_abs() > EXACT_MAX as u64)
+        let is_beyond = |amount: Amount| amount.0.unsigned_abs() > EXACT_MAX as u64;
+        // A single amount beyond it may hide in a sum that is not.
+        self.sums.iter().flatten().any(|sum| is_beyond(sum.range.0) || is_beyond(sum.range.1))
     }
 
     /// Returns the outcome of its items if it is done: in the current edition it may be too late although the other

@@ -138,11 +138,6 @@ impl EntryApplication<'_> {
         if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
             return set(Outcome::Rejected(refused));
         }
-        if missed.contains(&Some(NotCounted::Unknown))
-            && let Some(dual) = &mut self.state.dual
-        {
-            dual.was_blind(self.state.tracks[0].now);
-        }
         // A sum is counted by both editions or refused by both: then its items are tried one by one, in order. A single
         // item is counted by each edition by itself.
         if let [item] = entry.items[..] {
@@ -154,18 +149,30 @@ impl EntryApplication<'_> {
             if is_counted && entry.is_sample() {
                 self.state.imports.counted_sample();
             }
-            return;
+            return self.note_blind(is_counted, &missed);
         }
+        let mut is_counted = false;
         if !entry.is_beyond_exact() && self.fits(entry, name, &missed) {
             let result = self.in_editions(&missed, |this, edition| this.apply_change(edition, entry, name));
             for &item in &entry.items {
-                self.finish(entry, item, &result, outcomes);
+                is_counted |= self.finish(entry, item, &result, outcomes);
             }
-            return;
+            return self.note_blind(is_counted, &missed);
         }
         for &item in &entry.items {
             let result = self.in_editions(&missed, |this, edition| this.add_item(edition, entry, name, item));
-            self.finish(entry, item, &result, outcomes);
+            is_counted |= self.finish(entry, item, &result, outcomes);
+        }
+        self.note_blind(is_counted, &missed);
+    }
+
+    /// Notes that an item was counted of which the effect on one of the editions is not known.
+    fn note_blind(&mut self, is_counted: bool, missed: &Missed) {
+        if is_counted
+            && missed.contains(&Some(NotCounted::Unknown))
+            && let Some(dual) = &mut self.state.dual
+        {
+            dual.was_blind(self.state.tracks[0].now);
         }
     }
 

@@ -26,6 +26,11 @@ fn successors() -> Vec<(Definition, Definition)> {
     let from_first = Definition { mode: Mode::FromFirst, ..unranked(SUM, "1h") };
     let kept_slots =
         Definition { slot: "1h".parse().ok(), keep: "3h".parse().ok(), ..all("SUM(all, sale, amount, seller)") };
+    let kept_sketches = Definition {
+        slot: "1h".parse().ok(),
+        keep: "3h".parse().ok(),
+        ..all("APPROX_COUNT_DISTINCT(all, sale, seller, item)")
+    };
     let decimals = Definition { decimals: Decimals::new(2).unwrap(), ..sum() };
     let distinct = || definition("COUNT_DISTINCT(3h, sale, seller, item)", "1h");
     let capped = Definition { max_values: Some(2), ..distinct() };
@@ -35,7 +40,7 @@ fn successors() -> Vec<(Definition, Definition)> {
         (sum(), further.clone()),
         (sum(), definition(SUM, "15m")),
         (definition("SUM(3h, sale, amount, seller WHERE big = true)", "1h"), sum()),
-        (sum(), definition("AVG(3h, sale, amount, seller)", "1h")),
+        (unranked("AVG(3h, sale, amount, seller)", "1h"), kept_sketches),
         (definition("LAST(3h, sale, amount, seller)", "1h"), sum()),
         (sum(), definition("SUM(3h, sale, tax, seller)", "1h")),
         (kept, definition("MAX(6h, sale, amount, seller)", "1h")),
@@ -172,5 +177,28 @@ pub async fn each_edition_holds_what_a_board_of_its_own_holds(site: Site) {
         for board in singles.iter().chain([&board]) {
             assert!(site.store.undefine(board).await.unwrap());
         }
+    }
+}
+
+pub async fn returned_scores_are_those_of_the_current_edition(site: Site) {
+    let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
+    for (nth, (current, next)) in some_of(&site, successors()).into_iter().enumerate() {
+        let mut board = attach(&site, &site.define(&format!("pair{nth}"), &current).await, &next).await;
+        for _ in 0..2 {
+            let mut event = Event { retract: false, id: None, big: true, item: 1, ..Event::drawn(&mut rng, t(START)) };
+            let mut items = Vec::new();
+            for who in ["s0", "s1", "s0"] {
+                (event.who, event.units, event.at) = (who.to_owned(), event.units + 1, t(START).plus_millis(-1));
+                let [first, second] = [0, 1].map(|number| event.change(&board.editions()[number]));
+                items.push(and(event.increment(first), second));
+            }
+            let outcomes = site.score(&board, items).await;
+            for (who, outcome) in ["s0", "s1", "s0"].into_iter().zip(outcomes) {
+                let score = site.value(&board, who).await;
+                assert_eq!(outcome, Outcome::Counted { score }, "{} and {}: {who}", current.metric, next.metric);
+            }
+            board = exchange(&site, &board).await;
+        }
+        assert!(site.store.undefine(&board).await.unwrap());
     }
 }

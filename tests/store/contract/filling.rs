@@ -32,8 +32,10 @@ async fn fill(site: &Site, board: &Arc<Board>, pairs: &[(usize, usize)]) {
     site.store.end_fill(board, &numbers).await.unwrap();
 }
 
-/// Definitions of which the second can be filled from the first, with the tracks of both.
-fn fillable() -> Vec<(Definition, Definition, Vec<(usize, usize)>)> {
+/// Two definitions, of which the second can be filled from the first, with the tracks of both.
+type Fillable = (Definition, Definition, Vec<(usize, usize)>);
+
+fn fillable() -> Vec<Fillable> {
     let mut all = Vec::new();
     for metric in METRICS {
         let over = |window: &str| metric.replace("{w}", window);
@@ -63,15 +65,17 @@ fn fillable() -> Vec<(Definition, Definition, Vec<(usize, usize)>)> {
 pub async fn a_filled_edition_holds_what_a_board_of_its_own_holds(site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
     let now = t(START);
+    // The scores of all are on the page.
+    let subjects: Vec<Subject> = subjects().into_iter().step_by(6).collect();
     for (nth, (current, next, pairs)) in some_of(&site, fillable()).into_iter().enumerate() {
         let about = format!("{} from {}", next.metric, current.metric);
         let alone = site.define(&format!("pair{nth}"), &current).await;
         let single = site.define(&format!("single{nth}"), &next).await;
         // What is older than the window of the source is nowhere to be had.
         let floor = alone.tracks().iter().map(|track| track.window_at(now).floor).min().unwrap();
-        let mut items = history(&mut rng, &alone, 80, now);
+        let mut items = history(&mut rng, &alone, 60, now);
         items.retain(|item| item.at.is_some_and(|at| at >= floor));
-        let later = items.split_off(60.min(items.len()));
+        let later = items.split_off(40.min(items.len()));
         let before = |item: &Increment| item.at.is_some_and(|at| at < now.plus_millis(-3 * 3_600_000));
         items.sort_by_key(|item| !before(item));
         site.add(&alone, items.clone()).await;
@@ -86,8 +90,8 @@ pub async fn a_filled_edition_holds_what_a_board_of_its_own_holds(site: Site) {
             fill(&site, &board, &pairs).await;
             let tracks = board.editions()[1].numbers().filter_map(|number| board.each_track().nth(number));
             for (track, single) in tracks.zip(single.each_track()) {
-                let expected = all_of_track(&site, &single, &subjects()).await;
-                assert_same(&all_of_track(&site, &track, &subjects()).await, &expected, &about);
+                let expected = all_of_track(&site, &single, &subjects).await;
+                assert_same(&all_of_track(&site, &track, &subjects).await, &expected, &about);
             }
         }
         for board in [&board, &single] {
@@ -180,6 +184,16 @@ pub async fn a_comparison_shows_both_editions_at_one_instant(site: Site) {
     let who: Vec<Subject> = std::iter::once(subject("a")).chain(many).collect();
     let found = site.store.compare([&one, &two], &who).await.unwrap().values;
     assert_eq!((found.len(), found[0]), (Compared::MAX_SUBJECTS, [exact(6), exact(4)]));
+    // The newest value is that of the newest slot, whichever was written last.
+    let alone = site.define("latest", &unranked("LAST(3h, sale, amount, seller)", "1h")).await;
+    let board = attach(&site, &alone, &unranked("LAST(6h, sale, amount, seller)", "15m")).await;
+    for (at, units) in
+        [(START, 4), ("2026-01-01T08:00:00Z", 7), ("2026-01-01T09:00:00Z", 9), ("2026-01-01T07:00:00Z", 2)]
+    {
+        site.count(&board, vec![twice(plus("a", units).at(at))]).await;
+    }
+    let (one, two) = tracks(&board, 0, 0);
+    assert_eq!(site.store.compare([&one, &two], &[subject("a")]).await.unwrap().values, [[exact(4); 2]]);
     let is_nothing = |value: &Option<rolltop::board::Value>| value.is_none_or(|value| Some(value) == exact(0));
     assert!(found[1..].iter().flatten().all(is_nothing), "{found:?}");
 }

@@ -141,12 +141,14 @@ fn value(part: &Part, reply: &mut Reply) -> Result<Option<Value>, ServerFailure>
             Ok(Some(Value::Exact(Amount(counter.integer()?))))
         }
         Stored::Subject => {
-            let (mut cells, mut held) = (Vec::<Aggregate>::new(), reply.part()?);
+            let (mut cells, mut held) = (Vec::<(Timestamp, Aggregate)>::new(), reply.part()?);
             while !held.is_empty() {
-                let _: Timestamp = held.time()?;
-                cells.extend(held.aggregate(track.kind())?);
+                let start = held.time()?;
+                cells.extend(held.aggregate(track.kind())?.map(|cell| (start, cell)));
             }
-            Ok(if cells.is_empty() { None } else { track.value(cells.iter()) })
+            // Of LAST the newest slot has the value. The fields of a hash have no order.
+            cells.sort_by_key(|(start, _)| *start);
+            Ok(if cells.is_empty() { None } else { track.value(cells.iter().map(|(_, cell)| cell)) })
         }
     }
 }

@@ -81,7 +81,7 @@ impl Budget {
         }
         if let Some(scores) = self.cells.checked_div(self.per_score) {
             // A small batch stays together, so that all items of a subject get the same score.
-            return scores.clamp(READ, self.changes);
+            return scores.clamp(READ.min(self.changes), self.changes);
         }
         match increments.first() {
             // Most of them are added up before they are sent.
