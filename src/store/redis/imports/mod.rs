@@ -9,6 +9,7 @@ mod merge;
 
 use std::sync::Arc;
 
+use super::boards;
 use super::part::Part;
 use super::partitions::Partitions;
 use super::reply::Reply;
@@ -37,9 +38,14 @@ enum PartImport {
 pub(super) async fn begin(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
     check(&board.main())?;
     if board.other().is_some() {
+        let stored = boards::stored(session, board.name()).await.map_err(|failure| session.servers.error(failure))?;
         let detail =
             "a board with two editions takes no imports: remove the one beside the current one first".to_owned();
-        return Err(StoreError::NoImport { detail });
+        return Err(match stored {
+            Some(stored) if stored.is_same_as(board) => StoreError::NoImport { detail },
+            Some(stored) if stored.generation() == board.generation() => StoreError::StaleEpoch,
+            _ => StoreError::BoardChanged,
+        });
     }
     let partitions = session.partitions_of(board);
     open_all(session, &partitions, import).await.map_err(|failure| session.servers.error(failure))
