@@ -126,7 +126,8 @@ pub struct Added {
     /// The frame of the step that applied the last item.
     pub frame: Frame,
     /// The outcome of each item in the current edition of the board that the caller named, in the order given. Of an
-    /// item that is for the other edition only it is [`Outcome::Counted`], whatever that one did.
+    /// item that is for the other edition only it is [`Outcome::Counted`], whatever that one did. Of an item that met
+    /// exchanged editions it is the outcome in either of them.
     pub outcomes: Vec<Outcome>,
     /// The board as the store has it, if its editions have changed since the caller got it.
     pub newer: Option<Arc<Board>>,

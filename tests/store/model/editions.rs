@@ -35,7 +35,9 @@ pub fn comparable(
     let answered = board.editions().iter().position(|edition| edition.id() == named.edition().id()).unwrap_or(0);
     for (outcome, item) in added.outcomes.iter_mut().zip(sent) {
         let carried = if is_behind { item.carried(named, board) } else { item.clone() };
-        if matches!(carried.change_in(answered), Change::Not(_)) {
+        // After an exchange a store may answer for either edition, so only whether the id was known is compared.
+        let may_be_of_either = is_behind && answered != 0 && !matches!(outcome, Of::Duplicate { .. });
+        if matches!(carried.change_in(answered), Change::Not(_)) || may_be_of_either {
             *outcome = Of::Counted { score: None };
         }
     }
