@@ -109,7 +109,7 @@ pub enum Rejection {
 pub enum Outcome {
     /// Counted. If asked for, with the subject's score: see [`Batch::return_scores`].
     ///
-    /// Even if asked for, the score is `None` where a subject without data has no value: see [`Kind::absent`].
+    /// Even if asked for, the score is `None` where a subject without data has no value: see [`absent`](crate::board::Kind::absent).
     Counted {
         score: Option<Value>,
     },
