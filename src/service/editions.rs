@@ -7,7 +7,9 @@ use super::fill::FillProgress;
 use super::mirror::MirroredDifference;
 use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardEdition, BoardName, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId};
+use crate::board::{
+    Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId,
+};
 use crate::store::DualRun;
 
 /// The number of attempts before a call fails because the editions keep changing.
@@ -184,10 +186,11 @@ impl Service {
     }
 
     /// Does what is due about second editions: fills successors, and removes previous editions whose time has passed.
-    /// Does a part of it if there is much to do; returns whether all is done.
     pub(super) async fn tend_editions(&self) -> Result<()> {
         let boards = self.registry.with_two_editions();
-        self.comparisons.keep(&boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect());
+        let editions = boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect();
+        self.comparisons.keep(&editions);
+        self.fills.keep(&editions);
         if boards.is_empty() {
             return Ok(());
         }
@@ -218,29 +221,39 @@ fn full_at(board: &Arc<Board>, run: &DualRun) -> Option<Timestamp> {
         let all = board.tracks().iter().map(|track| full_from(track, run.since));
         return all.collect::<Option<Vec<_>>>()?.into_iter().max();
     };
-    // What the source still has at the end of the fill is complete in the successor.
-    let pairs = fill::pairs(board, filled);
-    let [from, to] = fill::direction(board)?;
-    let full = to.each_track().map(|track| match pairs.iter().find(|(_, target)| target.number() == track.number()) {
-        Some((source, _)) if source.is_all_time() => Some(filled),
-        Some((source, _)) => full_from(&track, source.window_at(filled).floor.min(run.since)).map(|at| at.max(filled)),
-        None => full_from(&track, run.since),
-    });
-    debug_assert!(!from.tracks().is_empty());
+    let full =
+        filled_tracks(board, run, filled)?.map(|(track, is_filled, since)| match is_filled && track.is_all_time() {
+            true => Some(filled),
+            false => full_from(&track, since).map(|at| if is_filled { at.max(filled) } else { at }),
+        });
     full.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 /// Returns the time since which every track of a successor has what its board had, after a fill that ended at `filled`.
 fn filled_since(board: &Arc<Board>, run: &DualRun, filled: Timestamp) -> Option<Timestamp> {
+    let since = filled_tracks(board, run, filled)?.map(|(_, _, since)| since);
+    since.max().max(board.current().since().or(board.defined_at()))
+}
+
+/// Returns the tracks of a successor, whether each was filled, and the time since which it is complete: what its source
+/// still had at the end of the fill, or what came since the dual run began.
+fn filled_tracks(
+    board: &Arc<Board>,
+    run: &DualRun,
+    filled: Timestamp,
+) -> Option<impl Iterator<Item = (BoardTrack, bool, Timestamp)>> {
     let pairs = fill::pairs(board, filled);
     let [_, to] = fill::direction(board)?;
-    let since = to.each_track().map(|track| match pairs.iter().find(|(_, target)| target.number() == track.number()) {
-        Some((source, _)) if source.is_all_time() => Timestamp::EPOCH,
-        Some((source, _)) => source.window_at(filled).floor.min(run.since),
-        None => run.since,
-    });
-    let board_since = board.current().since().or(board.defined_at());
-    since.max().max(board_since)
+    let begun = run.since;
+    Some(to.each_track().map(move |track| {
+        let source = pairs.iter().find(|(_, target)| target.number() == track.number()).map(|(source, _)| source);
+        let since = match source {
+            Some(source) if source.is_all_time() => Timestamp::EPOCH,
+            Some(source) => source.window_at(filled).floor.min(begun),
+            None => begun,
+        };
+        (track, source.is_some(), since)
+    }))
 }
 
 /// Returns the time at which the floor of a track has reached the first start of a slot that is not before `since`.

@@ -47,6 +47,11 @@ impl Fills {
         self.known.lock().extend(successor.map(|id| (id, fill)));
     }
 
+    /// Forgets the fills of all successors but those among these editions.
+    pub(super) fn keep(&self, editions: &HashSet<TrackId>) {
+        self.known.lock().retain(|successor, _| editions.contains(successor));
+    }
+
     pub(super) fn progress(&self, successor: TrackId) -> FillProgress {
         self.known.lock().get(&successor).map_or_else(FillProgress::default, |fill| fill.progress)
     }

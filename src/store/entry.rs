@@ -9,7 +9,7 @@ use crate::board::{Amount, Change, EXACT_MAX, EventId, NotCounted, Subject, Time
 pub const MAX_EDITIONS: usize = 2;
 
 /// For each edition, the reason why it does not count an item, if it does not.
-pub(super) type Missed = [Option<NotCounted>; MAX_EDITIONS];
+pub type Missed = [Option<NotCounted>; MAX_EDITIONS];
 
 /// The slot that an update belongs to, in each track of a board.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

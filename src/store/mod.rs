@@ -125,7 +125,7 @@ use async_trait::async_trait;
 pub use batch::{Added, Batch, Increment, Outcome, Plan, Rejection};
 pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
 pub use editions::{Compared, DualRun, MAX_FILLED};
-pub use entry::{Entry, MAX_EDITIONS, Slots, Sum};
+pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};

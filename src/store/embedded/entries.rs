@@ -11,7 +11,7 @@ use super::log_operations::LogOperations;
 use super::memory::{Demand, Level, Room};
 use super::tables::Tables;
 use crate::board::{Amount, Board, Change, EXACT_MAX, NotCounted, SlotSample, Timestamp, Track};
-use crate::store::{Entry, Increment, MAX_EDITIONS, Outcome, Rejection};
+use crate::store::{Entry, Increment, MAX_EDITIONS, Missed, Outcome, Rejection};
 
 /// Returns the outcome of an item that has left all windows. A retraction counts as accepted, with nothing left to take.
 pub(super) fn outcome_outside_windows(increment: &Increment, answered: usize) -> Outcome {
@@ -43,9 +43,6 @@ struct InTrack<'a> {
     slot: i64,
     bound: i64,
 }
-
-/// For each edition, why it does not count an item, if it does not.
-type Missed = [Option<NotCounted>; MAX_EDITIONS];
 
 /// Returns where and how an entry changes a track.
 fn write_to<'a>(entry: &Entry, name: HashedName<'a>, margin: i64, track: &InTrack<'_>) -> WriteTo<'a> {

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::board_state::BoardState;
-use super::engine::Ticket;
 use super::hashed_name::HashedName;
 use super::holdings::{Holdings, WriteTo};
 use super::log_operations::LogOperations;
-use super::memory::{Level, Room};
-use super::merging::merge_content;
+use super::memory::Room;
+use super::merging::{has_room, merge_content};
 use super::tables::Tables;
 use super::{Awaited, Embedded};
 use crate::board::{Aggregate, Amount, Board, BoardTrack, Change, Counted, Kind, Sketch, Subject, Timestamp};
@@ -162,9 +161,7 @@ impl Fill<'_> {
 
 /// Returns an error unless there is memory for what a subject gets.
 fn check_room(holdings: &Holdings, name: HashedName, room: Room) -> Result<()> {
-    let is_crowded = holdings.traits.ranked && holdings.subjects.len() >= room.max_subjects;
-    let has_room = room.level == Level::Free && (!is_crowded || holdings.subjects.id(name).is_some());
-    if has_room { Ok(()) } else { Err(StoreError::MemoryFull) }
+    if has_room(holdings, name, room) { Ok(()) } else { Err(StoreError::MemoryFull) }
 }
 
 /// Returns the change that gives a slot the sum of these, or `None` if they are merged one by one instead, which gives
@@ -213,23 +210,11 @@ impl Embedded {
         let permit = self.journal().admit(self.fill_log_bytes(from, cells)?)?;
         let names = cells.iter().map(|(subject, _)| HashedName::from(subject.as_str())).collect();
         let mut fill = Fill { from, to, cells, names, next: 0, values: None };
-        loop {
-            let (done, ticket) = self.change_state(from.board(), |state, operations| {
-                let done = fill.apply_portion(state, self.room(), operations);
-                // The last portion's ticket acknowledges the earlier ones too.
-                let awaited = if matches!(done, Ok(true)) { Awaited::Yes } else { Awaited::No };
-                (done, awaited)
-            })?;
-            if done? {
-                drop(permit);
-                return self.wait_for_all(ticket).await;
-            }
-            // Other calls run between portions.
-            tokio::task::yield_now().await;
-            if !self.journal().has_room().await {
-                return Err(self.journal().unknown());
-            }
-        }
+        let ticket = self
+            .change_in_portions(from.board(), |state, room, operations| fill.apply_portion(state, room, operations));
+        let ticket = ticket.await?;
+        drop(permit);
+        self.wait_for_all(ticket).await
     }
 
     /// Returns the largest number of bytes that a fill adds to the log.
@@ -267,15 +252,6 @@ impl Embedded {
         drop(permit);
         done.ok_or_else(cannot_fill)?;
         self.wait_for_all(ticket).await
-    }
-
-    /// Waits until a change is stored, or, if it changed nothing, until that is which it would have repeated.
-    async fn wait_for_all(&self, ticket: Ticket) -> Result<()> {
-        let ticket = match ticket {
-            Ticket::Done => self.journal().ticket_for_all_appended(),
-            ticket => ticket,
-        };
-        self.journal().wait(ticket).await
     }
 }
 

@@ -48,6 +48,12 @@ fn not_open(import: ImportId) -> StoreError {
     StoreError::NoImport { detail: format!("the import {import} into the board is not open; begin an import first") }
 }
 
+/// Returns whether there is memory for what a subject gets.
+pub(super) fn has_room(holdings: &Holdings, name: HashedName, room: Room) -> bool {
+    let is_crowded = holdings.traits.ranked && holdings.subjects.len() >= room.max_subjects;
+    room.level == Level::Free && (!is_crowded || holdings.subjects.id(name).is_some())
+}
+
 /// A piece that is being merged.
 struct PieceApplication<'a> {
     track: &'a BoardTrack,
@@ -135,17 +141,13 @@ impl PieceApplication<'_> {
             return Ok(true);
         }
         let tables = &mut state.tracks[number];
-        let is_crowded = |holdings: &Holdings| holdings.traits.ranked && holdings.subjects.len() >= room.max_subjects;
-        let has_room = |tables: &Tables, name| {
-            room.level == Level::Free && (!is_crowded(&tables.holdings) || tables.holdings.subjects.id(name).is_some())
-        };
         let started = Instant::now();
         let end = len.min(done + MAX_PORTION);
         tables.holdings.prefetch(&self.names[done..end]);
         let mut own = LogOperations::of(self.track.id());
         while self.counted < end {
             let at = self.counted;
-            if !has_room(tables, self.names[at]) {
+            if !has_room(&tables.holdings, self.names[at], room) {
                 if at == done {
                     return Err(StoreError::MemoryFull);
                 }
@@ -206,31 +208,47 @@ impl Embedded {
         let permit = self.journal().admit(max_log_bytes(piece))?;
         let names = piece.contents.iter().map(|(subject, _)| HashedName::from(subject.as_str())).collect();
         let mut application = PieceApplication { track, import, piece, names, counted: 0, merged: Merged::default() };
-        let ticket = loop {
-            let (done, ticket) = self.change_state(track.board(), |state, operations| {
-                let done = application.apply_portion(state, self.room(), operations);
-                // The last portion's ticket acknowledges the earlier ones too.
+        let ticket = self.change_in_portions(track.board(), |state, room, operations| {
+            application.apply_portion(state, room, operations)
+        });
+        let ticket = ticket.await?;
+        drop(permit);
+        self.wait_for_all(ticket).await?;
+        Ok(application.merged)
+    }
+
+    /// Changes a board in portions, until `portion` returns that it was the last one. Returns the ticket of the last one,
+    /// which acknowledges the earlier ones too.
+    pub(super) async fn change_in_portions(
+        &self,
+        board: &Board,
+        mut portion: impl FnMut(&mut BoardState, Room, &mut LogOperations) -> Result<bool>,
+    ) -> Result<Ticket> {
+        loop {
+            let (done, ticket) = self.change_state(board, |state, operations| {
+                let done = portion(state, self.room(), operations);
                 let awaited = if matches!(done, Ok(true)) { Awaited::Yes } else { Awaited::No };
                 (done, awaited)
             })?;
             if done? {
-                break ticket;
+                return Ok(ticket);
             }
             // Other calls run between portions.
             tokio::task::yield_now().await;
             if !self.journal().has_room().await {
                 return Err(self.journal().unknown());
             }
-        };
-        drop(permit);
+        }
+    }
+
+    /// Waits until a change is stored. If it changed nothing, another call made it before, and it may still be on its way
+    /// to the disk. The response confirms it, so this waits for that one.
+    pub(super) async fn wait_for_all(&self, ticket: Ticket) -> Result<()> {
         let ticket = match ticket {
-            // The last portion was merged by another call, and may still be on its way to the disk. The response
-            // confirms it, so it has to wait for the disk.
             Ticket::Done => self.journal().ticket_for_all_appended(),
             ticket => ticket,
         };
-        self.journal().wait(ticket).await?;
-        Ok(application.merged)
+        self.journal().wait(ticket).await
     }
 
     /// Changes the imports of a board, and waits until the change, or the earlier one that left nothing to change, is
