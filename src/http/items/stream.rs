@@ -120,6 +120,8 @@ pub(in crate::http) async fn process<H: LineHandler>(
     // What has arrived and is not parsed yet.
     let mut arrived = Bytes::new();
     let mut ended = false;
+    // Whether what has arrived waits for the memory of what was parsed before.
+    let mut lacks_memory = false;
     // What is counted at once must not be more than what is allowed at once.
     let most_lines = limits.burst().map_or(usize::MAX, |burst| burst as usize).min(handler.max_lines());
     // The time until which the stream is paused, because the next portion exceeds a rate.
@@ -145,15 +147,19 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
-            piece = next_piece(&mut arrived, &mut body, options.stream_idle_timeout, &mut validity),
-                if !ended && full.is_empty() =>
+            arrival = wait_for_bytes(&mut arrived, &mut body, options.stream_idle_timeout, &mut validity),
+                if !ended && full.is_empty() && !lacks_memory =>
             {
                 let held = sent_bytes + pending.bytes + lines.held() + arrived.len();
-                let piece = piece.map(|piece| {
-                    let piece = piece?;
-                    body.hold(held + parsed(&piece))?;
-                    Ok(piece)
-                });
+                let next = arrived.len().min(PARSED_AT_ONCE);
+                let room = arrival.map(|arrival| arrival.map(|()| body.hold(held + parsed(&arrived[..next]))));
+                // What was parsed before returns its memory when it is counted. The stream is not read until then.
+                let returns_memory = pending.lines > 0 || !in_flight.is_empty();
+                lacks_memory = returns_memory && matches!(room, Some(Ok(Err(_))));
+                if lacks_memory {
+                    continue;
+                }
+                let piece = room.map(|room| room.flatten().map(|()| arrived.split_to(next)));
                 let mut each = |number, line: NdjsonLine<'_>| {
                     pending.add(handler, number, line);
                     if pending.lines >= most_lines || pending.bytes >= PORTION_BYTES {
@@ -185,6 +191,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
             }
             Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
                 sent_bytes -= sent.bytes;
+                lacks_memory = false;
                 // Less than before, which does not fail.
                 let _ = body.hold(sent_bytes + pending.bytes + lines.held() + arrived.len());
                 if let Err(error) = recorder.record(sent) {
@@ -215,22 +222,22 @@ fn parsed(piece: &[u8]) -> usize {
     piece.len() + PARSED_LINE * memchr::memchr_iter(b'\n', piece).count()
 }
 
-/// Returns at most [`PARSED_AT_ONCE`] bytes of what has `arrived`, or else of the next piece of the body, or the problem
-/// of a client that sends nothing for the duration `idle`. Without this limit a client that is gone without closing its
-/// connection would keep the request forever.
-async fn next_piece(
+/// Waits until there are bytes that have `arrived` and are not parsed. Returns `None` at the end of the body, and the
+/// problem of a client that sends nothing for the duration `idle`. Without this limit a client that is gone without
+/// closing its connection would keep the request forever.
+async fn wait_for_bytes(
     arrived: &mut Bytes,
     body: &mut Incoming,
     idle: Duration,
     validity: &mut Validity,
-) -> Option<Result<Bytes, Problem>> {
-    if arrived.is_empty() {
+) -> Option<Result<(), Problem>> {
+    while arrived.is_empty() {
         match arriving(body, idle, validity).await? {
             Ok(piece) => *arrived = piece,
             Err(problem) => return Some(Err(problem)),
         }
     }
-    Some(Ok(arrived.split_to(arrived.len().min(PARSED_AT_ONCE))))
+    Some(Ok(()))
 }
 
 /// Returns the next piece of the body, however large.
