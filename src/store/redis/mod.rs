@@ -54,6 +54,7 @@ mod claim;
 mod clock;
 mod contents;
 mod division;
+mod edition_tracks;
 mod editions;
 mod expiry;
 mod findings;
@@ -388,13 +389,12 @@ impl Store for RedisStore {
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        let asked = queries.clone();
-        let contents = self.reads.windows(&self.session, queries).await;
-        let followed = contents.into_iter().zip(asked).map(async |(contents, query)| match contents {
+        let contents = self.reads.windows(&self.session, &queries).await;
+        let followed = contents.into_iter().zip(&queries).map(async |(contents, query)| match contents {
             Ok(contents) => contents,
             Err(failure) => {
                 editions::follow(&self.session, query.track.board(), failure).await.map_err(|f| self.error(f))?;
-                let again = self.reads.windows(&self.session, vec![query]).await.pop();
+                let again = self.reads.windows(&self.session, std::slice::from_ref(query)).await.pop();
                 again.unwrap_or(Err(ServerFailure::KeptChanging)).map_err(|failure| self.error(failure))?
             }
         });

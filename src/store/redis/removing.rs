@@ -13,6 +13,7 @@ use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
 
 use super::division::Division;
+use super::edition_tracks::EditionTracks;
 use super::expiry;
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
@@ -21,7 +22,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Edition, Generation, MAX_FURTHER, Timestamp, TrackId};
+use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp, TrackId};
 
 /// The largest number of slots or buckets that one step deletes.
 const KEYS: usize = 200;
@@ -46,48 +47,24 @@ pub(super) struct Noted {
     generation: Generation,
     parts: Option<String>,
     /// The editions whose data is to be deleted.
-    editions: Vec<NotedEdition>,
+    editions: Vec<EditionTracks>,
     /// Whether the board remains, with another edition.
     is_edition: bool,
     unborn: Option<Timestamp>,
-}
-
-/// An edition in a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NotedEdition {
-    first: TrackId,
-    /// The number of tracks after the main one.
-    further: usize,
-}
-
-impl NotedEdition {
-    fn of(edition: &Edition) -> Self {
-        Self { first: edition.id(), further: edition.tracks().len() - 1 }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (first, further) = text.split_once('+')?;
-        let further = further.parse().ok().filter(|number| (0..=MAX_FURTHER).contains(number))?;
-        Some(Self { first: TrackId::parse(first)?, further })
-    }
-
-    fn print(self) -> String {
-        format!("{}+{}", self.first, self.further)
-    }
 }
 
 impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
         let parts = Division::of(board.name(), board.partitions()).stored();
-        let editions = board.editions().iter().map(NotedEdition::of).collect();
+        let editions = board.editions().iter().map(EditionTracks::of).collect();
         let (name, generation) = (board.name().clone(), board.generation());
         Self { name, generation, parts, editions, is_edition: false, unborn: None }
     }
 
     /// Creates the note for the second edition of a board, which is about to be removed. `None` if there is none.
     pub fn detached(board: &Board) -> Option<Self> {
-        let other = NotedEdition::of(board.editions().get(1)?);
+        let other = EditionTracks::of(board.editions().get(1)?);
         Some(Self { editions: vec![other], is_edition: true, ..Self::removed(board) })
     }
 
@@ -111,18 +88,18 @@ impl Noted {
         let is_edition = rest.contains('~');
         let mut texts = rest.split(if is_edition { '~' } else { '=' });
         let rest = texts.next()?;
-        let mut editions = texts.map(NotedEdition::parse).collect::<Option<Vec<_>>>()?;
+        let mut editions = texts.map(EditionTracks::parse).collect::<Option<Vec<_>>>()?;
         let rest = match rest.split_once('+') {
             Some((rest, further)) if editions.is_empty() => {
                 let further = further.parse().ok().filter(|number| (1..=MAX_FURTHER).contains(number))?;
-                editions.push(NotedEdition { first: TrackId::first_of(generation), further });
+                editions.push(EditionTracks { first: TrackId::first_of(generation), further });
                 rest
             }
             Some(_) => return None,
             None => rest,
         };
         if editions.is_empty() {
-            editions.push(NotedEdition { first: TrackId::first_of(generation), further: 0 });
+            editions.push(EditionTracks { first: TrackId::first_of(generation), further: 0 });
         }
         let (name, parts) = match rest.split_once('/') {
             Some((name, parts)) => (name, Some(parts.to_owned())),
@@ -139,8 +116,8 @@ impl Noted {
         let parts = self.parts.as_ref().map_or_else(String::new, |parts| format!("/{parts}"));
         let first = TrackId::first_of(self.generation);
         let editions = match (self.is_edition, &*self.editions) {
-            (false, [NotedEdition { first: only, further: 0 }]) if *only == first => String::new(),
-            (false, [NotedEdition { first: only, further }]) if *only == first => format!("+{further}"),
+            (false, [EditionTracks { first: only, further: 0 }]) if *only == first => String::new(),
+            (false, [EditionTracks { first: only, further }]) if *only == first => format!("+{further}"),
             (false, editions) => editions.iter().map(|edition| format!("={}", edition.print())).collect(),
             (true, editions) => editions.iter().map(|edition| format!("~{}", edition.print())).collect(),
         };
@@ -169,7 +146,7 @@ impl Noted {
     }
 
     /// Returns the keys of its partitions, as those of the main track of an edition.
-    fn partitions(&self, session: &Session, edition: NotedEdition) -> Vec<BoardKeys> {
+    fn partitions(&self, session: &Session, edition: EditionTracks) -> Vec<BoardKeys> {
         partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.division())
     }
 
@@ -182,8 +159,7 @@ impl Noted {
                 0 if !self.is_edition => keys.extend(self.partitions(session, *edition)),
                 _ => keys.extend(division.tags().map(|tag| session.keys.other(tag, edition.first))),
             }
-            for further in 1..=edition.further {
-                let id = edition.first.numbered(further);
+            for id in edition.further_ids() {
                 keys.extend(division.tags().map(|tag| session.keys.further(tag, id)));
             }
         }
@@ -372,7 +348,7 @@ mod tests {
     #[test]
     fn removal_notes_round_trip() {
         let name = BoardName::parse("hot-posts").unwrap();
-        let edition = |first, further| NotedEdition { first: TrackId(first), further };
+        let edition = |first, further| EditionTracks { first: TrackId(first), further };
         let (parts, editions, unborn) = (None, vec![edition(7, 0)], None);
         let removed = Noted { name, generation: Generation(7), parts, editions, is_edition: false, unborn };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };

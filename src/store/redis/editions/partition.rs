@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use redis::cmd;
 
-use super::steps::{Pair, Step, Tracks};
+use super::steps::{Pair, Step};
 use crate::board::{Board, Epoch, Timestamp, TrackId, Window};
 use crate::store::redis::division::Division;
+use crate::store::redis::edition_tracks::EditionTracks;
 use crate::store::redis::partition::Partition;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{EDITIONS, ScriptCall};
@@ -50,10 +51,11 @@ impl CurrentState {
         }
         let epoch = reply.maybe_text()?.unwrap_or_else(|| Epoch::default().to_string());
         let read = |text: String| {
-            Tracks::parse(&text).ok_or_else(|| ServerFailure::Corrupt(format!("the tracks '{text}' of an edition")))
+            EditionTracks::parse(&text)
+                .ok_or_else(|| ServerFailure::Corrupt(format!("the tracks '{text}' of an edition")))
         };
         let current = reply.maybe_text()?.map(read).transpose()?;
-        let current = current.unwrap_or_else(|| Tracks::of_first_edition(board.generation()));
+        let current = current.unwrap_or_else(|| EditionTracks::of_first_edition(board.generation()));
         let pair = Pair { current, other: reply.maybe_text()?.map(read).transpose()? };
         Ok(Self { epoch, pair })
     }
@@ -130,7 +132,7 @@ async fn step(
         let further_of_other = state.pair.other.filter(|_| !matches!(step, Step::Detach(_)));
         let tag = tag_of(board, partition);
         let of_both = std::iter::once(state.pair.current).chain(further_of_other);
-        let staying: Vec<TrackId> = of_both.flat_map(Tracks::further_ids).collect();
+        let staying: Vec<TrackId> = of_both.flat_map(EditionTracks::further_ids).collect();
         for id in &staying {
             call.key(session.keys.further(&tag, *id).meta);
         }
@@ -161,7 +163,8 @@ async fn step(
         };
         call.arg("next", next).arg("action", action);
         call.arg("definition", &form.definition).arg("editions", &form.editions).arg("stay", staying.len());
-        call.arg("current", after.current.print()).arg("other", after.other.map_or_else(String::new, Tracks::print));
+        call.arg("current", after.current.print())
+            .arg("other", after.other.map_or_else(String::new, EditionTracks::print));
         call.arg("leaving", leaving).arg("run", session.servers.run(main.slot()).as_deref().unwrap_or_default());
         for (id, window) in &attached {
             call.more(id).more(window.floor.millis()).more(window.head.millis());
@@ -186,7 +189,7 @@ fn tag_of(board: &Board, partition: &Partition) -> String {
 }
 
 /// Returns the tracks of an edition, with the window of each at this time.
-fn tracks_at(board: &Board, partition: &Partition, tracks: Tracks, now: Timestamp) -> Vec<(TrackId, Window)> {
+fn tracks_at(board: &Board, partition: &Partition, tracks: EditionTracks, now: Timestamp) -> Vec<(TrackId, Window)> {
     let edition = board.editions().iter().find(|edition| edition.id() == tracks.first);
     let numbers = edition.map(|edition| edition.numbers()).unwrap_or_default();
     let parts = &partition.parts()[numbers];

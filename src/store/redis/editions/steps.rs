@@ -1,60 +1,27 @@
 //! The steps that lead from the editions that a partition has to those that it should have.
 
-use crate::board::{Board, Edition, Generation, MAX_FURTHER, TrackId};
-
-/// The tracks of an edition in a partition, whose ids follow from that of the first one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tracks {
-    pub first: TrackId,
-    pub further: usize,
-}
+use crate::board::{Board, TrackId};
+use crate::store::redis::edition_tracks::EditionTracks;
 
 /// The editions of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
-    pub current: Tracks,
-    pub other: Option<Tracks>,
+    pub current: EditionTracks,
+    pub other: Option<EditionTracks>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Attach(Tracks),
+    Attach(EditionTracks),
     Exchange,
-    Detach(Tracks),
+    Detach(EditionTracks),
     /// Only the epoch changes.
     Nothing,
 }
 
-impl Tracks {
-    pub fn of(edition: &Edition) -> Self {
-        Self { first: edition.id(), further: edition.tracks().len() - 1 }
-    }
-
-    /// Returns those of the edition with which a board begins. Which tracks exist is not stored with it, so these are
-    /// all that there may be.
-    pub fn of_first_edition(generation: Generation) -> Self {
-        Self { first: TrackId::first_of(generation), further: MAX_FURTHER }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        let (first, further) = text.split_once('+')?;
-        let further = further.parse().ok().filter(|further| *further <= MAX_FURTHER)?;
-        Some(Self { first: TrackId::parse(first)?, further })
-    }
-
-    pub fn print(self) -> String {
-        format!("{}+{}", self.first, self.further)
-    }
-
-    /// Returns the ids of the tracks after the first one.
-    pub fn further_ids(self) -> impl Iterator<Item = TrackId> {
-        (1..=self.further).map(move |number| self.first.numbered(number))
-    }
-}
-
 impl Pair {
     pub fn of(board: &Board) -> Self {
-        Self { current: Tracks::of(board.edition()), other: board.editions().get(1).map(Tracks::of) }
+        Self { current: EditionTracks::of(board.edition()), other: board.editions().get(1).map(EditionTracks::of) }
     }
 
     /// Returns the editions after a step.
@@ -90,7 +57,7 @@ mod tests {
 
     #[test]
     fn steps_lead_from_any_editions_to_any_others() {
-        let tracks = |first: u64| Tracks { first: TrackId(first), further: 1 };
+        let tracks = |first: u64| EditionTracks { first: TrackId(first), further: 1 };
         let pair =
             |(current, other): (u64, u64)| Pair { current: tracks(current), other: (other > 0).then(|| tracks(other)) };
         let pairs = [(1, 0), (1, 2), (2, 1), (2, 0), (2, 3), (3, 2), (1, 3), (3, 0)].map(pair);
@@ -111,7 +78,7 @@ mod tests {
         assert_eq!(steps((1, 0), (1, 2)), Step::Attach(tracks(2)));
         assert_eq!(steps((1, 2), (2, 1)), Step::Exchange);
         assert_eq!(steps((2, 1), (2, 0)), Step::Detach(tracks(1)));
-        assert_eq!(Tracks::parse(&tracks(9).print()), Some(tracks(9)));
-        assert_eq!(Tracks::parse("9+1"), None);
+        assert_eq!(EditionTracks::parse(&tracks(9).print()), Some(tracks(9)));
+        assert_eq!(EditionTracks::parse("9+1"), None);
     }
 }

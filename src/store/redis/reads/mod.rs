@@ -160,14 +160,14 @@ impl Reads {
     pub async fn windows(
         &self,
         session: &Session,
-        queries: Vec<SlotQuery>,
+        queries: &[SlotQuery],
     ) -> Vec<Result<Result<SlotContents, StoreError>, ServerFailure>> {
-        let question = |query: SlotQuery| {
+        let question = |query: &SlotQuery| {
             let SlotQuery { track, subject, range, as_of } = query;
-            let part = session.part_for(&track, &subject);
+            let (part, subject, range, as_of) = (session.part_for(track, subject), subject.clone(), *range, *as_of);
             Question::new(part, SubjectRead { subject, scope: Scope::Slots { range, as_of }, with_rank: false })
         };
-        let questions: Vec<Question<SubjectRead>> = queries.into_iter().map(question).collect();
+        let questions: Vec<Question<SubjectRead>> = queries.iter().map(question).collect();
         let weight: u64 = questions.iter().map(Question::weight).sum();
         let parts: Vec<Arc<Part>> = questions.iter().map(|question| question.part.clone()).collect();
         if weight <= LIGHT {
