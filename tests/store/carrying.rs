@@ -55,12 +55,9 @@ pub fn every_definition() -> Vec<Definition> {
     METRICS.into_iter().flat_map(definitions_of).collect()
 }
 
-/// Returns the definitions to carry over on a site: every one, or one of each nine where a board takes many keys on many
-/// servers, which would take minutes. The seed decides which.
+/// Returns [some of](some_of) every definition.
 pub fn definitions(site: &Site) -> Vec<Definition> {
-    let nth = if matches!(site.kind, Kind::RedisClusterParts(..)) { 9 } else { 1 };
-    let first = (crate::drawn::seed() % nth as u64) as usize;
-    every_definition().into_iter().skip(first).step_by(nth).collect()
+    some_of(site, every_definition())
 }
 
 /// Draws items of the form that the board takes, no two of them with the same time. They happened in the six hours
@@ -223,11 +220,16 @@ pub async fn all_of_track(site: &Site, track: &BoardTrack, subjects: &[Subject])
     lines
 }
 
-/// Returns all of these, or one of each three where a board takes many keys on many servers: the parts and the clusters
-/// are tested with each kind of them, not with each.
+/// Returns all of these on the oracle, the embedded store and one server. Returns one of each three, or nine, where a board
+/// takes many keys on many servers: each kind of store is tested with each kind of board, and which is drawn.
 pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
-    let is_spread = matches!(site.kind, Kind::RedisCluster(_) | Kind::RedisParts(..) | Kind::RedisClusterParts(..));
-    all.into_iter().step_by(if is_spread { 3 } else { 1 }).collect()
+    let one_of = match site.kind {
+        Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::Redis(_) => 1,
+        Kind::RedisCluster(_) | Kind::RedisParts(..) => all.len().min(3),
+        Kind::RedisClusterParts(..) => all.len().min(9),
+    };
+    let first = crate::drawn::seed() % one_of.max(1) as u64;
+    all.into_iter().skip(first as usize).step_by(one_of.max(1)).collect()
 }
 
 /// Checks that two boards have the same, and shows the first difference otherwise.

@@ -48,6 +48,11 @@ impl Kind {
             .collect()
     }
 
+    /// Returns a server of each available engine.
+    pub fn servers() -> Vec<Kind> {
+        Engine::available().into_iter().map(Kind::Redis).collect()
+    }
+
     /// Returns stores whose boards have this many parts, on one server of each available engine.
     pub fn of_parts(parts: u32) -> Vec<Kind> {
         Engine::available().into_iter().map(|engine| Kind::RedisParts(engine, parts)).collect()

@@ -48,7 +48,6 @@ mod unranked;
 mod windows;
 mod zones;
 
-use crate::redis_server::Engine;
 use crate::site::{Kind, Site};
 
 /// Returns the store on one engine. Which one depends on the length of the behavior's name, so that half of the
@@ -62,8 +61,7 @@ fn by_turns(behavior: &str, mut on_each: Vec<Kind>) -> Vec<Kind> {
 }
 
 /// Generates a test of each behavior for each store. Behaviors under `in_steps` are tested only where retiring takes
-/// steps, which it does not in the oracle. On one server a behavior is tested on each available engine, one after
-/// another; on a cluster and on parts [by turns](by_turns).
+/// steps, which it does not in the oracle. Redis and Valkey are tested [by turns](by_turns).
 macro_rules! contract {
     (always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*]) => {
         mod oracle {
@@ -73,11 +71,11 @@ macro_rules! contract {
             })*
         }
         contract! { for embedded, |_| [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
-        contract! { for redis, |_| super::Engine::available().into_iter().map(super::Kind::Redis);
+        contract! { for redis, |behavior| super::by_turns(behavior, super::Kind::servers());
             $($room::$behaviour,)* $($step_room::$step,)* }
-        contract! { for cluster, |behavior| super::by_turns(behavior, super::Kind::clusters());
+        // The next two on the engine that the others do not use.
+        contract! { for cluster, |behavior| super::by_turns(behavior, super::Kind::clusters().into_iter().rev().collect());
             $($room::$behaviour,)* $($step_room::$step,)* }
-        // On the engine that `cluster` does not use.
         contract! { for parts_3, |behavior| super::by_turns(behavior, super::Kind::of_parts(3).into_iter().rev().collect());
             $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for cluster_parts_16, |behavior| super::by_turns(behavior, super::Kind::clusters_of_parts(16));
