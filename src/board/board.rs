@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     BoardEdition, BoardName, BoardTrack, Decimals, Definition, DefinitionError, Edition, EditionRole, Kind,
-    OtherEdition, Span, Timestamp, Track, TrackId, WindowLength,
+    OtherEdition, Redivision, Span, Timestamp, Track, TrackId, WindowLength,
 };
 
 /// A day, in milliseconds: the longest dedupe horizon unless the definition has one.
@@ -69,6 +69,7 @@ pub struct Board {
     editions: Box<[Edition]>,
     /// What the second edition is for, if there is one.
     other: Option<OtherEdition>,
+    redivision: Option<Redivision>,
 }
 
 /// The numbers that tell the partitions of a board apart, in their order. The store assigns them.
@@ -95,6 +96,7 @@ impl Board {
             dedupe_bucket,
             editions: Box::new([edition]),
             other: None,
+            redivision: None,
         })
     }
 
@@ -114,6 +116,11 @@ impl Board {
     #[must_use]
     pub fn with_partitions(self, partitions: Option<PartitionNumbers>) -> Self {
         Self { partitions, ..self }
+    }
+
+    /// Returns the same board, frozen while its data is copied to these partitions, or no longer.
+    pub(super) fn with_redivision(self, redivision: Option<Redivision>) -> Self {
+        Self { redivision, ..self }
     }
 
     /// Returns the same board in this epoch.
@@ -184,6 +191,12 @@ impl Board {
     /// Returns the numbers of the board's partitions, or `None` if it is not divided.
     pub fn partitions(&self) -> Option<&PartitionNumbers> {
         self.partitions.as_ref()
+    }
+
+    /// Returns the partitions to which the data is being copied, if it is. Until that has ended the board is frozen: it is
+    /// read, and not written to.
+    pub fn redivision(&self) -> Option<&Redivision> {
+        self.redivision.as_ref()
     }
 
     /// Returns the store's time when the board was defined, or `None` if the store has not recorded it: earlier

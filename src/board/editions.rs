@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Board, Definition, DefinitionError, Edition, Epoch, Timestamp, TrackId};
+use super::{Board, Definition, DefinitionError, Edition, Epoch, Redivision, Timestamp, TrackId};
 
 /// What the edition beside the current one is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,6 +89,8 @@ struct EditionsForm {
     dedupe: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     other: Option<OtherForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redivision: Option<Redivision>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -153,7 +155,7 @@ impl Board {
         self.with_editions(editions, other)
     }
 
-    fn changed(&self, editions: impl IntoIterator<Item = Edition>, other: Option<OtherEdition>) -> Self {
+    pub(super) fn changed(&self, editions: impl IntoIterator<Item = Edition>, other: Option<OtherEdition>) -> Self {
         let epoch = Epoch(self.epoch().0 + 1);
         Self::clone(self).with_editions(Edition::joined(editions), other).with_epoch(epoch)
     }
@@ -173,7 +175,8 @@ impl Board {
         });
         let dedupe = (self.dedupe_horizon(), self.dedupe_bucket());
         let since = self.edition().since().map(Timestamp::millis);
-        let form = EditionsForm { tracks: self.edition().id().to_string(), since, dedupe, other };
+        let redivision = self.redivision().cloned();
+        let form = EditionsForm { tracks: self.edition().id().to_string(), since, dedupe, other, redivision };
         serde_json::to_string(&form).ok()
     }
 
@@ -205,7 +208,8 @@ impl Board {
             return Err("the dedupe horizon".to_owned());
         }
         let editions = Edition::joined(std::iter::once(current).chain(second));
-        Ok(self.with_editions(editions, other).with_epoch(epoch).with_dedupe(horizon, bucket))
+        let board = self.with_editions(editions, other).with_epoch(epoch).with_dedupe(horizon, bucket);
+        Ok(board.with_redivision(form.redivision))
     }
 }
 

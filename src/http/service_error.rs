@@ -128,6 +128,7 @@ impl From<StoreError> for Problem {
                 Problem::new(Code::Unsupported, detail)
             }
             StoreError::WalkLost => Problem::new(Code::StaleCursor, detail),
+            StoreError::Frozen { .. } => Problem::new(Code::BoardFrozen, detail),
             StoreError::ImportOpen => Problem::new(Code::ImportOpen, detail),
             StoreError::NoImport { .. } => Problem::new(Code::ImportRefused, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),

@@ -21,6 +21,11 @@ pub enum StoreError {
     /// The editions of the board cannot be exchanged now. Nothing of this call was done.
     #[error("{detail}")]
     EditionsBusy { detail: String },
+    /// The data of the board is being copied to another number of shards. Nothing of this call was done.
+    #[error(
+        "the board is frozen while its data is copied to {shards} shards; nothing of it is lost, and writes are accepted again when that has ended"
+    )]
+    Frozen { shards: u32, retry_after: Duration },
     /// The requested window reaches back before the board's window.
     #[error("the board's window starts at {floor}")]
     BeyondWindow { floor: Timestamp },
@@ -115,6 +120,7 @@ impl StoreError {
         matches!(
             self,
             StoreError::Overloaded { .. }
+                | StoreError::Frozen { .. }
                 | StoreError::Unreachable { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::ReadOnly { .. }
@@ -127,7 +133,9 @@ impl StoreError {
     /// Returns how long a client should wait before it retries, for a transient error.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            StoreError::Overloaded { retry_after } | StoreError::ClockDoubted { retry_after, .. } => Some(*retry_after),
+            StoreError::Overloaded { retry_after }
+            | StoreError::Frozen { retry_after, .. }
+            | StoreError::ClockDoubted { retry_after, .. } => Some(*retry_after),
             StoreError::MemoryFull => Some(Duration::from_secs(10)),
             _ if self.is_transient() => Some(Duration::from_secs(1)),
             _ => None,

@@ -113,6 +113,7 @@ mod lines;
 mod place;
 mod receive;
 pub mod redis;
+mod redivision;
 mod results;
 mod rows;
 mod sizing;
@@ -129,6 +130,7 @@ pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
+pub use redivision::CopyProgress;
 pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Listing, Lookup, Page, Ranked, Removal, RetireStep,
     SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
@@ -357,6 +359,28 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns what subjects, at most [`Compared::MAX_SUBJECTS`], have in a track of each edition, of one instant.
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared>;
+
+    /// Copies the data of a board to another number of shards, and has the board use these from then on. Returns the board
+    /// that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is read, and
+    /// writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the latest after
+    /// half a minute. O(contents + ids).
+    ///
+    /// Returns [`StoreError::Unsupported`] if the store has no shards or the board cannot be copied, and
+    /// [`StoreError::EditionsBusy`] if it cannot be copied now. Returns [`StoreError::StaleEpoch`] if the board is another
+    /// one by now, for example because [`end_redivision`](Self::end_redivision) was called.
+    async fn redivide(&self, _board: &Arc<Board>, _shards: u32) -> Result<Arc<Board>> {
+        Err(StoreError::Unsupported { detail: "only boards of the redis store have shards".to_owned() })
+    }
+
+    /// Returns how far the data of a board is copied, or `None` if it is not being copied, by no instance.
+    async fn redivision(&self, _board: &Arc<Board>) -> Result<Option<CopyProgress>> {
+        Ok(None)
+    }
+
+    /// Ends the copying of a board's data, which then goes on as before. Returns whether there was any.
+    async fn end_redivision(&self, _board: &Arc<Board>) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Returns the rows of a table, or `None` if the table still has the version `known`. O(rows), and O(1) for `None`.
     /// Redis: one round trip.

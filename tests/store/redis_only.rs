@@ -23,6 +23,7 @@ mod moving;
 mod parted_pages;
 mod proxy;
 mod reads;
+mod redivision;
 mod restarts;
 mod rows;
 mod sentinel;

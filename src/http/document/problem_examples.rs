@@ -90,6 +90,7 @@ pub(super) fn example(code: Code) -> Problem {
             "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
         )
         .with("board", "hot-posts"),
+        Code::BoardFrozen => StoreError::Frozen { shards: 24, retry_after: Duration::from_secs(5) }.into(),
         Code::ImportOpen => StoreError::ImportOpen.into(),
         Code::InvalidContents => problem("line 7: there is no track 2").with("line", 7),
         Code::ImportRefused => {

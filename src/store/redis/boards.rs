@@ -6,6 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use redis::{Value, cmd};
 
 use super::division::Division;
+use super::edition_tracks::EditionTracks;
 use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::removing::{self, Noted};
@@ -85,6 +86,11 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFai
     Ok(())
 }
 
+/// Has every instance detect that its own list of boards is old.
+pub(super) async fn announce_again(session: &Session, board: &Board) -> Result<(), ServerFailure> {
+    change_list(session, board.name(), None).await.map(drop)
+}
+
 /// Adds the name of an existing board to the list. With `gone_at`, removes the name of a board that did not exist at
 /// that version of the list. Returns `false` and does nothing if the list has a different version by now.
 async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, ServerFailure> {
@@ -140,6 +146,13 @@ impl<'a> New<'a> {
         Self { part, meta, slot, definition, parts, until: Timestamp::MAX }
     }
 
+    /// Returns the tracks that the meta key names, if the board is in a later epoch than the first.
+    fn current(&self) -> String {
+        let board = self.part.track.board();
+        let is_named = self.definition.is_empty() && board.epoch() != Epoch::default();
+        if is_named { EditionTracks::of(board.edition()).print() } else { String::new() }
+    }
+
     /// Returns the input for the meta key of one of several parts, or of a part of a track that is not the main one.
     fn part(part: &Arc<Part>, until: Timestamp) -> Self {
         let (meta, slot) = (part.keys.meta.clone(), part.slot());
@@ -175,6 +188,13 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
     Ok(creation)
 }
 
+/// Creates the meta keys of the parts to which the data of a board is copied.
+pub(super) async fn create_parts(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
+    let partitions = session.partitions_of(board);
+    let create = |part| async move { create(session, &New::part(part, Timestamp::MAX)).await };
+    try_join_all(partitions.parts().map(create)).await.map(drop)
+}
+
 /// Creates a meta key, unless there is one.
 async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFailure> {
     let part = &*new.part;
@@ -193,7 +213,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
             call.arg(name, argument);
         }
         call.arg("definition", new.definition).arg("parts", &new.parts);
-        call.arg("run", run.as_deref().unwrap_or_default());
+        call.arg("run", run.as_deref().unwrap_or_default()).arg("current", new.current());
         let mut reply =
             Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
         match reply.text()?.as_str() {

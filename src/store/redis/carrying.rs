@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::servers::ServerFailure;
 use super::writes::{BatchAnswer, Outdated, QueueFull, divide};
-use super::{RedisStore, boards, timekeeping};
+use super::{RedisStore, boards, redivision, timekeeping};
 use crate::board::{Board, Frame};
 use crate::store::receive::receive;
 use crate::store::{Added, Batch, Increment, Outcome, Result, StoreError};
@@ -92,7 +92,7 @@ impl RedisStore {
     ) -> Result<(Arc<Board>, oneshot::Receiver<BatchAnswer>)> {
         let newer = self.newer(from).await?;
         let increments = increments.iter().map(|increment| increment.carried(from, &newer)).collect();
-        let batch = Batch { increments, return_scores };
+        let (newer, batch) = self.writable(&newer, Batch { increments, return_scores }).await?;
         let (calls, answer) = divide(&self.session.partitions_of(&newer), batch, self.session.servers.at());
         for call in &calls {
             timekeeping::admit(&self.session, &call.partition.clock).await?;
@@ -101,6 +101,16 @@ impl RedisStore {
             Ok(()) => Ok((newer, answer)),
             Err(QueueFull { retry_after }) => Err(StoreError::Overloaded { retry_after }),
         }
+    }
+
+    /// Returns a board as it can be written to, and the batch for its editions.
+    pub(super) async fn writable(&self, board: &Arc<Board>, batch: Batch) -> Result<(Arc<Board>, Batch)> {
+        let found = redivision::writable(&self.session, board).await.map_err(|failure| self.error(failure))?;
+        if found.is_same_as(board) {
+            return Ok((found, batch));
+        }
+        let increments = batch.increments.iter().map(|increment| increment.carried(board, &found)).collect();
+        Ok((found, Batch { increments, ..batch }))
     }
 
     /// Returns a board as it is stored, in another epoch than this one.

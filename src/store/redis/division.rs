@@ -17,7 +17,10 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, MAX_SHARDS, PartitionNumbers, Subject};
+use crate::board::{BoardName, Epoch, MAX_SHARDS, PartitionNumbers, Subject};
+
+/// The number of numbers that each epoch of a board has for its partitions.
+const EACH_EPOCH: u32 = 100_000;
 
 /// The separator of name and number. No board's name contains it.
 const SEPARATOR: char = '/';
@@ -57,11 +60,21 @@ impl Division {
     /// Chooses the partitions of a new board: for each partition, the smallest number whose hash slot is in the middle
     /// of the partition's band.
     pub fn choose(name: &BoardName, shards: u32) -> Result<Self, DivisionError> {
+        Self::choose_from(name, shards, 0)
+    }
+
+    /// Chooses other partitions for a board that is in this epoch. No board of its name has them, or had them before.
+    pub fn choose_again(name: &BoardName, shards: u32, epoch: Epoch) -> Result<Self, DivisionError> {
+        let epochs = u64::from(u32::MAX / EACH_EPOCH);
+        Self::choose_from(name, shards, (epoch.0 % epochs + 1) as u32 * EACH_EPOCH)
+    }
+
+    fn choose_from(name: &BoardName, shards: u32, first: u32) -> Result<Self, DivisionError> {
         let count = partitions(shards)?;
         let mut chosen: Vec<Option<u32>> = vec![None; count];
         let mut missing = count;
         // The loop ends: a test shows that numbers of up to five digits reach the middle of every band, for any name.
-        for suffix in 0.. {
+        for suffix in first.. {
             if missing == 0 {
                 break;
             }

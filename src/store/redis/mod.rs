@@ -72,6 +72,7 @@ mod partition;
 mod partition_clock;
 mod partitions;
 mod reads;
+mod redivision;
 mod removing;
 mod reply;
 mod retire;
@@ -106,9 +107,9 @@ use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, Page, PageStart,
-    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
-    Values, ValuesStart,
+    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, Page,
+    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    TableName, Values, ValuesStart,
 };
 use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 
@@ -196,6 +197,12 @@ impl RedisStore {
         start_combiner(session.clone(), queue.clone(), versions.clone())?;
         let reads = Reads::start(&session).map_err(|source| StoreError::Backend { source: Box::new(source) })?;
         Ok(Arc::new(RedisStore { session, queue, versions, reads }))
+    }
+
+    /// Returns an error unless the board can be written to as the caller knows it.
+    async fn check_writable(&self, board: &Arc<Board>) -> Result<()> {
+        let found = redivision::writable(&self.session, board).await.map_err(|failure| self.error(failure))?;
+        if found.is_same_as(board) { Ok(()) } else { Err(StoreError::StaleEpoch) }
     }
 
     fn error(&self, failure: ServerFailure) -> StoreError {
@@ -365,8 +372,15 @@ impl Store for RedisStore {
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
         let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
-        for (board, batch) in batches {
+        for (known, batch) in batches {
             let return_scores = batch.return_scores;
+            let (board, batch) = match self.writable(&known, batch).await {
+                Ok(writable) => writable,
+                Err(refused) => {
+                    admitted.push(Err(refused));
+                    continue;
+                }
+            };
             let (own, answer) = divide(&self.session.partitions_of(&board), batch, self.session.servers.at());
             let admission = async {
                 for call in &own {
@@ -376,14 +390,18 @@ impl Store for RedisStore {
             };
             admitted.push(admission.await.map(|()| {
                 calls.extend(own);
-                (board, return_scores, answer)
+                (known, board, return_scores, answer)
             }));
         }
         let pushed = self.queue.push(calls);
         let added = admitted.into_iter().map(async |admitted| match (admitted, pushed) {
             (Err(refused), _) => Err(refused),
             (Ok(_), Err(QueueFull { retry_after })) => Err(StoreError::Overloaded { retry_after }),
-            (Ok((board, return_scores, answer)), Ok(())) => self.answer(&board, return_scores, answer).await,
+            (Ok((known, board, return_scores, answer)), Ok(())) => {
+                let added = self.answer(&board, return_scores, answer).await?;
+                let newer = (!Arc::ptr_eq(&known, &board)).then_some(board);
+                Ok(Added { newer: added.newer.or(newer), ..added })
+            }
         });
         join_all(added).await
     }
@@ -413,6 +431,7 @@ impl Store for RedisStore {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        self.check_writable(board).await?;
         let mut removals = Vec::with_capacity(board.tracks().len());
         for track in board.each_track() {
             let part = self.session.part_for(&track, subject);
@@ -434,6 +453,7 @@ impl Store for RedisStore {
     }
 
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
+        redivision::attend(&self.session, track.board()).await.map_err(|failure| self.error(failure))?;
         let step = || async { retire::step_in_turn(&self.session, &self.session.parts_of(track)).await };
         self.following(track.board(), step).await
     }
@@ -460,10 +480,12 @@ impl Store for RedisStore {
     }
 
     async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
+        self.check_writable(board).await?;
         self.following_errors(board, || imports::begin(&self.session, board, import)).await
     }
 
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
+        self.check_writable(track.board()).await?;
         self.following_errors(track.board(), || imports::merge(&self.session, track, import, piece)).await
     }
 
@@ -472,6 +494,7 @@ impl Store for RedisStore {
     }
 
     async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
+        self.check_writable(from).await?;
         editions::change(&self.session, from, to).await
     }
 
@@ -493,6 +516,18 @@ impl Store for RedisStore {
 
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
         self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
+    }
+
+    async fn redivide(&self, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
+        redivision::redivide(&self.session, board, shards).await
+    }
+
+    async fn redivision(&self, board: &Arc<Board>) -> Result<Option<CopyProgress>> {
+        redivision::progress(&self.session, board).await.map_err(|failure| self.error(failure))
+    }
+
+    async fn end_redivision(&self, board: &Arc<Board>) -> Result<bool> {
+        redivision::end(&self.session, board).await.map_err(|failure| self.error(failure))
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

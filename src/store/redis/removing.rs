@@ -29,6 +29,10 @@ const KEYS: usize = 200;
 /// The number of steps that the call which removes a board makes before it leaves the rest to the scheduler.
 const AT_ONCE: usize = 20;
 
+/// The fields of the own meta key of a divided board.
+const OWN_FIELDS: [&str; 9] =
+    ["generation", "definition", "parts", "run", "announced", "defined_at", "epoch", "editions", "lease"];
+
 /// The time, in milliseconds, within which a board must be created after its parts were noted.
 pub(super) const UNBORN: i64 = 60_000;
 /// The time after that, in milliseconds, before its parts are deleted. It is longer than the clocks of servers differ.
@@ -37,6 +41,8 @@ const GRACE: i64 = 240_000;
 /// A note about a generation of a board that may have left data behind. It is stored as `<generation>:<name>`, followed
 /// by `/<its parts>` if the board is divided, by `+<number of tracks after the main one>` if it has any, and by `@<time
 /// of the note>` if the board is about to be created.
+///
+/// A note about partitions that the board no longer has, or does not have yet, ends with `^<time of the note>`.
 ///
 /// If the ids of its tracks do not follow from its generation alone, each edition follows as `=<id of its first
 /// track>+<number of the others>`, the current one first. A note about the removal of an edition alone has `~` in place of
@@ -51,6 +57,8 @@ pub(super) struct Noted {
     /// Whether the board remains, with another edition.
     is_edition: bool,
     unborn: Option<Timestamp>,
+    /// The time of the note, if the board remains with other partitions.
+    division: Option<Timestamp>,
 }
 
 impl Noted {
@@ -59,7 +67,7 @@ impl Noted {
         let parts = Division::of(board.name(), board.partitions()).stored();
         let editions = board.editions().iter().map(EditionTracks::of).collect();
         let (name, generation) = (board.name().clone(), board.generation());
-        Self { name, generation, parts, editions, is_edition: false, unborn: None }
+        Self { name, generation, parts, editions, is_edition: false, unborn: None, division: None }
     }
 
     /// Creates the note for the second edition of a board, which is about to be removed. `None` if there is none.
@@ -73,6 +81,11 @@ impl Noted {
         Self { unborn: Some(now), ..Self::removed(board) }
     }
 
+    /// Creates the note for the partitions of a board that has, or may get, other ones.
+    pub fn division(board: &Board, now: Timestamp) -> Self {
+        Self { division: Some(now), ..Self::removed(board) }
+    }
+
     /// Returns the time before which the board must be created.
     pub fn until(&self) -> Timestamp {
         self.unborn.map_or(Timestamp::MAX, |noted| noted.plus_millis(UNBORN))
@@ -82,6 +95,10 @@ impl Noted {
         let (generation, rest) = text.split_once(':')?;
         let generation = Generation(u64::from_str_radix(generation, 16).ok()?);
         let (rest, unborn) = match rest.split_once('@') {
+            Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
+            None => (rest, None),
+        };
+        let (rest, division) = match rest.split_once('^') {
             Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
             None => (rest, None),
         };
@@ -109,7 +126,7 @@ impl Noted {
         if let Some(parts) = &parts {
             Division::read(&name, partitions::count(parts), parts).ok()?;
         }
-        Some(Self { name, generation, parts, editions, is_edition, unborn })
+        Some(Self { name, generation, parts, editions, is_edition, unborn, division })
     }
 
     fn print(&self) -> String {
@@ -122,7 +139,8 @@ impl Noted {
             (true, editions) => editions.iter().map(|edition| format!("~{}", edition.print())).collect(),
         };
         let unborn = self.unborn.map_or_else(String::new, |noted| format!("@{}", noted.millis()));
-        format!("{}:{}{parts}{editions}{unborn}", self.generation, self.name)
+        let division = self.division.map_or_else(String::new, |noted| format!("^{}", noted.millis()));
+        format!("{}:{}{parts}{editions}{division}{unborn}", self.generation, self.name)
     }
 
     /// Stores the note.
@@ -139,7 +157,7 @@ impl Noted {
         session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
-    fn division(&self) -> Division {
+    fn partitioned(&self) -> Division {
         let read =
             self.parts.as_deref().and_then(|parts| Division::read(&self.name, partitions::count(parts), parts).ok());
         read.unwrap_or_else(|| Division::unsharded(&self.name))
@@ -147,12 +165,12 @@ impl Noted {
 
     /// Returns the keys of its partitions, as those of the main track of an edition.
     fn partitions(&self, session: &Session, edition: EditionTracks) -> Vec<BoardKeys> {
-        partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.division())
+        partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.partitioned())
     }
 
     /// Returns the keys of its parts in all tracks.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
-        let division = self.division();
+        let division = self.partitioned();
         let mut keys = Vec::new();
         for (number, edition) in self.editions.iter().enumerate() {
             match number {
@@ -172,7 +190,7 @@ impl Noted {
         let mut metas: Vec<String> = self.keys(session).into_iter().map(|keys| keys.meta).collect();
         if self.editions.len() > 1 {
             // A partition may be in an epoch in which the first edition was not the current one.
-            let division = self.division();
+            let division = self.partitioned();
             metas.extend(division.tags().map(|tag| session.keys.other(tag, self.editions[0].first).meta));
         }
         let close = |meta: String| async move {
@@ -182,17 +200,37 @@ impl Noted {
         try_join_all(metas.into_iter().filter(|meta| *meta != own).map(close)).await.map(drop)
     }
 
+    /// Deletes what the board's own meta key has about its only partition, now that it has others.
+    async fn clear_own(&self, session: &Session) -> Result<(), ServerFailure> {
+        let meta = session.keys.meta(&self.name);
+        let slot = HashSlot::of_key(meta.as_bytes());
+        let mut names = cmd("HKEYS");
+        names.arg(&meta);
+        let mut fields = texts(session, slot, &names).await?;
+        fields.retain(|field| !OWN_FIELDS.contains(&field.as_str()));
+        if !fields.is_empty() {
+            session.servers.set(slot, Channel::Calls, &taken_off("HDEL", &meta, &fields)).await?;
+        }
+        Ok(())
+    }
+
     /// Returns whether the board, as it is stored, may have the data, so that it must not be deleted now.
     async fn is_in_use(&self, session: &Session) -> Result<bool, ServerFailure> {
         let read = |meta: String| async move {
             let slot = HashSlot::of_key(meta.as_bytes());
             let mut fields = cmd("HMGET");
-            fields.arg(meta).arg("generation").arg("epoch").arg("editions");
+            fields.arg(meta).arg("generation").arg("epoch").arg("editions").arg("parts");
             let mut reply = Reply::new(session.servers.read(slot, Channel::Calls, &fields).await?)?;
             let is_generation = reply.maybe_text()?.is_some_and(|found| found == self.generation.to_string());
-            Ok::<_, ServerFailure>((is_generation, reply.maybe_text()?, reply.maybe_text()?))
+            let (epoch, editions, parts) = (reply.maybe_text()?, reply.maybe_text()?, reply.maybe_text()?);
+            Ok::<_, ServerFailure>((is_generation, epoch, editions, parts))
         };
-        let (exists, epoch, editions) = read(session.keys.meta(&self.name)).await?;
+        let (exists, epoch, editions, parts) = read(session.keys.meta(&self.name)).await?;
+        if exists && self.division.is_some() {
+            let is_copied_to =
+                editions.zip(self.parts.as_ref()).is_some_and(|(form, parts)| form.contains(&format!("[{parts}]")));
+            return Ok(parts == self.parts || is_copied_to);
+        }
         if !exists || !self.is_edition {
             return Ok(exists);
         }
@@ -202,7 +240,7 @@ impl Noted {
                 return Ok(true);
             }
             for keys in self.partitions(session, *edition) {
-                let (exists, of_partition, _) = read(keys.meta).await?;
+                let (exists, of_partition, ..) = read(keys.meta).await?;
                 if exists && of_partition != epoch {
                     return Ok(true);
                 }
@@ -258,12 +296,21 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
     if noted.unborn.is_some() && timekeeping::look(session).await? < noted.until().plus_millis(GRACE) {
         return Ok(true);
     }
+    // A write whose reply was lost finds its record there for a while.
+    if let Some(time) = noted.division
+        && timekeeping::look(session).await? < time.plus_millis(GRACE)
+    {
+        return Ok(true);
+    }
     noted.close(session).await?;
     let has_ids = !noted.is_edition;
     let steps = noted.keys(session).into_iter().map(|keys| step_of_part(session, keys, has_ids));
     let steps = try_join_all(steps).await?;
     if steps.contains(&false) {
         return Ok(false);
+    }
+    if noted.division.is_some() && noted.parts.is_none() {
+        noted.clear_own(session).await?;
     }
     noted.strike(session).await?;
     Ok(true)
@@ -350,12 +397,15 @@ mod tests {
         let name = BoardName::parse("hot-posts").unwrap();
         let edition = |first, further| EditionTracks { first: TrackId(first), further };
         let (parts, editions, unborn) = (None, vec![edition(7, 0)], None);
-        let removed = Noted { name, generation: Generation(7), parts, editions, is_edition: false, unborn };
+        let removed =
+            Noted { name, generation: Generation(7), parts, editions, is_edition: false, unborn, division: None };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };
         let of_two = Noted { editions: vec![edition(9, 0), edition(7, 2)], ..divided.clone() };
         let of_another = Noted { editions: vec![edition(9, 0)], ..removed.clone() };
         let detached = Noted { editions: vec![edition(9, 1)], is_edition: true, ..divided.clone() };
         let of_first = Noted { editions: vec![edition(7, 0)], is_edition: true, ..removed.clone() };
+        let left = Noted { division: Some(Timestamp::from_millis(9)), ..divided.clone() };
+        let left_whole = Noted { division: Some(Timestamp::from_millis(9)), ..of_another.clone() };
         let unborn = Noted { unborn: Some(Timestamp::from_millis(9)), ..divided.clone() };
         let of_windows = Noted { editions: vec![edition(7, 8)], ..removed.clone() };
         let divided_windows = Noted { editions: vec![edition(7, 3)], ..unborn.clone() };
@@ -369,6 +419,8 @@ mod tests {
             (of_another, "0000000000000007:hot-posts=0000000000000009+0"),
             (detached, "0000000000000007:hot-posts/5,0,12~0000000000000009+1"),
             (of_first, "0000000000000007:hot-posts~0000000000000007+0"),
+            (left, "0000000000000007:hot-posts/5,0,12^9"),
+            (left_whole, "0000000000000007:hot-posts=0000000000000009+0^9"),
         ] {
             assert_eq!(noted.print(), text);
             assert_eq!(Noted::parse(text), Some(noted));
@@ -390,6 +442,7 @@ mod tests {
             "7:b=9",
             "7:b=x+0",
             "7:b~",
+            "7:b^",
             "7:b+1=0000000000000009+0",
         ] {
             assert!(Noted::parse(bad).is_none(), "{bad}");

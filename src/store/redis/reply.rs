@@ -174,7 +174,7 @@ impl Reply {
             .collect()
     }
 
-    fn list(&mut self) -> Result<std::vec::IntoIter<Value>, ServerFailure> {
+    pub fn list(&mut self) -> Result<std::vec::IntoIter<Value>, ServerFailure> {
         Ok(self.part()?.0)
     }
 

@@ -45,12 +45,13 @@ pub(super) struct Session {
     boards: Mutex<HashMap<BoardKey, Arc<Partitions>>>,
 }
 
-/// A board as a caller knows it. Its second edition is a part of it: of two changes that lead to the same epoch, only one
-/// is made.
-type BoardKey = (Generation, Epoch, Option<TrackId>);
+/// A board as a caller knows it. Its second edition is a part of it, and so is its first partition: of two changes that
+/// lead to the same epoch, only one is made.
+type BoardKey = (Generation, Epoch, Option<TrackId>, Option<u32>);
 
 fn key_of(board: &Board) -> BoardKey {
-    (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id))
+    let partition = board.partitions().and_then(|numbers| numbers.first().copied());
+    (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id), partition)
 }
 
 /// The input for the arguments of one attempt.

@@ -11,7 +11,7 @@ use rolltop::store::{
 };
 
 use crate::carrying::{
-    all_of, assert_same, every_definition, history, import, pieces_of, subjects, sum, takes_samples,
+    all_of, assert_same, definitions, every_definition, history, import, pieces_of, subjects, sum, takes_samples,
 };
 use crate::given::{With, definition, exact, mean, plus, sample, sample_of, seen, subject, t, unranked, value};
 use crate::site::{COUNTED, START, Site, audit_through};
@@ -45,7 +45,7 @@ fn is_no_import(found: Result<Merged, StoreError>) -> bool {
 
 pub async fn each_piece_counts_once_whoever_sends_it(site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
-    for (nth, definition) in every_definition().into_iter().enumerate() {
+    for (nth, definition) in definitions(&site).into_iter().enumerate() {
         let from = site.define(&format!("from{nth}"), &definition).await;
         let to = site.define(&format!("to{nth}"), &definition).await;
         let items = history(&mut rng, &from, 120, t(START));

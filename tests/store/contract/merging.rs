@@ -11,8 +11,7 @@ use rolltop::store::{
 };
 
 use crate::carrying::{
-    all_of, assert_same, definitions, every_definition, history, import, pieces, pieces_of, subjects, takes_samples,
-    walk,
+    all_of, assert_same, definitions, history, import, pieces, pieces_of, subjects, takes_samples, walk,
 };
 use crate::given::{With, definition, exact, mean, plus, sample, seen, subject, t, unranked, value};
 use crate::site::{COUNTED, DUPLICATE, Kind, START, Site};
@@ -347,7 +346,8 @@ pub async fn an_import_continues_after_a_restart(mut site: Site) {
     let mut rng = StdRng::seed_from_u64(crate::drawn::seed());
     let capped = definition("COUNT_DISTINCT(3h, login, device, user)", "1h");
     let capped = Definition { max_values: Some(3), ..capped };
-    let definitions = every_definition().into_iter().chain([capped.clone(), Definition { ranked: false, ..capped }]);
+    let capped = [capped.clone(), Definition { ranked: false, ..capped }];
+    let definitions = definitions(&site).into_iter().chain(capped);
     let mut boards = Vec::new();
     for (nth, definition) in definitions.enumerate() {
         let from = site.define(&format!("from{nth}"), &definition).await;

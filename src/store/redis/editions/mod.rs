@@ -84,19 +84,23 @@ async fn make(
     if let Some(noted) = &noted {
         noted.write(session).await?;
     }
-    match from.partitions() {
-        // The meta key of its only partition is its own.
-        None => {
-            partition::change_whole(session, from, &to, session.partitions_of(&to).first()).await?;
-        }
-        Some(_) => set_own(session, from, &to).await?,
-    }
-    session.forget(from);
+    change_own(session, from, &to).await?;
     bring_forward(session, &to).await?;
     if let Some(noted) = &noted {
         removing::begin(session, noted).await?;
     }
     Ok(to)
+}
+
+/// Changes the own meta key of a board, if it is in the epoch of `from`.
+pub(super) async fn change_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
+    match (from.partitions(), to.partitions()) {
+        // The meta key of its only partition is its own.
+        (None, None) => partition::change_whole(session, from, to, session.partitions_of(to).first()).await?,
+        _ => set_own(session, from, to).await?,
+    }
+    session.forget(from);
+    Ok(())
 }
 
 /// Returns whether both are the same board with the same editions.
@@ -105,7 +109,11 @@ fn is_equal(stored: &Board, to: &Board) -> bool {
 }
 
 /// Returns an error if the editions cannot be changed now.
-async fn check_free(session: &Session, board: &Arc<Board>, change: EditionsChange) -> Result<(), ServerFailure> {
+pub(super) async fn check_free(
+    session: &Session,
+    board: &Arc<Board>,
+    change: EditionsChange,
+) -> Result<(), ServerFailure> {
     let partitions = session.partitions_of(board);
     let check = |part: Arc<Part>| async move {
         let mut fields = cmd("HMGET");
@@ -128,7 +136,7 @@ async fn check_free(session: &Session, board: &Arc<Board>, change: EditionsChang
     try_join_all(partitions.parts().cloned().map(check)).await.map(drop)
 }
 
-/// Changes the own meta key of a divided board, which has no tracks.
+/// Changes the own meta key of a board that is divided, or will be: it has no tracks.
 async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
     let meta = session.keys.meta(from.name());
     let slot = HashSlot::of_key(meta.as_bytes());
@@ -141,6 +149,7 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
         .arg("definition", form.definition)
         .arg("editions", form.editions);
     call.arg("stay", 0).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
+    call.arg("parts", partition::parts_of(to));
     let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
     partition::read_done(&mut Reply::new(answer)?).map(drop)
 }

@@ -51,6 +51,22 @@ pub(super) async fn begin(session: &Session, board: &Arc<Board>, import: ImportI
     open_all(session, &partitions, import).await.map_err(|failure| session.servers.error(failure))
 }
 
+/// Opens an import into the parts that receive a copy, which have nothing yet.
+pub(super) async fn open(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<(), ServerFailure> {
+    match open_all(session, &session.partitions_of(board), import).await? {
+        ImportBegun::Open { .. } => Ok(()),
+        refused => Err(ServerFailure::NoImport(format!("the copy was not begun: {refused:?}"))),
+    }
+}
+
+/// Ends an import as if it had never been opened: the board does not remember it.
+pub(super) async fn cancel(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<(), ServerFailure> {
+    for part in session.partitions_of(board).parts() {
+        call(session, part, "cancel", import).await?;
+    }
+    Ok(())
+}
+
 /// Ends an import. Returns whether it was open.
 pub(super) async fn end(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<bool> {
     let partitions = session.partitions_of(board);
@@ -65,6 +81,16 @@ pub(super) async fn merge(session: &Session, track: &BoardTrack, import: ImportI
         let detail = format!("a piece has a number below 2^40 and at most {} contents", Piece::MAX_CONTENTS);
         return Err(StoreError::NoImport { detail });
     }
+    merge_own(session, track, import, piece).await
+}
+
+/// Merges a piece of any size that this store has made.
+pub(super) async fn merge_own(
+    session: &Session,
+    track: &BoardTrack,
+    import: ImportId,
+    piece: &Piece,
+) -> Result<Merged> {
     let parts = session.parts_of(track);
     for part in parts.all() {
         timekeeping::admit(session, &part.clock).await?;

@@ -10,7 +10,8 @@
 --       which has no tracks; `definition` and `editions`: the new values of these fields, or '' for a partition of a
 --       divided board; `stay`: number of tracks that stay; `current` and `other`: id of the first track of each edition
 --       after the change, with the number of its further tracks, or '' if there is none; `leaving`: id of the main track
---       that an exchange replaces; `run` id of the server, or '' if it is not known; then to attach an edition id, floor
+--       that an exchange replaces; `run` id of the server, or '' if it is not known; `parts`: in the own meta key, the numbers of the partitions after the
+--       change, or '' if there is one; then to attach an edition id, floor
 --       and head of each of its tracks
 -- reply done: this call or an earlier one has made the change; board_changed: the generation does not exist; stale_epoch:
 --       it has another epoch; importing: an import is open; damaged, what; stale, now, reading: the arguments are not valid
@@ -23,11 +24,11 @@ local META, NEXT, ACTION, STAY = KEYS[1], ARGV.next, ARGV.action, tonumber(ARGV.
 local FIRST_KEY, FIRST_TRACK = STAY + 2, FIXED_ARGUMENTS + 1
 local call = redis.call
 
-local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'editions')
+local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'editions', 'parts')
 local epoch, is_own = meta[2] or '0', ARGV.definition ~= ''
 if meta[1] ~= ARGV.generation then
   return {'board_changed'}
-elseif epoch == NEXT and (not is_own or meta[4] == ARGV.editions) then
+elseif epoch == NEXT and (not is_own or meta[4] == ARGV.editions and (meta[5] or '') == ARGV.parts) then
   return {'done'}
 elseif epoch ~= ARGV.epoch then
   return {'stale_epoch'}
@@ -40,6 +41,7 @@ end
 local STAYING = {
   generation = true, epoch = true, definition = true, editions = true, current = true, other = true, parts = true,
   announced = true, defined_at = true, import = true, merged = true, imports = true, samples = true,
+  lease = true,
 }
 
 local function is_of_track(field)
@@ -133,6 +135,9 @@ end
 if is_own then
   add('definition', ARGV.definition)
   add('editions', ARGV.editions)
+  if ARGV.parts ~= '' then
+    add('parts', ARGV.parts)
+  end
 end
 if ACTION ~= 'none' then
   add('current', ARGV.current)

@@ -267,9 +267,11 @@ scripts! {
         SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys
             ["board", "stored", "due", "current", "kept", "cells"];
         EDITIONS = "editions" after ["clock"] with 1 keys
-            ["board", "next", "action", "definition", "editions", "stay", "current", "other", "leaving", "run"] repeatable;
+            ["board", "next", "action", "definition", "editions", "stay", "current", "other", "leaving", "run",
+            "parts"] repeatable;
+        LEASE = "lease" after [] with 1 keys ["generation", "epoch", "action", "duration", "contents", "ids"] repeatable;
         UNDEFINE = "undefine" after [] with 1 keys ["generation", "epoch"];
-        DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run"] repeatable;
+        DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run", "current"] repeatable;
         ANNOUNCE = "announce" after [] with 2 keys ["name", "version", "gone_at"];
         ANNOUNCED = "announced" after [] with 1 keys ["generation", "epoch"] repeatable;
         ROWS = "rows" after [] with 1 keys ["known"] repeatable;

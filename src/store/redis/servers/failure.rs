@@ -25,6 +25,8 @@ pub(in crate::store::redis) enum ServerFailure {
     StaleEpoch,
     /// The editions of the board cannot be exchanged now, for this reason: nothing was done.
     EditionsBusy(String),
+    /// The board is frozen while its data is copied to this number of shards: nothing was done.
+    Frozen(u32),
     /// An import into the board is open, which the call does not allow: nothing was done.
     ImportOpen,
     /// The import is not open, or a piece is not the next one, for this reason: nothing was done.
@@ -154,6 +156,7 @@ impl ServerFailure {
             ServerFailure::BoardChanged => StoreError::BoardChanged,
             ServerFailure::StaleEpoch => StoreError::StaleEpoch,
             ServerFailure::EditionsBusy(detail) => StoreError::EditionsBusy { detail },
+            ServerFailure::Frozen(shards) => StoreError::Frozen { shards, retry_after: Duration::from_secs(5) },
             ServerFailure::ImportOpen => StoreError::ImportOpen,
             ServerFailure::NoImport(detail) => StoreError::NoImport { detail },
             ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },

@@ -1,0 +1,119 @@
+//! Copying of the data of a frozen board to other partitions: the contents of every track, as an import merges them, and
+//! the ids of items.
+
+use std::sync::Arc;
+
+use futures_util::future::{try_join, try_join_all};
+use redis::cmd;
+
+use super::{Lease, ids};
+use crate::board::{Board, BoardTrack, Subject};
+use crate::store::redis::part::Part;
+use crate::store::redis::removing::Noted;
+use crate::store::redis::reply::Reply;
+use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::session::Session;
+use crate::store::redis::{boards, contents, imports, timekeeping};
+use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError};
+
+/// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
+const AT_ONCE: usize = 500;
+
+/// Copies everything that a frozen board has. Returns the board that has the copy.
+pub(super) async fn copy(session: &Session, frozen: &Arc<Board>) -> Result<Arc<Board>> {
+    let failed = |failure| session.servers.error(failure);
+    let Some(copied) = frozen.redivided() else { return Err(StoreError::StaleEpoch) };
+    let copied = Arc::new(copied.map_err(|error| StoreError::Setup { detail: error.to_string() })?);
+    let create = async {
+        Noted::division(&copied, timekeeping::look(session).await?).write(session).await?;
+        boards::create_parts(session, &copied).await
+    };
+    create.await.map_err(failed)?;
+    let import = ImportId(rand::random());
+    imports::open(session, &copied, import).await.map_err(failed)?;
+    let mut lease = Lease::new(session, frozen);
+    for (from, to) in frozen.each_track().zip(copied.each_track()) {
+        copy_track(session, (&from, &to), import, &mut lease).await?;
+    }
+    let rest = async {
+        for (from, to) in frozen.each_track().zip(copied.each_track()) {
+            copy_notes(session, &from, &to).await?;
+        }
+        ids::copy(session, frozen, &copied, &mut lease).await?;
+        imports::cancel(session, &copied, import).await
+    };
+    rest.await.map_err(failed)?;
+    Ok(copied)
+}
+
+/// Copies the contents of a track and its numbers of events. The next contents are read while some are merged.
+async fn copy_track(
+    session: &Session,
+    (from, to): (&BoardTrack, &BoardTrack),
+    import: ImportId,
+    lease: &mut Lease<'_>,
+) -> Result<()> {
+    let (source, target) = (session.parts_of(from), session.parts_of(to));
+    let failed = |failure| session.servers.error(failure);
+    let mut piece = Piece { number: 1, contents: Vec::new(), events: Vec::new() };
+    let mut next = Some(ContentsCursor::default());
+    while let Some(cursor) = next {
+        let full = piece.contents.len() >= AT_ONCE * target.count();
+        let merge = async { if full { merge(session, to, import, &piece).await } else { Ok(()) } };
+        let read = async { contents::step(session, &source, cursor).await };
+        let ((), step) = try_join(merge, read).await?;
+        if full {
+            lease.copied.contents += piece.contents.len() as u64;
+            piece = Piece { number: piece.number + 1, contents: Vec::new(), events: Vec::new() };
+        }
+        let ContentsStep { contents, next: following, .. } = step;
+        piece.contents.extend(contents);
+        next = following;
+        lease.keep().await.map_err(failed)?;
+    }
+    let status = crate::store::redis::reads::status(session, &source).await.map_err(failed)?;
+    piece.events = status.events;
+    merge(session, to, import, &piece).await?;
+    lease.copied.contents += piece.contents.len() as u64;
+    Ok(())
+}
+
+async fn merge(session: &Session, to: &BoardTrack, import: ImportId, piece: &Piece) -> Result<()> {
+    let merged = imports::merge_own(session, to, import, piece).await?;
+    let Merged { refused, .. } = merged;
+    if refused > 0 {
+        let about = |(subject, _): &(Subject, Content)| subject.to_string();
+        let subject = piece.contents.first().map(about).unwrap_or_default();
+        let detail =
+            format!("{refused} contents, of '{subject}' or a subject after it, cannot be copied: audit the board");
+        return Err(StoreError::Corrupt { detail });
+    }
+    Ok(())
+}
+
+/// Copies what the parts of a track have noted about samples and imports.
+async fn copy_notes(session: &Session, from: &BoardTrack, to: &BoardTrack) -> Result<(), ServerFailure> {
+    let read = |part: Arc<Part>| async move {
+        let mut fields = cmd("HMGET");
+        fields.arg(&part.keys.meta).arg("samples").arg("imports");
+        let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+        Ok::<_, ServerFailure>((reply.maybe_text()?, reply.maybe_text()?))
+    };
+    let source = session.parts_of(from);
+    let noted = try_join_all(source.all().iter().cloned().map(read)).await?;
+    let may_have_samples = noted.iter().any(|(samples, _)| samples.as_deref() != Some("0"));
+    // Every part has been in every import.
+    let imports = noted.into_iter().find_map(|(_, imports)| imports);
+    let write = |part: Arc<Part>| {
+        let imports = imports.clone();
+        async move {
+            let mut fields = cmd("HSET");
+            fields.arg(&part.keys.meta).arg("samples").arg(if may_have_samples { "1" } else { "0" });
+            if let Some(imports) = imports {
+                fields.arg("imports").arg(imports);
+            }
+            session.servers.set(part.slot(), Channel::Calls, &fields).await.map(drop)
+        }
+    };
+    try_join_all(session.parts_of(to).all().iter().cloned().map(write)).await.map(drop)
+}

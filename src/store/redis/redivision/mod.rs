@@ -1,0 +1,164 @@
+//! Changes of the number of shards of a board: its data is copied to other partitions while it is frozen.
+//!
+//! The board is frozen by a change of its epoch, in its own meta key first and then in each partition, like a change of
+//! its editions. So no instance writes in the earlier epoch, and one that knows the present one refuses writes by itself.
+//! Reads and retiring go on. The next epoch ends this, in either of two ways: with the partitions that have a copy, or
+//! with those that the board had. Of the two only one is made, because both expect the epoch in which the board is
+//! frozen. Only the board's own meta key decides.
+//!
+//! The instance that copies renews a lease. Once the lease has ended, whoever wants to write, or retires slots, lets the
+//! board go on as before. The copies of an attempt that ended early, and the data of partitions that the board no longer
+//! has, are found by a note and deleted some minutes later (see `removing`): until then a write whose reply was lost
+//! finds its record in the partition to which it was sent.
+
+mod copy;
+mod ids;
+mod lease;
+
+use std::sync::Arc;
+
+use self::lease::Lease;
+use super::boards;
+use super::division::Division;
+use super::editions;
+use super::removing::Noted;
+use super::servers::ServerFailure;
+use super::session::Session;
+use super::timekeeping;
+use crate::board::{Board, EditionsChange, Redivision};
+use crate::store::{CopyProgress, Result, StoreError};
+
+/// The number of times that a board is looked up because it has changed in the meantime.
+const ATTEMPTS: usize = 8;
+
+/// Copies the data of a board to another number of shards.
+pub(super) async fn redivide(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
+    let failed = |failure| session.servers.error(failure);
+    if board.definition().shards == Some(shards) && board.redivision().is_none() {
+        return Ok(board.clone());
+    }
+    let frozen = freeze(session, board, shards).await?;
+    let copied = match copy::copy(session, &frozen).await {
+        Ok(copied) => exchange(session, &frozen, copied).await.map_err(failed),
+        Err(error) => Err(error),
+    };
+    if copied.is_err() {
+        // If this fails, the lease ends.
+        let _ = thaw(session, &frozen).await;
+    }
+    copied
+}
+
+/// Freezes a board. When this returns, no instance writes to it.
+async fn freeze(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
+    let failed = |failure| session.servers.error(failure);
+    let busy = |detail: &str| StoreError::EditionsBusy { detail: detail.to_owned() };
+    if board.main().is_from_first() {
+        let detail = "the shards of a board of the mode from_first cannot be changed".to_owned();
+        return Err(StoreError::Unsupported { detail });
+    }
+    if board.redivision().is_some() {
+        return Err(busy("the data of the board is being copied to another number of shards already"));
+    }
+    if board.other().is_some() {
+        return Err(busy("the board has two editions: remove the one beside the current one first"));
+    }
+    for partition in session.partitions_of(board).all() {
+        timekeeping::admit(session, &partition.clock).await?;
+    }
+    let refused = |error| StoreError::Setup { detail: format!("board '{}': {error}", board.name()) };
+    let division = Division::choose_again(board.name(), shards, board.epoch()).map_err(refused)?;
+    let partitions = division.numbers().map(|numbers| numbers.to_vec().into()).unwrap_or_default();
+    let frozen = Arc::new(board.frozen(Redivision { shards, partitions }));
+    let freeze = async {
+        editions::bring_forward(session, board).await?;
+        editions::check_free(session, board, EditionsChange::Exchange).await?;
+        lease::renew(session, board, CopyProgress::default()).await?;
+        editions::change_own(session, board, &frozen).await?;
+        editions::bring_forward(session, &frozen).await
+    };
+    freeze.await.map_err(failed)?;
+    Ok(frozen)
+}
+
+/// Has a frozen board use the partitions that have a copy.
+async fn exchange(session: &Session, frozen: &Arc<Board>, copied: Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
+    // Its data is deleted once the board has other partitions.
+    Noted::division(frozen, timekeeping::look(session).await?).write(session).await?;
+    let mut changed = editions::change_own(session, frozen, &copied).await;
+    if matches!(changed, Err(ServerFailure::Unknown(_))) {
+        changed = editions::change_own(session, frozen, &copied).await;
+    }
+    changed?;
+    // From here on the board has the other partitions, whatever fails. Those before it are in an epoch of their own, so
+    // that instances which do not know it read nothing from them.
+    let left = Arc::new(frozen.thawed());
+    editions::bring_forward(session, &left).await?;
+    session.forget(&left);
+    boards::announce_again(session, &copied).await?;
+    Noted::division(&copied, timekeeping::look(session).await?).strike(session).await?;
+    Ok(copied)
+}
+
+/// Lets a frozen board go on as before, unless it is no longer frozen.
+async fn thaw(session: &Session, frozen: &Arc<Board>) -> Result<(), ServerFailure> {
+    let thawed = Arc::new(frozen.thawed());
+    match editions::change_own(session, frozen, &thawed).await {
+        Ok(()) => editions::bring_forward(session, &thawed).await.map(drop),
+        // Another instance was first, or the board has other partitions by now.
+        Err(failure) if failure.is_outdated() => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns the board as it can be written to: the board itself, unless it is frozen. If it was, and no longer is, it is
+/// looked up. Costs nothing for a board that is not frozen.
+pub(super) async fn writable(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
+    let mut found = board.clone();
+    for _ in 0..ATTEMPTS {
+        let Some(redivision) = found.redivision() else { return Ok(found) };
+        match lease::look(session, &found).await {
+            Ok(Some(_)) => return Err(ServerFailure::Frozen(redivision.shards)),
+            Ok(None) => thaw(session, &found).await?,
+            Err(ServerFailure::StaleEpoch) => {}
+            Err(failure) => return Err(failure),
+        }
+        session.forget(&found);
+        let stored = boards::board(session, board.name()).await?;
+        let stored = stored.filter(|stored| stored.generation() == board.generation());
+        found = stored.ok_or(ServerFailure::BoardChanged)?;
+    }
+    Err(ServerFailure::KeptChanging)
+}
+
+/// Lets a frozen board go on as before if the instance that copied its data has ended. Then, and if the board was changed
+/// by another instance, returns [`ServerFailure::StaleEpoch`].
+pub(super) async fn attend(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
+    match writable(session, board).await {
+        Ok(found) if found.is_same_as(board) => Ok(()),
+        Ok(_) => Err(ServerFailure::StaleEpoch),
+        Err(ServerFailure::Frozen(_)) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns how far the data of a board is copied, or `None` if it is not.
+pub(super) async fn progress(session: &Session, board: &Arc<Board>) -> Result<Option<CopyProgress>, ServerFailure> {
+    match stored(session, board).await? {
+        frozen if frozen.redivision().is_some() => lease::look(session, &frozen).await,
+        _ => Ok(None),
+    }
+}
+
+/// Ends the copying of a board's data. Returns whether there was any.
+pub(super) async fn end(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
+    match stored(session, board).await? {
+        frozen if frozen.redivision().is_some() => thaw(session, &frozen).await.map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+async fn stored(session: &Session, board: &Board) -> Result<Arc<Board>, ServerFailure> {
+    let stored = boards::stored(session, board.name()).await?;
+    stored.filter(|stored| stored.generation() == board.generation()).ok_or(ServerFailure::BoardChanged)
+}
