@@ -80,6 +80,7 @@ mod samples;
 mod schemas;
 mod service_error;
 mod set_subject;
+mod shards;
 mod state;
 mod subjects;
 mod trace_parent;

@@ -9,7 +9,7 @@ use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, rankings, rollover, rules, samples, set_subject, subjects, values, windows,
+    query, rankings, rollover, rules, samples, set_subject, shards, subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -42,6 +42,8 @@ const BODY: &[Code] = &[
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 /// Errors of the editions of a board.
 const EDITION: &[Code] = &[UnknownEdition, EditionsConflict];
+/// Errors of writes to a board, beside those of its store.
+const FROZEN: &[Code] = &[BoardFrozen];
 /// Errors of reads that may choose an edition.
 const OF: &[Code] = &[UnknownEdition];
 const KEY: &[Code] = &[UnknownKey, KeyConflict];
@@ -90,21 +92,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/increments",
         ItemType::Increment,
         || web::to(increments::add),
-        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], TOKEN, WRITE],
+        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
     ),
     items(
         Method::POST,
         "/v1/events",
         ItemType::Event,
         || web::to(events::add),
-        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, WRITE],
+        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
     ),
     items(
         Method::PUT,
         "/v1/boards/{board}/samples",
         ItemType::Sample,
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], WRITE],
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
@@ -146,14 +148,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(set_subject::set),
-        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported, ImportOpen], WRITE],
+        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported, ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(subjects::remove),
-        &[QUERY, BOARD, SUBJECT, &[ImportOpen], WRITE],
+        &[QUERY, BOARD, SUBJECT, &[ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
@@ -182,7 +184,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/evaluate",
         Read,
         || web::to(evaluate::evaluate),
-        &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], WRITE],
+        &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], FROZEN, WRITE],
     ),
     operation(Method::GET, "/v1/rules", Read, || web::to(rules::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/query", Read, || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
@@ -209,7 +211,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/contents",
         Manage,
         || web::to(contents::import),
-        &[QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], WRITE],
+        &[QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], FROZEN, WRITE],
     ),
     operation(Method::DELETE, "/v1/boards/{board}/import", Manage, || web::to(contents::end), &[QUERY, BOARD, WRITE]),
     operation(
@@ -217,7 +219,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/next",
         Manage,
         || web::to(editions::begin),
-        &[QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], WRITE],
+        &[QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
@@ -231,14 +233,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/next",
         Manage,
         || web::to(editions::delete_next),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::POST,
         "/v1/boards/{board}/next/promote",
         Manage,
         || web::to(editions::promote_next),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::POST,
@@ -259,15 +261,24 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/previous",
         Manage,
         || web::to(editions::delete_previous),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::POST,
         "/v1/boards/{board}/previous/promote",
         Manage,
         || web::to(editions::promote_previous),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], WRITE],
+        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
     ),
+    operation(Method::GET, "/v1/boards/{board}/shards", Read, || web::to(shards::get), &[QUERY, BOARD, READ]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/shards",
+        Manage,
+        || web::to(shards::put),
+        &[QUERY, BODY, BOARD, &[EditionsConflict, ImportOpen, Unsupported], WRITE],
+    ),
+    operation(Method::DELETE, "/v1/boards/{board}/shards", Manage, || web::to(shards::delete), &[QUERY, BOARD, WRITE]),
     operation(Method::GET, "/v1/boards", Read, || web::to(boards::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/rollover", Manage, || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
     operation(Method::POST, "/v1/backup", Admin, || web::to(backup::make), &[QUERY, BACKUP]),

@@ -65,6 +65,7 @@ mod rollover;
 mod rules;
 mod scheduler;
 mod set_subject;
+mod shards;
 mod verified;
 mod windows;
 
@@ -95,6 +96,7 @@ pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
+pub use shards::ShardsState;
 pub use windows::WindowChoice;
 
 use futures_util::FutureExt;
@@ -118,6 +120,7 @@ use mirror::Mirror;
 use new_board::new_board;
 use registry::Registry;
 use rollover::RolloverRunner;
+use shards::ShardFailures;
 
 /// A gauge: 1 if the store accepted no writes or could not be reached at the last check, otherwise 0.
 pub const WRITES_REFUSED: &str = "rolltop_writes_refused";
@@ -154,6 +157,7 @@ pub struct Service {
     max_boards: OnceLock<usize>,
     defining: tokio::sync::Mutex<()>,
     fills: Fills,
+    shard_failures: ShardFailures,
     comparisons: Comparisons,
     mirror: OnceLock<Mirror>,
 }
@@ -205,6 +209,7 @@ impl Service {
             max_boards: OnceLock::new(),
             defining: tokio::sync::Mutex::default(),
             fills: Fills::default(),
+            shard_failures: ShardFailures::default(),
             comparisons: Comparisons::default(),
             mirror: OnceLock::new(),
             store,
@@ -330,6 +335,11 @@ impl Service {
                     if existing.editions().iter().any(|edition| *edition.definition() == *definition) =>
                 {
                     tracing::warn!(board = %name, "the board has the definition of the configuration in its other edition");
+                }
+                // The number of shards was changed in place.
+                Err(ServiceError::Conflict { existing, keys }) if *keys == ["shards"] => {
+                    let shards = existing.definition().shards;
+                    tracing::warn!(board = %name, ?shards, "the board has another number of shards than the configuration says");
                 }
                 defined => drop(defined?),
             }

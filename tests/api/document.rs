@@ -190,5 +190,5 @@ async fn examples_of_removals_rollovers_and_audits_name_no_board_that_exists_by_
             seen += 1;
         }
     }
-    assert_eq!(seen, 10, "removals, rollover, audit, end of an import, exchanges and comparison of editions");
+    assert_eq!(seen, 11, "removals, rollover, audit, ends of imports and copies, exchanges and comparison of editions");
 }

@@ -88,3 +88,48 @@ async fn rollover_completes_when_another_instance_is_killed() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_change_while_another_instance_writes_and_a_killed_change_ends() {
+    let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    let (mut a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    let (path, shards) = ("/v1/boards/hot", "/v1/boards/hot/shards");
+    a.ok("PUT", path, Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
+    let ids = |round: usize| {
+        let line = |n: usize| format!("{{\"subject\":\"page-{n}\",\"id\":\"{round}\"}}\n");
+        (0..30_000).map(line).collect::<String>()
+    };
+    assert_eq!(a.ndjson("hot", ids(1)).await["accepted"], 30_000);
+    let steady = |shards: serde_json::Value| json!({"shards": shards, "change": null, "error": null});
+    assert_eq!(b.ok("GET", shards, None).await, steady(json!(null)));
+    assert_eq!(a.call("PUT", shards, Some(json!({"shards": 65}))).await.0, 422);
+
+    // While the instance copies, the other one refuses writes, and says how far it is.
+    assert_eq!(a.call("PUT", shards, Some(json!({"shards": 16}))).await.0, 202);
+    let state = b.ok("GET", shards, None).await;
+    assert_eq!((&state["shards"], &state["change"]["shards"]), (&json!(null), &json!(16)), "{state}");
+    let (status, problem) = b.call("POST", "/v1/boards/hot/increments", Some(json!({"subject": "page-1"}))).await;
+    assert_eq!((status, &problem["code"]), (503, &json!("board_frozen")), "{problem}");
+    assert!(problem["retry_after"].as_u64().is_some_and(|seconds| seconds > 0), "{problem}");
+    assert_eq!(b.ok("GET", "/v1/boards/hot/rankings?limit=1", None).await["total"], 30_000);
+    assert_eq!(b.call("PUT", shards, Some(json!({"shards": 3}))).await.1["code"], "editions_conflict");
+
+    // It is killed. Its lease, which would end some seconds later, is ended here.
+    a.kill();
+    let expired = redis::cmd("HSET").arg("rolltop:1:{hot}:meta").arg("lease").arg("1 0 0").to_owned();
+    expired.exec(&mut redis::Client::open(server.url()).unwrap().get_connection().unwrap()).unwrap();
+    b.ok("POST", "/v1/boards/hot/increments", Some(json!({"subject": "page-1"}))).await;
+    assert_eq!(b.ok("GET", shards, None).await, steady(json!(null)));
+
+    // The next change is not disturbed. What is sent again has counted.
+    b.call("PUT", shards, Some(json!({"shards": 4}))).await;
+    while b.ok("GET", shards, None).await != steady(json!(4)) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(b.ndjson("hot", ids(1)).await["duplicates"], 30_000);
+    assert_eq!(b.ndjson("hot", ids(2)).await["accepted"], 30_000);
+    let audit = b.ok("POST", "/v1/boards/hot/audit", None).await;
+    assert_eq!((&audit["differences"], &audit["subjects_checked"]), (&json!(0), &json!(30_000)), "{audit}");
+    assert_eq!(b.ok("GET", "/v1/boards/hot/subjects/page-1", None).await["score"], 3);
+    assert_eq!(b.ok("DELETE", shards, None).await, steady(json!(4)));
+}

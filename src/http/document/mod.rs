@@ -29,7 +29,7 @@ use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, rankings, rollover, rules, samples, schemas, set_subject, subjects, values, windows,
+    query, rankings, rollover, rules, samples, schemas, set_subject, shards, subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
@@ -38,7 +38,7 @@ use super::{
         events::add, increments::add, samples::put, rankings::page, rankings::lookup, live::one, live::several, subjects::standing,
         windows::window, values::values, subjects::neighbors, subjects::remove, set_subject::set, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
-        editions::get_previous, editions::delete_previous, editions::promote_previous, boards::audit, contents::get, contents::import, contents::end, rollover::one,
+        editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, problem_pages::page, keys::list, keys::create, keys::own, keys::get, keys::rotate, keys::revoke,
     ),
