@@ -9,6 +9,7 @@ use redis::cmd;
 use super::{Lease, ids};
 use crate::board::{Board, BoardTrack, Subject};
 use crate::store::redis::part::Part;
+use crate::store::redis::partition::Partition;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Channel, ServerFailure};
@@ -19,16 +20,27 @@ use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piec
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
 const AT_ONCE: usize = 500;
 
-/// Copies everything that a frozen board has. Returns the board that has the copy.
-pub(super) async fn copy(session: &Session, frozen: &Arc<Board>) -> Result<Arc<Board>> {
+/// A complete copy.
+pub(super) struct Copy {
+    /// The board that has it.
+    pub board: Arc<Board>,
+    /// The note by which it is deleted if the board never gets it.
+    pub noted: Noted,
+}
+
+/// Copies everything that a frozen board has.
+pub(super) async fn copy(session: &Session, frozen: &Arc<Board>) -> Result<Copy> {
     let failed = |failure| session.servers.error(failure);
     let Some(copied) = frozen.redivided() else { return Err(StoreError::StaleEpoch) };
     let copied = Arc::new(copied.map_err(|error| StoreError::Setup { detail: error.to_string() })?);
     let create = async {
-        Noted::division(&copied, timekeeping::look(session).await?).write(session).await?;
-        boards::create_parts(session, &copied).await
+        let noted = Noted::division(&copied, timekeeping::look(session).await?);
+        noted.write(session).await?;
+        boards::create_parts(session, &copied).await?;
+        Ok(noted)
     };
-    create.await.map_err(failed)?;
+    let noted = create.await.map_err(failed)?;
+    let runs = runs_of(session, &copied);
     let import = ImportId(rand::random());
     imports::open(session, &copied, import).await.map_err(failed)?;
     let mut lease = Lease::new(session, frozen);
@@ -43,7 +55,24 @@ pub(super) async fn copy(session: &Session, frozen: &Arc<Board>) -> Result<Arc<B
         imports::cancel(session, &copied, import).await
     };
     rest.await.map_err(failed)?;
-    Ok(copied)
+    // A server that was restarted, or replaced by its replica, may have lost what it had of the copy.
+    if runs_of(session, &copied) != runs {
+        let detail = "a server was restarted while the data was copied: begin the change again".to_owned();
+        return Err(StoreError::EditionsBusy { detail });
+    }
+    Ok(Copy { board: copied, noted })
+}
+
+/// Returns the id of the run of each server that has a partition, and the number of connections that were made to it.
+fn runs_of(session: &Session, board: &Arc<Board>) -> Vec<(Option<Arc<str>>, u64)> {
+    let of = |partition: &Arc<Partition>| {
+        let slot = partition.main().slot();
+        let run = session.servers.run(slot);
+        // Without the run id, a new connection may be one to a server that was restarted.
+        let connections = if run.is_some() { 0 } else { session.servers.incarnation(slot) };
+        (run, connections)
+    };
+    session.partitions_of(board).all().iter().map(of).collect()
 }
 
 /// Copies the contents of a track and its numbers of events. The next contents are read while some are merged.

@@ -17,6 +17,7 @@ mod lease;
 
 use std::sync::Arc;
 
+use self::copy::Copy;
 use self::lease::Lease;
 use super::boards;
 use super::division::Division;
@@ -38,15 +39,17 @@ pub(super) async fn redivide(session: &Session, board: &Arc<Board>, shards: u32)
         return Ok(board.clone());
     }
     let frozen = freeze(session, board, shards).await?;
-    let copied = match copy::copy(session, &frozen).await {
-        Ok(copied) => exchange(session, &frozen, copied).await.map_err(failed),
-        Err(error) => Err(error),
+    let exchanged = async {
+        let copy = copy::copy(session, &frozen).await?;
+        exchange(session, &frozen, &copy).await.map_err(failed)?;
+        Ok(copy.board)
     };
-    if copied.is_err() {
+    let exchanged = exchanged.await;
+    if exchanged.is_err() {
         // If this fails, the lease ends.
         let _ = thaw(session, &frozen).await;
     }
-    copied
+    exchanged
 }
 
 /// Freezes a board. When this returns, no instance writes to it.
@@ -82,22 +85,39 @@ async fn freeze(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Ar
 }
 
 /// Has a frozen board use the partitions that have a copy.
-async fn exchange(session: &Session, frozen: &Arc<Board>, copied: Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
-    // Its data is deleted once the board has other partitions.
-    Noted::division(frozen, timekeeping::look(session).await?).write(session).await?;
-    let mut changed = editions::change_own(session, frozen, &copied).await;
+async fn exchange(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result<(), ServerFailure> {
+    // The data of the present partitions is deleted once the board has others.
+    let left = Noted::division(frozen, timekeeping::look(session).await?);
+    left.write(session).await?;
+    let mut changed = editions::change_own(session, frozen, &copy.board).await;
     if matches!(changed, Err(ServerFailure::Unknown(_))) {
-        changed = editions::change_own(session, frozen, &copied).await;
+        changed = editions::change_own(session, frozen, &copy.board).await;
     }
-    changed?;
-    // From here on the board has the other partitions, whatever fails. Those before it are in an epoch of their own, so
-    // that instances which do not know it read nothing from them.
+    match changed {
+        Ok(()) => {}
+        Err(failure) => {
+            if !failure.is_unknown() {
+                left.strike(session).await?;
+            }
+            return Err(failure);
+        }
+    }
+    if let Err(failure) = leave(session, frozen, copy).await {
+        // The board has the other partitions all the same. Instances learn of it when they write or retire.
+        tracing::warn!(board = %frozen.name(), ?failure, "not every instance was told of the board's other partitions");
+    }
+    Ok(())
+}
+
+/// Has all instances use the partitions that have the copy. Those before it get an epoch of their own, so that nothing is
+/// read from them.
+async fn leave(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result<(), ServerFailure> {
     let left = Arc::new(frozen.thawed());
-    editions::bring_forward(session, &left).await?;
+    let brought = editions::bring_forward(session, &left).await;
     session.forget(&left);
-    boards::announce_again(session, &copied).await?;
-    Noted::division(&copied, timekeeping::look(session).await?).strike(session).await?;
-    Ok(copied)
+    boards::announce_again(session, &copy.board).await?;
+    copy.noted.strike(session).await?;
+    brought.map(drop)
 }
 
 /// Lets a frozen board go on as before, unless it is no longer frozen.
