@@ -167,8 +167,7 @@ impl Service {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
         for _ in 0..ATTEMPTS {
-            let found = self.registry.refresh(name).await?;
-            let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
+            let board = self.stored(name).await?;
             let Some(to) = change(&board)? else { return Ok(board) };
             match self.store.change_editions(&board, to).await {
                 Err(StoreError::StaleEpoch) => {}

@@ -301,8 +301,7 @@ impl Service {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
         // Reads the store, not the cache: removing is rare, and it must remove the board that exists now.
-        let found = self.registry.refresh(name).await?;
-        let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
+        let board = self.stored(name).await?;
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
@@ -462,7 +461,11 @@ impl Service {
 
     /// Reads the board of the same name from the store. One store call.
     pub async fn refreshed(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
-        let found = self.registry.refresh(board.name()).await?;
-        found.ok_or_else(|| ServiceError::UnknownBoard(board.name().clone()))
+        self.stored(board.name()).await
+    }
+
+    /// Reads the board of this name from the store. One store call.
+    async fn stored(&self, name: &BoardName) -> Result<Arc<Board>> {
+        self.registry.refresh(name).await?.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))
     }
 }

@@ -109,8 +109,7 @@ impl Service {
     /// Returns the board as it is stored now.
     async fn board_for_shards(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
         caller.require_board(name)?;
-        let found = self.registry.refresh(name).await?;
-        found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))
+        self.stored(name).await
     }
 }
 

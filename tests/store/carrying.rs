@@ -228,8 +228,9 @@ pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
         Kind::RedisCluster(_) | Kind::RedisParts(..) => all.len().min(3),
         Kind::RedisClusterParts(..) => all.len().min(9),
     };
-    let first = crate::drawn::seed() % one_of.max(1) as u64;
-    all.into_iter().skip(first as usize).step_by(one_of.max(1)).collect()
+    let one_of = one_of.max(1);
+    let first = crate::drawn::seed() % one_of as u64;
+    all.into_iter().skip(first as usize).step_by(one_of).collect()
 }
 
 /// Checks that two boards have the same, and shows the first difference otherwise.

@@ -42,10 +42,7 @@ pub enum Kind {
 impl Kind {
     /// Returns every store except the oracle. Redis occurs once for each available engine.
     pub fn stores() -> Vec<Kind> {
-        [Kind::Embedded, Kind::EmbeddedCheckpointing]
-            .into_iter()
-            .chain(Engine::available().into_iter().map(Kind::Redis))
-            .collect()
+        [Kind::Embedded, Kind::EmbeddedCheckpointing].into_iter().chain(Self::servers()).collect()
     }
 
     /// Returns a server of each available engine.

@@ -142,7 +142,7 @@ impl<'a> New<'a> {
         let part = session.partitions_of(board).first().main().clone();
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
-        let parts = Division::of(board.name(), board.partitions()).stored().unwrap_or_default();
+        let parts = Division::of_board(board).stored().unwrap_or_default();
         Self { part, meta, slot, definition, parts, until: Timestamp::MAX }
     }
 
@@ -356,6 +356,12 @@ pub(super) async fn stored(session: &Session, name: &BoardName) -> Result<Option
         Stored::Board { board, .. } => Ok(Some(board)),
         Stored::Unreadable(unreadable) => Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
+}
+
+/// Returns the board as it is stored now, in whichever epoch, or an error if it was removed or defined again.
+pub(super) async fn stored_again(session: &Session, board: &Board) -> Result<Arc<Board>, ServerFailure> {
+    let found = stored(session, board.name()).await?;
+    found.filter(|found| found.generation() == board.generation()).ok_or(ServerFailure::BoardChanged)
 }
 
 /// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot

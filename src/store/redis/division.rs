@@ -17,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, Epoch, MAX_SHARDS, PartitionNumbers, Subject};
+use crate::board::{Board, BoardName, Epoch, MAX_SHARDS, PartitionNumbers, Subject};
 
 /// The number of numbers that each epoch of a board has for its partitions.
 const EACH_EPOCH: u32 = 100_000;
@@ -122,6 +122,11 @@ impl Division {
             None => Self::unsharded(name),
             Some(numbers) => Self::with_suffixes(name, numbers.to_vec()),
         }
+    }
+
+    /// Returns the division of a board.
+    pub fn of_board(board: &Board) -> Self {
+        Self::of(board.name(), board.partitions())
     }
 
     /// Returns the numbers of the partitions in their order, or `None` for a board without shards.

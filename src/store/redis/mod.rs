@@ -201,8 +201,7 @@ impl RedisStore {
 
     /// Returns an error unless the board can be written to as the caller knows it.
     async fn check_writable(&self, board: &Arc<Board>) -> Result<()> {
-        let found = redivision::writable(&self.session, board).await.map_err(|failure| self.error(failure))?;
-        if found.is_same_as(board) { Ok(()) } else { Err(StoreError::StaleEpoch) }
+        redivision::check_writable(&self.session, board).await.map_err(|failure| self.error(failure))
     }
 
     fn error(&self, failure: ServerFailure) -> StoreError {

@@ -60,7 +60,7 @@ fn keys(store: &StoreKeys, track: &BoardTrack, division: &Division) -> Vec<Board
 impl Partitions {
     /// Creates the partitions of a board, each with a clock that `clock` returns.
     pub fn new(board: &Arc<Board>, store: &StoreKeys, clock: impl Fn() -> PartitionClock) -> Self {
-        let division = Arc::new(Division::of(board.name(), board.partitions()));
+        let division = Arc::new(Division::of_board(board));
         let mut of_tracks: Vec<_> =
             board.each_track().map(|track| keys(store, &track, &division).into_iter()).collect();
         let partition = |number| {

@@ -54,56 +54,76 @@ pub(super) struct Noted {
     parts: Option<String>,
     /// The editions whose data is to be deleted.
     editions: Vec<EditionTracks>,
-    /// Whether the board remains, with another edition.
-    is_edition: bool,
-    unborn: Option<Timestamp>,
-    /// The time of the note, if the board remains with other partitions.
-    division: Option<Timestamp>,
+    what: What,
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// A board that is removed.
+    Board,
+    /// A board that was about to be created at this time.
+    Unborn(Timestamp),
+    /// An edition of a board, which remains with another one.
+    Edition,
+    /// The partitions of a board, which has, or may get, other ones. With the time of the note.
+    Division(Timestamp),
 }
 
 impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
-        let parts = Division::of(board.name(), board.partitions()).stored();
+        let parts = Division::of_board(board).stored();
         let editions = board.editions().iter().map(EditionTracks::of).collect();
         let (name, generation) = (board.name().clone(), board.generation());
-        Self { name, generation, parts, editions, is_edition: false, unborn: None, division: None }
+        Self { name, generation, parts, editions, what: What::Board }
     }
 
     /// Creates the note for the second edition of a board, which is about to be removed. `None` if there is none.
     pub fn detached(board: &Board) -> Option<Self> {
         let other = EditionTracks::of(board.editions().get(1)?);
-        Some(Self { editions: vec![other], is_edition: true, ..Self::removed(board) })
+        Some(Self { editions: vec![other], what: What::Edition, ..Self::removed(board) })
     }
 
     /// Creates the note for a board whose parts are about to be created, before the board itself is.
     pub fn unborn(board: &Board, now: Timestamp) -> Self {
-        Self { unborn: Some(now), ..Self::removed(board) }
+        Self { what: What::Unborn(now), ..Self::removed(board) }
     }
 
     /// Creates the note for the partitions of a board that has, or may get, other ones.
     pub fn division(board: &Board, now: Timestamp) -> Self {
-        Self { division: Some(now), ..Self::removed(board) }
+        Self { what: What::Division(now), ..Self::removed(board) }
     }
 
     /// Returns the time before which the board must be created.
     pub fn until(&self) -> Timestamp {
-        self.unborn.map_or(Timestamp::MAX, |noted| noted.plus_millis(UNBORN))
+        match self.what {
+            What::Unborn(noted) => noted.plus_millis(UNBORN),
+            _ => Timestamp::MAX,
+        }
+    }
+
+    /// Returns the time before which the data is not deleted.
+    fn kept_until(&self) -> Option<Timestamp> {
+        match self.what {
+            What::Board | What::Edition => None,
+            What::Unborn(noted) => Some(noted.plus_millis(UNBORN + GRACE)),
+            // A write whose reply was lost finds its record there for a while.
+            What::Division(noted) => Some(noted.plus_millis(GRACE)),
+        }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let (generation, rest) = text.split_once(':')?;
         let generation = Generation(u64::from_str_radix(generation, 16).ok()?);
-        let (rest, unborn) = match rest.split_once('@') {
-            Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
-            None => (rest, None),
+        let time = |text: &str| text.parse().ok().map(Timestamp::from_millis);
+        let (rest, what) = match (rest.split_once('@'), rest.split_once('^')) {
+            (Some((rest, noted)), _) => (rest, What::Unborn(time(noted)?)),
+            (None, Some((rest, noted))) => (rest, What::Division(time(noted)?)),
+            (None, None) if rest.contains('~') => (rest, What::Edition),
+            (None, None) => (rest, What::Board),
         };
-        let (rest, division) = match rest.split_once('^') {
-            Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
-            None => (rest, None),
-        };
-        let is_edition = rest.contains('~');
-        let mut texts = rest.split(if is_edition { '~' } else { '=' });
+        let mut texts = rest.split(if what == What::Edition { '~' } else { '=' });
         let rest = texts.next()?;
         let mut editions = texts.map(EditionTracks::parse).collect::<Option<Vec<_>>>()?;
         let rest = match rest.split_once('+') {
@@ -126,21 +146,24 @@ impl Noted {
         if let Some(parts) = &parts {
             Division::read(&name, partitions::count(parts), parts).ok()?;
         }
-        Some(Self { name, generation, parts, editions, is_edition, unborn, division })
+        Some(Self { name, generation, parts, editions, what })
     }
 
     fn print(&self) -> String {
         let parts = self.parts.as_ref().map_or_else(String::new, |parts| format!("/{parts}"));
         let first = TrackId::first_of(self.generation);
-        let editions = match (self.is_edition, &*self.editions) {
+        let editions = match (self.what == What::Edition, &*self.editions) {
             (false, [EditionTracks { first: only, further: 0 }]) if *only == first => String::new(),
             (false, [EditionTracks { first: only, further }]) if *only == first => format!("+{further}"),
             (false, editions) => editions.iter().map(|edition| format!("={}", edition.print())).collect(),
             (true, editions) => editions.iter().map(|edition| format!("~{}", edition.print())).collect(),
         };
-        let unborn = self.unborn.map_or_else(String::new, |noted| format!("@{}", noted.millis()));
-        let division = self.division.map_or_else(String::new, |noted| format!("^{}", noted.millis()));
-        format!("{}:{}{parts}{editions}{division}{unborn}", self.generation, self.name)
+        let time = match self.what {
+            What::Board | What::Edition => String::new(),
+            What::Unborn(noted) => format!("@{}", noted.millis()),
+            What::Division(noted) => format!("^{}", noted.millis()),
+        };
+        format!("{}:{}{parts}{editions}{time}", self.generation, self.name)
     }
 
     /// Stores the note.
@@ -157,7 +180,7 @@ impl Noted {
         session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
-    fn partitioned(&self) -> Division {
+    fn stored_division(&self) -> Division {
         let read =
             self.parts.as_deref().and_then(|parts| Division::read(&self.name, partitions::count(parts), parts).ok());
         read.unwrap_or_else(|| Division::unsharded(&self.name))
@@ -165,16 +188,16 @@ impl Noted {
 
     /// Returns the keys of its partitions, as those of the main track of an edition.
     fn partitions(&self, session: &Session, edition: EditionTracks) -> Vec<BoardKeys> {
-        partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.partitioned())
+        partitions::main_keys(&session.keys, &self.name, self.generation, edition.first, &self.stored_division())
     }
 
     /// Returns the keys of its parts in all tracks.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
-        let division = self.partitioned();
+        let division = self.stored_division();
         let mut keys = Vec::new();
         for (number, edition) in self.editions.iter().enumerate() {
             match number {
-                0 if !self.is_edition => keys.extend(self.partitions(session, *edition)),
+                0 if self.what != What::Edition => keys.extend(self.partitions(session, *edition)),
                 _ => keys.extend(division.tags().map(|tag| session.keys.other(tag, edition.first))),
             }
             for id in edition.further_ids() {
@@ -190,7 +213,7 @@ impl Noted {
         let mut metas: Vec<String> = self.keys(session).into_iter().map(|keys| keys.meta).collect();
         if self.editions.len() > 1 {
             // A partition may be in an epoch in which the first edition was not the current one.
-            let division = self.partitioned();
+            let division = self.stored_division();
             metas.extend(division.tags().map(|tag| session.keys.other(tag, self.editions[0].first).meta));
         }
         let close = |meta: String| async move {
@@ -226,12 +249,12 @@ impl Noted {
             Ok::<_, ServerFailure>((is_generation, epoch, editions, parts))
         };
         let (exists, epoch, editions, parts) = read(session.keys.meta(&self.name)).await?;
-        if exists && self.division.is_some() {
+        if exists && matches!(self.what, What::Division(_)) {
             let is_copied_to =
                 editions.zip(self.parts.as_ref()).is_some_and(|(form, parts)| form.contains(&format!("[{parts}]")));
             return Ok(parts == self.parts || is_copied_to);
         }
-        if !exists || !self.is_edition {
+        if !exists || self.what != What::Edition {
             return Ok(exists);
         }
         for edition in &self.editions {
@@ -288,28 +311,24 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
 async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
     if noted.is_in_use(session).await? {
         // Its removal has not been done yet, and perhaps never will be. Or the board was about to be created, and now is.
-        if noted.unborn.is_some() {
+        if matches!(noted.what, What::Unborn(_)) {
             noted.strike(session).await?;
         }
         return Ok(true);
     }
-    if noted.unborn.is_some() && timekeeping::look(session).await? < noted.until().plus_millis(GRACE) {
-        return Ok(true);
-    }
-    // A write whose reply was lost finds its record there for a while.
-    if let Some(time) = noted.division
-        && timekeeping::look(session).await? < time.plus_millis(GRACE)
+    if let Some(time) = noted.kept_until()
+        && timekeeping::look(session).await? < time
     {
         return Ok(true);
     }
     noted.close(session).await?;
-    let has_ids = !noted.is_edition;
+    let has_ids = noted.what != What::Edition;
     let steps = noted.keys(session).into_iter().map(|keys| step_of_part(session, keys, has_ids));
     let steps = try_join_all(steps).await?;
     if steps.contains(&false) {
         return Ok(false);
     }
-    if noted.division.is_some() && noted.parts.is_none() {
+    if matches!(noted.what, What::Division(_)) && noted.parts.is_none() {
         noted.clear_own(session).await?;
     }
     noted.strike(session).await?;
@@ -396,17 +415,16 @@ mod tests {
     fn removal_notes_round_trip() {
         let name = BoardName::parse("hot-posts").unwrap();
         let edition = |first, further| EditionTracks { first: TrackId(first), further };
-        let (parts, editions, unborn) = (None, vec![edition(7, 0)], None);
-        let removed =
-            Noted { name, generation: Generation(7), parts, editions, is_edition: false, unborn, division: None };
+        let (parts, editions) = (None, vec![edition(7, 0)]);
+        let removed = Noted { name, generation: Generation(7), parts, editions, what: What::Board };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };
         let of_two = Noted { editions: vec![edition(9, 0), edition(7, 2)], ..divided.clone() };
         let of_another = Noted { editions: vec![edition(9, 0)], ..removed.clone() };
-        let detached = Noted { editions: vec![edition(9, 1)], is_edition: true, ..divided.clone() };
-        let of_first = Noted { editions: vec![edition(7, 0)], is_edition: true, ..removed.clone() };
-        let left = Noted { division: Some(Timestamp::from_millis(9)), ..divided.clone() };
-        let left_whole = Noted { division: Some(Timestamp::from_millis(9)), ..of_another.clone() };
-        let unborn = Noted { unborn: Some(Timestamp::from_millis(9)), ..divided.clone() };
+        let detached = Noted { editions: vec![edition(9, 1)], what: What::Edition, ..divided.clone() };
+        let of_first = Noted { editions: vec![edition(7, 0)], what: What::Edition, ..removed.clone() };
+        let left = Noted { what: What::Division(Timestamp::from_millis(9)), ..divided.clone() };
+        let left_whole = Noted { what: What::Division(Timestamp::from_millis(9)), ..of_another.clone() };
+        let unborn = Noted { what: What::Unborn(Timestamp::from_millis(9)), ..divided.clone() };
         let of_windows = Noted { editions: vec![edition(7, 8)], ..removed.clone() };
         let divided_windows = Noted { editions: vec![edition(7, 3)], ..unborn.clone() };
         for (noted, text) in [

@@ -26,6 +26,7 @@ pub(super) use self::dual_run::dual_run;
 pub(super) use self::fill::{end_fill, fill};
 use self::partition::bring;
 use super::boards;
+use super::division::Division;
 use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::removing::{self, Noted};
@@ -60,8 +61,7 @@ pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> R
 
 /// Returns the board if an earlier attempt has changed it. Returns an error unless it is `from` or `to`.
 async fn changed_before(session: &Session, from: &Arc<Board>, to: &Board) -> Result<Option<Arc<Board>>, ServerFailure> {
-    let stored = boards::stored(session, from.name()).await?;
-    let stored = stored.filter(|stored| stored.generation() == from.generation()).ok_or(ServerFailure::BoardChanged)?;
+    let stored = boards::stored_again(session, from).await?;
     if is_equal(&stored, to) {
         bring_forward(session, &stored).await?;
         return Ok(Some(stored));
@@ -149,7 +149,7 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
         .arg("definition", form.definition)
         .arg("editions", form.editions);
     call.arg("stay", 0).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
-    call.arg("parts", partition::parts_of(to));
+    call.arg("parts", Division::of_board(to).stored().unwrap_or_default());
     let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
     partition::read_done(&mut Reply::new(answer)?).map(drop)
 }

@@ -166,7 +166,7 @@ async fn step(
         call.arg("current", after.current.print())
             .arg("other", after.other.map_or_else(String::new, EditionTracks::print));
         call.arg("leaving", leaving).arg("run", session.servers.run(main.slot()).as_deref().unwrap_or_default());
-        call.arg("parts", if is_own { parts_of(board) } else { String::new() });
+        call.arg("parts", if is_own { Division::of_board(board).stored().unwrap_or_default() } else { String::new() });
         for (id, window) in &attached {
             call.more(id).more(window.floor.millis()).more(window.head.millis());
         }
@@ -182,14 +182,9 @@ async fn step(
     Err(ServerFailure::KeptChanging)
 }
 
-/// Returns the stored numbers of a board's partitions, empty if it is not divided.
-pub(super) fn parts_of(board: &Board) -> String {
-    Division::of(board.name(), board.partitions()).stored().unwrap_or_default()
-}
-
 /// Returns the hash tag of a partition.
 fn tag_of(board: &Board, partition: &Partition) -> String {
-    let division = Division::of(board.name(), board.partitions());
+    let division = Division::of_board(board);
     let own = division.tags().nth(partition.number()).map(str::to_owned);
     own.unwrap_or_else(|| board.name().to_string())
 }

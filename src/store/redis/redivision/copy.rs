@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::{try_join, try_join_all};
 use redis::cmd;
 
-use super::{Lease, ids};
+use super::ids;
+use super::lease::Lease;
 use crate::board::{Board, BoardTrack, Subject};
 use crate::store::redis::part::Part;
 use crate::store::redis::partition::Partition;
@@ -14,7 +15,7 @@ use crate::store::redis::removing::Noted;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
-use crate::store::redis::{boards, contents, imports, timekeeping};
+use crate::store::redis::{boards, contents, imports, reads, timekeeping};
 use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError};
 
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
@@ -100,7 +101,7 @@ async fn copy_track(
         next = following;
         lease.keep().await.map_err(failed)?;
     }
-    let status = crate::store::redis::reads::status(session, &source).await.map_err(failed)?;
+    let status = reads::status(session, &source).await.map_err(failed)?;
     piece.events = status.events;
     merge(session, to, import, &piece).await?;
     lease.copied.contents += piece.contents.len() as u64;
@@ -108,8 +109,7 @@ async fn copy_track(
 }
 
 async fn merge(session: &Session, to: &BoardTrack, import: ImportId, piece: &Piece) -> Result<()> {
-    let merged = imports::merge_own(session, to, import, piece).await?;
-    let Merged { refused, .. } = merged;
+    let Merged { refused, .. } = imports::merge_own(session, to, import, piece).await?;
     if refused > 0 {
         let about = |(subject, _): &(Subject, Content)| subject.to_string();
         let subject = piece.contents.first().map(about).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use redis::{Value, cmd};
 
-use super::Lease;
+use super::lease::Lease;
 use crate::board::{Board, Subject};
 use crate::store::redis::part::Part;
 use crate::store::redis::partition::Partition;

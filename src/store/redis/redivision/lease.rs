@@ -64,10 +64,7 @@ async fn call(
     call.arg("duration", DURATION.as_millis()).arg("contents", copied.contents).arg("ids", copied.ids);
     let mut reply = Reply::new(session.servers.call(slot, Channel::Calls, &LEASE, &LEASE.command(&call)).await?)?;
     match reply.text()?.as_str() {
-        "held" => {
-            reply.count()?;
-            Ok(Some(CopyProgress { contents: reply.count()?, ids: reply.count()? }))
-        }
+        "held" => Ok(Some(CopyProgress { contents: reply.count()?, ids: reply.count()? })),
         "ended" => Ok(None),
         "board_changed" => Err(ServerFailure::BoardChanged),
         "stale_epoch" => Err(ServerFailure::StaleEpoch),

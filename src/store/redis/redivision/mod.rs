@@ -18,7 +18,6 @@ mod lease;
 use std::sync::Arc;
 
 use self::copy::Copy;
-use self::lease::Lease;
 use super::boards;
 use super::division::Division;
 use super::editions;
@@ -93,14 +92,11 @@ async fn exchange(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result
     if matches!(changed, Err(ServerFailure::Unknown(_))) {
         changed = editions::change_own(session, frozen, &copy.board).await;
     }
-    match changed {
-        Ok(()) => {}
-        Err(failure) => {
-            if !failure.is_unknown() {
-                left.strike(session).await?;
-            }
-            return Err(failure);
+    if let Err(failure) = changed {
+        if !failure.is_unknown() {
+            left.strike(session).await?;
         }
+        return Err(failure);
     }
     if let Err(failure) = leave(session, frozen, copy).await {
         // The board has the other partitions all the same. Instances learn of it when they write or retire.
@@ -144,27 +140,29 @@ pub(super) async fn writable(session: &Session, board: &Arc<Board>) -> Result<Ar
             Err(failure) => return Err(failure),
         }
         session.forget(&found);
-        let stored = boards::board(session, board.name()).await?;
-        let stored = stored.filter(|stored| stored.generation() == board.generation());
-        found = stored.ok_or(ServerFailure::BoardChanged)?;
+        found = boards::stored_again(session, board).await?;
     }
     Err(ServerFailure::KeptChanging)
+}
+
+/// Returns an error unless the board can be written to as the caller knows it.
+pub(super) async fn check_writable(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
+    let found = writable(session, board).await?;
+    if found.is_same_as(board) { Ok(()) } else { Err(ServerFailure::StaleEpoch) }
 }
 
 /// Lets a frozen board go on as before if the instance that copied its data has ended. Then, and if the board was changed
 /// by another instance, returns [`ServerFailure::StaleEpoch`].
 pub(super) async fn attend(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
-    match writable(session, board).await {
-        Ok(found) if found.is_same_as(board) => Ok(()),
-        Ok(_) => Err(ServerFailure::StaleEpoch),
+    match check_writable(session, board).await {
         Err(ServerFailure::Frozen(_)) => Ok(()),
-        Err(failure) => Err(failure),
+        checked => checked,
     }
 }
 
 /// Returns how far the data of a board is copied, or `None` if it is not.
 pub(super) async fn progress(session: &Session, board: &Arc<Board>) -> Result<Option<CopyProgress>, ServerFailure> {
-    match stored(session, board).await? {
+    match boards::stored_again(session, board).await? {
         frozen if frozen.redivision().is_some() => lease::look(session, &frozen).await,
         _ => Ok(None),
     }
@@ -172,13 +170,8 @@ pub(super) async fn progress(session: &Session, board: &Arc<Board>) -> Result<Op
 
 /// Ends the copying of a board's data. Returns whether there was any.
 pub(super) async fn end(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
-    match stored(session, board).await? {
+    match boards::stored_again(session, board).await? {
         frozen if frozen.redivision().is_some() => thaw(session, &frozen).await.map(|()| true),
         _ => Ok(false),
     }
-}
-
-async fn stored(session: &Session, board: &Board) -> Result<Arc<Board>, ServerFailure> {
-    let stored = boards::stored(session, board.name()).await?;
-    stored.filter(|stored| stored.generation() == board.generation()).ok_or(ServerFailure::BoardChanged)
 }
