@@ -14,6 +14,7 @@ mod baseline;
 mod busy;
 mod cluster;
 mod distance;
+mod dual_run;
 mod expire;
 mod fanout;
 mod feature;
@@ -101,6 +102,8 @@ enum Scenario {
     Access(Setting),
     /// One event a request: an event that feeds ten boards against an event that feeds one.
     Fanout(Setting),
+    /// Increments to a board with a successor, against a board without one and a board with a second window.
+    DualRun(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
@@ -257,6 +260,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Parts(setting) => parts::run(&setting).await,
         Scenario::Access(setting) => access::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
+        Scenario::DualRun(setting) => dual_run::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
@@ -281,6 +285,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     }
     access::run(&setting).await?;
     fanout::run(&setting).await?;
+    dual_run::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await
 }

@@ -123,6 +123,15 @@ impl Entry<'_> {
         }
     }
 
+    /// Returns the sum that every edition adds, apart from one that does not take the items. `None` if the editions do
+    /// not change alike.
+    pub fn common_sum(&self) -> Option<Sum> {
+        let takes_or_not = |missed: &NotCounted| matches!(missed, NotCounted::Filtered | NotCounted::NotAccepted);
+        let mut sums = self.sums.iter().flatten();
+        let first = sums.next().filter(|_| self.sent.is_none() && self.missed.iter().flatten().all(takes_or_not))?;
+        sums.all(|sum| sum == first).then_some(*first)
+    }
+
     /// Returns the sum in an edition, 0 if it has none.
     pub fn amount(&self, edition: usize) -> Amount {
         self.sums[edition].map_or(Amount(0), |sum| sum.amount)

@@ -238,11 +238,18 @@ pub async fn a_sum_refused_by_one_edition_is_tried_one_by_one_in_both(site: Site
     }
 }
 
-pub async fn different_amounts_of_both_editions_are_summed(site: Site) {
-    let board = pair(&site, &definition(SUM, "1h"), &definition("COUNT(6h, sale, seller)", "1h")).await;
+pub async fn amounts_are_summed_in_each_edition_that_takes_them(site: Site) {
+    for (next, is_alike) in [("COUNT(6h, sale, seller)", false), (LONGER, true)] {
+        let alone = site.define(if is_alike { "alike" } else { "different" }, &definition(SUM, "1h")).await;
+        let board = attach(&site, &alone, &definition(next, "2h")).await;
+        sum_amounts(&site, &board, is_alike).await;
+    }
+}
+
+async fn sum_amounts(site: &Site, board: &Arc<Board>, is_alike: bool) {
     let mut items = Vec::new();
     for nth in 0..300 {
-        let item = and(plus(&format!("s{}", nth % 3), nth), amount(1));
+        let item = and(plus(&format!("s{}", nth % 3), nth), amount(if is_alike { nth } else { 1 }));
         items.push(match nth % 10 {
             0 => Increment { other: Some(Box::new(Change::Not(NotCounted::Filtered))), ..item },
             1 => Increment { change: Change::Not(NotCounted::NotAccepted), ..item },
@@ -261,13 +268,22 @@ pub async fn different_amounts_of_both_editions_are_summed(site: Site) {
             }
         }
     }
-    site.count(&board, items).await;
+    site.count(board, items.clone()).await;
+    // Items that only one edition takes are duplicates for both, too.
+    let filtered = items.into_iter().step_by(10).map(|item| item.id("once"));
+    let filtered: Vec<Increment> = filtered.filter(|item| item.subject == subject("s1")).take(2).collect();
+    let Change::Amount(Amount(more)) = filtered[0].change else { panic!("the current edition takes it") };
+    expected[1][0] += more;
+    assert_eq!(site.add(board, filtered).await, [COUNTED, DUPLICATE]);
     for (nth, expected) in expected.into_iter().enumerate() {
-        assert_eq!(values(&site, &board, &format!("s{nth}")).await, expected.map(Some));
+        assert_eq!(values(site, board, &format!("s{nth}")).await, expected.map(Some));
     }
-    let (_, missed) = state(&site, &board).await;
-    let thirty = |reason| BTreeMap::from([(reason, 30)]);
-    assert_eq!(missed, [thirty(NotCounted::NotAccepted), thirty(NotCounted::Filtered)]);
+    let (_, missed) = state(site, board).await;
+    let times = |reason, items| BTreeMap::from([(reason, items)]);
+    assert_eq!(missed, [times(NotCounted::NotAccepted, 30), times(NotCounted::Filtered, 31)]);
+    for track in board.each_track() {
+        site.audit(&track).await;
+    }
 }
 
 pub async fn a_sample_replaces_in_each_edition_that_takes_it(site: Site) {

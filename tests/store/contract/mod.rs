@@ -394,7 +394,7 @@ contract! {
         editions::items_of_one_edition_are_counted_by_reason,
         editions::retractions_count_in_each_edition_that_has_their_slot,
         editions::a_sum_refused_by_one_edition_is_tried_one_by_one_in_both,
-        editions::different_amounts_of_both_editions_are_summed,
+        editions::amounts_are_summed_in_each_edition_that_takes_them,
         editions::a_sample_replaces_in_each_edition_that_takes_it,
         editions::a_subject_is_removed_from_both_editions,
         editions::imports_and_changes_of_editions_exclude_each_other,

@@ -38,6 +38,14 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
     }
 }
 
+/// Returns whether all tracks of a board are ranked sums, to which `write.lua` can add amounts.
+pub(super) fn adds_amounts(board: &Board) -> bool {
+    let is_sum = |edition: &Edition| {
+        edition.main().is_ranked() && edition.kept_slots().is_none() && of(edition.kind()).adds_in_any_order()
+    };
+    board.editions().iter().all(is_sum)
+}
+
 /// Returns the script that applies changes in all editions of a board, one after the other.
 pub(super) fn change_script(board: &Board) -> &'static Script {
     match board.editions() {

@@ -1,5 +1,5 @@
--- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to
--- ranked sums (write.lua).
+-- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts that are
+-- added to ranked sums in all tracks alike (write.lua).
 --
 -- KEYS  for each track of the board, those of the current edition first, the main one of each edition first: 1-5 the board (board.lua), then on a ranked board one slot for
 --       each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if

@@ -1,22 +1,25 @@
 -- Adds amounts to the slots and rankings of a board, in all its tracks, exactly once, even if the reply is lost.
 --
--- KEYS  for each track, the main one first: 1-5 the board (board.lua), then one slot for each start in ARGV, then, in the
---       main track only and if there are ids, the current dedupe bucket and those before it that may have ids of the
---       horizon, newest first
+-- KEYS  for each track, the main one first, and those of the current edition before those of another: 1-5 the board
+--       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the current
+--       dedupe bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
 --       a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are
 --       required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
 --       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
 --       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
---       each sum must stay, or '' if none must; then the start of each slot; then, each for all entries in their order:
---       in the main track subjects and amounts; codes, if any: 4 x position of its slot from 0, or -4 if the entry does
---       not change this track; in the main track plus 2 if later entries of the subject must wait for the items of a
---       refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an empty text for an
---       entry that has none
+--       each sum must stay, or '' if none must, `edition`: id of the track's edition if there are two, else ''; then the
+--       start of each slot; then, each for all entries in their order: in the main track subjects and amounts; codes, if
+--       any: 4 x position of its slot from 0, or -4 if the entry does not change this track, or in the main track of an
+--       edition 4 x the position of the reason in `REASONS` if there is one; in the main track plus 2 if later entries of
+--       the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if
+--       there are any, with an empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
---       score after all entries if wanted, else ''. All numbers are those of the main track
+--       score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
+--       editions would refuse an entry. Nothing was done except advancing, and change.lua must be called with the same
+--       sequence number
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 -- cost  O(log subjects) per entry and track: 1.5-3 us, and 25-40 us for the call with its socket, and 8-12 us for each
 --       further track. All data is read at once and written at once, because each command costs as much as its work for
@@ -31,6 +34,8 @@ local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- The codes, if any, are between the amounts and the ids.
 local CODES = LAST_SUBJECT + ENTRIES
 local FIRST_ID = CODES + (ARGV.coded ~= '' and ENTRIES or 0) + 1
+-- Why an edition does not take an entry that the other one may count.
+local REASONS = {[-2] = 'filtered', [-3] = 'not_accepted'}
 local BUCKETS, FIRST_BUCKET = KEYS[4], FIRST_SLOT + SLOTS
 -- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
 local tonumber, floor, text_of = tonumber, math.floor, string.format
@@ -47,8 +52,9 @@ end
 
 local now = reply[2]
 local subjects = {unpack(ARGV, FIRST_SUBJECT, LAST_SUBJECT)}
--- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon.
-local fields, is_duplicate, bucket_is_new, arrivals = {}, {}, false, {}
+-- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon. By field of
+-- meta: the number of items that only the other edition has counted.
+local fields, is_duplicate, bucket_is_new, arrivals, not_counted = {}, {}, false, {}, {}
 
 -- Reads what a track has of the subjects. Sets `slots` by position from 0, `scores` by subject, `codes`: the place of the
 -- codes before the first, or nil, `bound`, and what judge_entries() adds to. Amounts and scores are first as read, then as
@@ -60,7 +66,7 @@ local function read(track)
   track.codes = argv.coded ~= '' and (track == main and CODES or FIXED_ARGUMENTS + count) or nil
   local by_slot = {[0] = subjects}
   if track.codes and (count ~= 1 or #tracks > 1) then
-    for slot = -1, count - 1 do
+    for slot = -3, count - 1 do
       by_slot[slot] = {}
     end
     for i = 1, ENTRIES do
@@ -118,14 +124,17 @@ local function read_ids()
 end
 
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not simply
--- counted and the scores that are wanted.
+-- counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
 local function judge_entries()
   -- asked: by position in the reply, the subject whose score is wanted. refused: by subject, whether a sum was refused
-  -- whose items must be tried before later entries. slots, sums: by track, the slot of the entry, or false, and its sum.
-  local asked, refused, slots, sums = {}, {}, {}, {}
+  -- whose items must be tried before later entries. slots, sums, places: by track, the slot of the entry, or false, its
+  -- sum, and the position of the slot or of a reason.
+  local asked, refused, slots, sums, places = {}, {}, {}, {}, {}
   local arrival, count = text_of('%.0f', now), #tracks
   local codes = main.codes
   local next_items = ARGV.items ~= '' and string.gmatch(ARGV.items, '%d+')
+  -- An entry that one of two editions refuses counts in the other one, which is left to change.lua.
+  local has_two = #editions > 1
   local next_margin = ARGV.margins ~= '' and string.gmatch(ARGV.margins, '%d+')
   for i = 1, ENTRIES do
     local code = codes and tonumber(ARGV[codes + i]) or 0
@@ -140,8 +149,9 @@ local function judge_entries()
       local amount = tonumber(ARGV[LAST_SUBJECT + i])
       for t = 1, count do
         local track = tracks[t]
-        local slot = track.slots[track.codes and floor(track.argv[track.codes + i] / 4) or 0]
-        slots[t] = slot or false
+        local place = track.codes and floor(track.argv[track.codes + i] / 4) or 0
+        local slot = track.slots[place]
+        slots[t], places[t] = slot or false, place
         if slot then
           local before, bound = tonumber(slot.amounts[subject] or 0), track.bound - margin
           local sum = before and before + amount
@@ -150,6 +160,9 @@ local function judge_entries()
             outcome = 'damaged'
             break
           elseif sum > bound or sum < -bound then
+            if has_two then
+              return false
+            end
             outcome = 'refused'
             refused[subject] = code % 4 >= 2 or nil
             break
@@ -176,6 +189,9 @@ local function judge_entries()
             local size = #lines
             lines[size + 1], lines[size + 2] = text_of('%d', score), subject
           end
+        elseif REASONS[places[t]] then
+          local missed = 'n:' .. track.argv.edition .. ':' .. REASONS[places[t]]
+          not_counted[missed] = (not_counted[missed] or 0) + items
         end
       end
       if field and not outcome then
@@ -198,6 +214,7 @@ local function judge_entries()
   for at, subject in pairs(asked) do
     reply[at] = text_of('%.0f', main.scores[subject] or 0)
   end
+  return true
 end
 
 -- Returns those of `some` whose final value is 0.
@@ -252,7 +269,9 @@ end
 if HAS_IDS then
   read_ids()
 end
-judge_entries()
+if not judge_entries() then
+  return {'unusual'}
+end
 for t = 1, #tracks do
   save(tracks[t])
 end
@@ -261,6 +280,10 @@ if #arrivals > 0 then
     call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
   end
   call('HSET', KEYS[FIRST_BUCKET], unpack(arrivals))
+end
+for field, items in pairs(not_counted) do
+  -- This comes after other writes, so it must not fail.
+  redis.pcall('HINCRBY', KEYS[1], field, items)
 end
 for t = 2, #tracks do
   tracks[t].touch(ARGV.write_lane .. ':' .. ARGV.sequence)

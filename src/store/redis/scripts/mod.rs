@@ -281,7 +281,7 @@ scripts! {
     }
     write [
         "board", "operation", "sizes", "bound", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
-        "margins"
+        "edition", "margins"
     ]
     compare ["board", "operation", "sizes", "stored", "life"]
     end_fill ["board", "operation", "sizes", "run"]

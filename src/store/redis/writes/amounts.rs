@@ -7,12 +7,12 @@ use redis::Cmd;
 
 use super::operation::{WriteOperation, sizes};
 use super::plan::Validity;
-use crate::board::Timestamp;
+use crate::board::{Amount, NotCounted, Timestamp};
 use crate::store::redis::id_buckets;
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, WRITE};
-use crate::store::{Entry, Slots};
+use crate::store::{Entry, Slots, Sum};
 
 /// What a call of `write.lua` says about one track.
 struct TrackCodes {
@@ -28,7 +28,7 @@ impl WriteOperation<'_, '_, '_> {
         let slots = &entries.first().filter(|_| !self.planned.singly)?.slots;
         let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
         let is_plain = |entry: &Entry<'_>| {
-            entry.slots == *slots && entry.id.is_none() && entry.margin(0) == 0 && !self.lane.flush.wants_score(entry)
+            entry.slots == *slots && entry.id.is_none() && margin(entry) == 0 && !self.lane.flush.wants_score(entry)
         };
         (is_in_all && entries.iter().all(is_plain)).then_some(slots)
     }
@@ -103,7 +103,8 @@ impl WriteOperation<'_, '_, '_> {
             fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });
             fixed.arg("buckets", buckets).arg("horizon", horizon);
             fixed.arg("items", if is_main { self.numbers(|entry| entry.items.len() as i64, 1) } else { String::new() });
-            let margin = |entry: &Entry<'_>| exact_or_refused(entry.margin(0));
+            let has_two = board.other().is_some();
+            fixed.arg("edition", if has_two { part.track.edition().id().to_string() } else { String::new() });
             fixed.arg("margins", if is_main { self.numbers(margin, 0) } else { String::new() });
             fixed.end();
             for slot in slots {
@@ -134,13 +135,20 @@ impl WriteOperation<'_, '_, '_> {
         let mut slots: Vec<Timestamp> = Vec::new();
         let mut places: HashMap<Timestamp, i64> = HashMap::new();
         let mut codes = Vec::with_capacity(self.chunk.entries.len());
+        let part = &self.parts()[track];
+        let edition = part.track.is_main_of_edition().then(|| part.track.edition().number());
         for entry in self.chunk.entries {
-            let place = entry.slots.of(track).map_or(-1, |slot| {
-                *places.entry(slot).or_insert_with(|| {
+            let place = match entry.slots.of(track) {
+                Some(slot) => *places.entry(slot).or_insert_with(|| {
                     slots.push(slot);
                     slots.len() as i64 - 1
-                })
-            });
+                }),
+                None => match edition.and_then(|edition| entry.missed[edition]) {
+                    Some(NotCounted::Filtered) => -2,
+                    Some(NotCounted::NotAccepted) => -3,
+                    _ => -1,
+                },
+            };
             // Only with ids or several tracks there may be several entries of a subject in one slot, of which some have
             // to wait for the items of a sum.
             let is_awaited = (has_ids || tracks > 1) && entry.items.len() > 1;
@@ -165,5 +173,10 @@ impl WriteOperation<'_, '_, '_> {
 
 /// Returns the amount of an entry as [`exact_or_refused`].
 fn held(entry: &Entry<'_>) -> i64 {
-    exact_or_refused(entry.amount(0).0)
+    exact_or_refused(entry.common_sum().map_or(Amount(0), |sum| sum.amount).0)
+}
+
+/// Returns the margin of an entry in the same way.
+fn margin(entry: &Entry<'_>) -> i64 {
+    exact_or_refused(entry.common_sum().map_or(0, Sum::margin))
 }

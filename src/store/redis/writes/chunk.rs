@@ -64,9 +64,8 @@ impl Budget {
         };
         let changes = board.editions().iter().map(most).min().unwrap_or(CHANGES);
         let changes = (changes / tracks).max(1);
-        let is_sum = main.is_ranked() && kind.adds_in_any_order() && board.other().is_none();
         Self {
-            amounts: if is_sum { AMOUNTS / tracks } else { changes },
+            amounts: if kinds::adds_amounts(board) { AMOUNTS / tracks } else { changes },
             changes,
             cells,
             per_score: if reads_scores { 0 } else { per_score },

@@ -65,19 +65,20 @@ impl WriteOperation<'_, '_, '_> {
 
     async fn send_once(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
         let partition = self.lane.flush.partition;
-        let mut reply = if self.planned.by_change {
-            self.call(kinds::change_script(partition.board()), || self.change_command()).await?
-        } else {
-            let added = match self.common_slots() {
-                Some(slots) => Some(self.call(&ADD, || self.add_command(slots)).await?),
-                None => None,
-            };
-            match added.filter(|reply| !reply.is_word("unusual")) {
-                Some(reply) => reply,
-                // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this
-                // call stops it.
-                None => self.call(&WRITE, || self.write_command()).await?,
+        // A script that finds something unusual does nothing, and the next one is called with the same sequence number.
+        // So if a call arrives once more, the record of a later one stops it.
+        let mut reply = None;
+        if !self.planned.by_change {
+            if let Some(slots) = self.common_slots() {
+                reply = unless_unusual(self.call(&ADD, || self.add_command(slots)).await?);
             }
+            if reply.is_none() {
+                reply = unless_unusual(self.call(&WRITE, || self.write_command()).await?);
+            }
+        }
+        let mut reply = match reply {
+            Some(reply) => reply,
+            None => self.call(kinds::change_script(partition.board()), || self.change_command()).await?,
         };
         Ok((self.lane.session.learn(partition.main(), &mut reply)?, reply))
     }
@@ -111,6 +112,10 @@ impl WriteOperation<'_, '_, '_> {
         fixed.arg("sequence", self.sequence).arg("write_lane", format!("{}:{lane}", session.instance));
         fixed
     }
+}
+
+fn unless_unusual(reply: Reply) -> Option<Reply> {
+    Some(reply).filter(|reply| !reply.is_word("unusual"))
 }
 
 /// Returns the argument `sizes` of the scripts that change several tracks of a board, given the numbers of keys and

@@ -176,17 +176,13 @@ fn group_by_subject(plan: &mut Plan<'_>) {
 
 /// Returns whether the plan only adds amounts to ranked sums, which `write.lua` does in all tracks at once.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
-    board.other().is_none()
-        && board.edition().main().is_ranked()
-        && board.edition().kept_slots().is_none()
-        && kinds::of(board.kind()).adds_in_any_order()
-        && plan.entries.iter().all(|entry| entry.sent.is_none())
+    kinds::adds_amounts(board) && plan.entries.iter().all(|entry| entry.common_sum().is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Amount, BoardName, Definition, EventId, Generation};
+    use crate::board::{Amount, BoardName, Definition, EventId, Generation, NotCounted, TrackId};
 
     const SKEW: i64 = 5_000;
 
@@ -219,6 +215,29 @@ mod tests {
             (windows(&board, now)[0], t("2026-01-01T10:30:00Z"), t("2026-01-01T10:31:00Z"))
         );
         assert_eq!(validity.windows, windows(&board, now));
+    }
+
+    #[test]
+    fn amounts_are_added_to_two_editions_alike() {
+        let now = t("2026-01-01T10:30:30Z");
+        let alone = board(r#"{"metric":"SUM(24h, sale, amount, seller)","slot":"1h"}"#);
+        let with = |text: &str| alone.attached(serde_json::from_str(text).unwrap(), TrackId(100)).unwrap();
+        let longer = with(r#"{"metric":"SUM(48h, sale, amount, seller)","slot":"2h","windows":["1h/1m"]}"#);
+        let mean = with(r#"{"metric":"AVG(24h, sale, amount, seller)","slot":"1h"}"#);
+        let other = |change| Increment { other: Some(Box::new(change)), ..item() };
+        let is_sum = |board: &Board, item: Increment| {
+            let windows = windows(board, now);
+            is_sum_of_amounts(board, &Plan::new(board, &windows, now, SKEW, false, [(0, &item)]))
+        };
+        assert!(is_sum(&alone, item()));
+        assert!(is_sum(&longer, other(Change::Amount(Amount(1)))));
+        assert!(!is_sum(&longer, other(Change::Amount(Amount(100)))), "other decimals");
+        assert!(is_sum(&longer, other(Change::Not(NotCounted::Filtered))));
+        assert!(is_sum(&longer, Increment { change: Change::Not(NotCounted::NotAccepted), ..other(item().change) }));
+        assert!(!is_sum(&longer, other(Change::Not(NotCounted::Unknown))));
+        let late = Increment { at: Some(now.plus_millis(-30 * 3_600_000)), ..other(Change::Amount(Amount(1))) };
+        assert!(!is_sum(&longer, late), "only the second edition has its slot");
+        assert!(!is_sum(&mean, other(Change::Amount(Amount(1)))));
     }
 
     #[test]
