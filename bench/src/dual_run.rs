@@ -12,6 +12,8 @@ use super::{Setting, wire};
 
 /// The number of lines in one request with many.
 const LINES: usize = 1_000;
+/// The number of connections that send many lines in each request.
+const FEW: u16 = 4;
 /// The number of subjects that are drawn in advance.
 const PREPARED: usize = 1 << 17;
 const SLOT: &str = "1h";
@@ -43,7 +45,8 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         api.define_with(&dual, definition).await?;
         let next = json!({"metric": metric.text.replace("24h", "12h"), "slot": "30m"});
         api.call::<Value>("PUT", &format!("/v1/boards/{dual}/next"), next).await?;
-        for lines in [1, LINES] {
+        for (lines, connections) in [(1, setting.connections), (LINES, FEW)] {
+            let setting = &Setting { connections, ..setting.clone() };
             let sides = [(&one, "a board"), (&windows, "a board with 2 windows"), (&dual, "a board with a successor")];
             let mut table = Table { title: title(setting, metric, lines), unit: "increments", sides: Vec::new() };
             for (board, name) in sides {
