@@ -107,6 +107,14 @@ struct OtherForm {
 }
 
 impl Board {
+    /// Returns the definition of a successor, which has the shards and the dedupe time of the board where it says
+    /// nothing about them.
+    #[must_use]
+    pub fn completed(&self, definition: Definition) -> Definition {
+        let Definition { shards, dedupe, .. } = *self.definition();
+        Definition { shards: definition.shards.or(shards), dedupe: definition.dedupe.or(dedupe), ..definition }
+    }
+
     /// Returns the board with a successor beside its edition, whose tracks have the ids from `first` on. The board has
     /// one edition.
     pub fn attached(&self, definition: Definition, first: TrackId) -> Result<Self, SuccessorError> {
@@ -258,6 +266,23 @@ mod tests {
         assert_eq!(between(&both, &both.detached()), Some(EditionsChange::Detach));
         assert_eq!((between(&alone, &exchanged), between(&both, &left), between(&both, &both)), (None, None, None));
         assert!(alone.exchanged(until).is_none());
+    }
+
+    #[test]
+    fn a_successor_has_shards_and_dedupe_time_of_its_board() {
+        let board = Board::new(
+            BoardName::parse("b").unwrap(),
+            Generation(7),
+            Definition { shards: Some(3), dedupe: Some("2h".parse().unwrap()), ..board().definition().clone() },
+        )
+        .unwrap();
+        let whole = board.completed(next());
+        assert_eq!((whole.shards, whole.dedupe), (board.definition().shards, board.definition().dedupe));
+        assert!(board.attached(whole.clone(), TrackId(100)).is_ok());
+        assert_eq!(board.completed(whole.clone()), whole);
+        let other = board.completed(Definition { shards: Some(4), ..next() });
+        assert_eq!(other.shards, Some(4), "which is refused");
+        assert!(board.attached(other, TrackId(100)).is_err());
     }
 
     #[test]

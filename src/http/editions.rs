@@ -128,8 +128,8 @@ impl EditionShown {
 /// both in one atomic step, with one set of ids; each of them counts it or not by itself. Reads with `of=next` read the
 /// successor. `POST …/next/promote` makes it the board.
 ///
-/// The successor has the event type, the subject, the shards and the dedupe time of its board; everything else may
-/// differ. It begins empty, unless it counts the same items (function, value and filter) in slots that are unions of the
+/// The successor has the event type, the subject, the shards and the dedupe time of its board, also if it leaves out the
+/// latter two; everything else may differ. It begins empty, unless it counts the same items (function, value and filter) in slots that are unions of the
 /// board's: then it is filled with what the board has, while writes continue. A fill creates no history: if the window of
 /// the successor is longer, `full_at` says from when it is complete. Until then a retraction of an event that the
 /// successor does not have may leave a negative score there.

@@ -58,7 +58,8 @@ impl Service {
         let now = self.store.now().await?;
         let mut is_known = false;
         let changed = self.change_editions(caller, name, |board| {
-            is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == *definition);
+            let definition = board.completed(definition.clone());
+            is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == definition);
             if is_known {
                 return Ok(None);
             }
@@ -69,11 +70,11 @@ impl Service {
                     "board '{name}' has a {role} edition already; remove it first with DELETE /v1/boards/{name}/{role}"
                 ));
             }
-            if board.definition() == definition {
+            if *board.definition() == definition {
                 return refused(format!("the definition is that of board '{name}' itself"));
             }
             let first = TrackId(rand::random_range(1..=u64::MAX / 2));
-            Ok(Some(board.attached(definition.clone(), first)?.counting_since(1, now)))
+            Ok(Some(board.attached(definition, first)?.counting_since(1, now)))
         });
         let board = changed.await?;
         if !is_known {
