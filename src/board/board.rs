@@ -193,8 +193,8 @@ impl Board {
         self.partitions.as_ref()
     }
 
-    /// Returns the partitions to which the data is being copied, if it is. Until that has ended the board is frozen: it is
-    /// read, and not written to.
+    /// Returns the partitions to which the data is being copied, if it is. Until that has ended the board is frozen: it
+    /// is read, and not written to.
     pub fn redivision(&self) -> Option<&Redivision> {
         self.redivision.as_ref()
     }

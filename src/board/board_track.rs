@@ -34,9 +34,9 @@ impl BoardTrack {
         self.number == 0
     }
 
-    /// Returns the time since which its edition has counted if that is after `start`, so that the track does not cover all
-    /// the time from `start` on. Only the definition decides: items that are older may have been added since. A board
-    /// whose time of definition is not known covers every time.
+    /// Returns the time since which its edition has counted if that is after `start`, so that the track does not cover
+    /// all the time from `start` on. Only the definition decides: items that are older may have been added since. A
+    /// board whose time of definition is not known covers every time.
     pub fn covers_since(&self, start: Timestamp) -> Option<Timestamp> {
         let since = self.edition().since().or(self.board.defined_at());
         since.filter(|since| *since > start)

@@ -27,7 +27,8 @@ impl Board {
         self.same_editions().with_redivision(None)
     }
 
-    /// Returns the board in the next epoch, with the partitions to which its data was copied. `None` if it is not frozen.
+    /// Returns the board in the next epoch, with the partitions to which its data was copied. `None` if it is not
+    /// frozen.
     pub fn redivided(&self) -> Option<Result<Self, DefinitionError>> {
         let Redivision { shards, partitions } = self.redivision()?;
         let definition = Definition { shards: Some(*shards), ..self.definition().clone() };

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-/// Prints a line. Unlike `println!` it returns an error, so that a reader that has enough, such as `head`, ends the command
-/// without a panic.
+/// Prints a line. Unlike `println!` it returns an error, so that a reader that has enough, such as `head`, ends the
+/// command without a panic.
 macro_rules! say {
     ($($text:tt)+) => {
         $crate::cli::output::print_line(format_args!($($text)+))

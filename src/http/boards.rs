@@ -281,8 +281,8 @@ pub(super) enum DefineAnswer {
 /// Define a board
 ///
 /// When the response is sent, all instances of the store have the board. The same definition again changes nothing
-/// (200); a different definition is refused (409). A definition cannot be changed in place, because stored data depends on every
-/// key; `PUT /v1/boards/{board}/next` begins a dual run with another one.
+/// (200); a different definition is refused (409). A definition cannot be changed in place, because stored data depends
+/// on every key; `PUT /v1/boards/{board}/next` begins a dual run with another one.
 ///
 /// With `dry_run=true` nothing is changed, and the store need not accept writes. The response is the definition in its
 /// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with

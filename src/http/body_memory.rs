@@ -1,7 +1,7 @@
 //! The memory that the request bodies in progress take: one bound for all of them, and a share of it for each client.
 //!
-//! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, what the body is
-//! parsed into, and the buffers of its connection. What a header promises is not counted, because it costs nothing.
+//! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, what the body
+//! is parsed into, and the buffers of its connection. What a header promises is not counted, because it costs nothing.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -27,8 +27,8 @@ const UNCOUNTED: usize = 16 << 10;
 /// The number of bytes in which memory is counted.
 const STEP: usize = 64 << 10;
 
-/// The memory of the buffers of a connection on which a body of more than [`STEP`] arrives: the HTTP library reads up to
-/// 128 KiB ahead, into buffers that it doubles (measured: 210 KB).
+/// The memory of the buffers of a connection on which a body of more than [`STEP`] arrives: the HTTP library reads up
+/// to 128 KiB ahead, into buffers that it doubles (measured: 210 KB).
 const BUFFERS: usize = 256 << 10;
 
 /// The same of a connection whose body waits for memory, which has a piece of the body besides (measured: 450 KB).

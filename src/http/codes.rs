@@ -209,14 +209,16 @@ request_codes! {
     /// Contents are being imported into the board. Until that has ended, no subject can be removed or set.
     ImportOpen = "import_open", CONFLICT, "An import is open",
         "Send the request again when the import has ended; DELETE /v1/boards/{board}/import ends one that was given up.";
-    /// The data of the board is being copied to another number of shards. Until that has ended it is read, and not written
-    /// to. Nothing was counted (of a stream, nothing after `counted_through`); retry after `retry_after` seconds.
+    /// The data of the board is being copied to another number of shards. Until that has ended it is read, and not
+    /// written to. Nothing was counted (of a stream, nothing after `counted_through`); retry after `retry_after`
+    /// seconds.
     BoardFrozen = "board_frozen", SERVICE_UNAVAILABLE, "The board is frozen",
         "Send the request again after retry_after seconds; GET /v1/boards/{board}/shards says how far the copy is.";
     /// The board does not take the import, or the import is not open; the detail gives the reason.
     ImportRefused = "import_refused", CONFLICT, "The import was refused",
         "Follow the detail.";
-    /// A line of the contents to import is not valid; `line` is its number in the request. The lines before it are merged.
+    /// A line of the contents to import is not valid; `line` is its number in the request. The lines before it are
+    /// merged.
     InvalidContents = "invalid_contents", UNPROCESSABLE_ENTITY, "The contents are invalid",
         "Send the lines as GET /v1/boards/{board}/contents returned them.";
     /// The request was refused because of its items: a single event that every board refused, or with `strict=true` any

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{Decimals, Shown, Subject, Timestamp};
+use crate::board::{Shown, Subject, Timestamp};
 use crate::service::{Comparison, MirroredDifference, TopOverlap};
 
 /// A comparison of a board and its successor, subject by subject. The two scores of a subject are of one instant.
@@ -142,10 +142,10 @@ impl ComparisonShown {
 }
 
 impl MirroredDifferenceShown {
-    pub(super) fn of(difference: &MirroredDifference, decimals: [Decimals; 2]) -> Self {
+    pub(super) fn of(difference: &MirroredDifference) -> Self {
         let [line, next_line] = [0, 1].map(|edition| {
             let (subject, score) = difference.lines[edition].clone()?;
-            Some(ScoredLine { subject, score: response::score(decimals[edition], score) })
+            Some(ScoredLine { subject, score: response::score(difference.decimals[edition], score) })
         });
         Self { read: difference.read.name(), at: difference.at, position: difference.position, line, next_line }
     }

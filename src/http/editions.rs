@@ -57,8 +57,8 @@ pub(super) struct EditionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     comparison: Option<ComparisonShown>,
-    /// The latest reads of the board, at most 100, which this instance had the successor answer too and which it answered
-    /// differently, the newest last. Absent if there are none; see the setting `mirror_reads`.
+    /// The latest reads of the board, at most 100, which this instance had the successor answer too and which it
+    /// answered differently, the newest last. Absent if there are none; see the setting `mirror_reads`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, max_items = 100)]
     mirrored_differences: Vec<MirroredDifferenceShown>,
@@ -114,10 +114,7 @@ impl EditionShown {
             only_counted: by_code(of_board),
             until: state.until,
             comparison: state.comparison.clone().map(ComparisonShown::of),
-            mirrored_differences: {
-                let decimals = [state.edition.board().decimals(), state.edition.decimals()];
-                state.mirrored.iter().map(|difference| MirroredDifferenceShown::of(difference, decimals)).collect()
-            },
+            mirrored_differences: state.mirrored.iter().map(MirroredDifferenceShown::of).collect(),
         }
     }
 }
@@ -128,17 +125,17 @@ impl EditionShown {
 /// both in one atomic step, with one set of ids; each of them counts it or not by itself. Reads with `of=next` read the
 /// successor. `POST …/next/promote` makes it the board.
 ///
-/// The successor has the event type, the subject, the shards and the dedupe time of its board, also if it leaves out the
-/// latter two; everything else may differ. It begins empty, unless it counts the same items (function, value and filter) in slots that are unions of the
-/// board's: then it is filled with what the board has, while writes continue. A fill creates no history: if the window of
-/// the successor is longer, `full_at` says from when it is complete. Until then a retraction of an event that the
-/// successor does not have may leave a negative score there.
+/// The successor has the event type, the subject, the shards and the dedupe time of its board, also if it leaves out
+/// the latter two; everything else may differ. It begins empty, unless it counts the same items (function, value and
+/// filter) in slots that are unions of the board's: then it is filled with what the board has, while writes continue. A
+/// fill creates no history: if the window of the successor is longer, `full_at` says from when it is complete. Until
+/// then a retraction of an event that the successor does not have may leave a negative score there.
 ///
 /// Increments and samples of the board count in the successor if they say what it counts: the same number or value, or
 /// an event for COUNT. Filters apply to events only.
 ///
-/// During a dual run a write costs about twice as much. The same successor again changes nothing (200). While all
-/// instances must know editions of boards, an instance of an earlier version refuses such a board with an error.
+/// During a dual run a write costs about twice as much. The same successor again changes nothing (200). Update
+/// all instances first: one of an earlier version refuses a board that has had a successor.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/next", operation_id = "beginDualRun", tag = "boards",
     request_body(content = Definition, description = "The definition of the successor.", examples(
@@ -248,8 +245,8 @@ pub(super) async fn delete_next(
 /// without a gap. It is removed after `keep_previous`.
 ///
 /// Cursors of pages from before get `stale_cursor`, and live streams send a `page`. Refused while a fill is not
-/// complete. A board of the configuration may have the definition of either edition; change it there before the previous
-/// one is removed.
+/// complete. A board of the configuration may have the definition of either edition; change it there before the
+/// previous one is removed.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/next/promote", operation_id = "promoteNext", tag = "boards",
     params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
@@ -267,8 +264,8 @@ pub(super) async fn promote_next(
 
 /// Compare a board with its successor
 ///
-/// Begins a comparison of all subjects, which this instance makes in steps while writes continue; 202 with its state. Read
-/// it with `GET …/next`. If one is running, nothing is begun, and its state is returned.
+/// Begins a comparison of all subjects, which this instance makes in steps while writes continue; 202 with its state.
+/// Read it with `GET …/next`. If one is running, nothing is begun, and its state is returned.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/next/compare", operation_id = "compareNext", tag = "boards",
     params(("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
@@ -320,7 +317,8 @@ pub(super) async fn delete_previous(
 /// Go back to the previous edition
 ///
 /// Makes the previous edition the board again. It has been written to all the time, so nothing is missing. The edition
-/// that it replaces becomes the previous one.
+/// that it replaces becomes the previous one. So a second call exchanges them again: if the answer to the first one is
+/// lost, look at the board before you repeat it.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/previous/promote", operation_id = "promotePrevious", tag = "boards",
     params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",

@@ -85,8 +85,8 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
 ///
 /// Copies everything that the board holds, with the ids of items, to this number of parts, and has the board use these.
 /// Meanwhile the board is read as usual and writes to it are answered `board_frozen`; clients that repeat them lose
-/// nothing. If the change fails, or the instance that makes it ends, the board goes on as before, at the latest after half
-/// a minute.
+/// nothing. If the change fails, or the instance that makes it ends, the board goes on as before, at the latest after
+/// half a minute.
 ///
 /// Returns after a second at the latest; the change continues (202), and the number of shards can be read meanwhile. A
 /// board that is small enough is done by then (200). Needs memory for a second copy of the board. Not for boards of the
@@ -123,8 +123,8 @@ pub(super) async fn put(
 
 /// End a change of the number of shards
 ///
-/// Ends the change that is going on, on whichever instance: the board goes on with the shards that it had. Changes nothing
-/// if there is none.
+/// Ends the change that is going on, on whichever instance: the board goes on with the shards that it had. Changes
+/// nothing if there is none.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/shards", operation_id = "endChangeOfShards", tag = "boards",
     responses((status = 200, description = "No change is going on.", body = ShardsShown,

@@ -16,7 +16,8 @@ pub struct About<T, Of = BoardTrack> {
 pub type AboutBoard<T> = About<T, Arc<Board>>;
 
 /// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, or its
-/// editions have changed, calls it once more about what is there now. An optional check runs before each call and may refuse it.
+/// editions have changed, calls it once more about what is there now. An optional check runs before each call and may
+/// refuse it.
 macro_rules! about {
     ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
         about!($self, $board, |_current| Ok(()), &std::sync::Arc<crate::board::Board>, refreshed, |$current| $call)

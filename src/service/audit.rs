@@ -30,8 +30,8 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits every track of an edition. Kept slots are audited as those of any unranked board: they do not have to add up to
-/// the score of the total.
+/// Audits every track of an edition. Kept slots are audited as those of any unranked board: they do not have to add up
+/// to the score of the total.
 pub(super) async fn run_all(store: &dyn Store, edition: &BoardEdition, repair: bool) -> store::Result<AuditReport> {
     let mut report = run(store, &edition.main_track(), repair).await?;
     for track in edition.each_track().skip(1) {

@@ -19,6 +19,9 @@ const TOPS: [usize; 3] = [10, 100, 1_000];
 const LISTED: usize = 100;
 /// The number of comparisons that an instance makes at the same time.
 const AT_ONCE: usize = 2;
+/// The largest number of subjects of an unranked board that is compared: they are all remembered, because a walk over
+/// contents meets a subject several times.
+const MAX_UNRANKED: usize = 2_000_000;
 /// The number of attempts to compare subjects while expired slots are still being subtracted.
 const ATTEMPTS: usize = 5;
 
@@ -166,8 +169,11 @@ impl Service {
         let mut attempt = 1;
         loop {
             let Compared { frames, values } = self.store.compare([&tracks[0], &tracks[1]], subjects).await?;
-            if frames.iter().all(|frame| frame.retiring == 0) || attempt == ATTEMPTS {
+            if frames.iter().all(|frame| frame.retiring == 0) {
                 return Ok(values);
+            }
+            if attempt == ATTEMPTS {
+                return Err(busy("expired slots are still being subtracted from the scores; compare again later"));
             }
             for (track, frame) in tracks.iter().zip(frames) {
                 if frame.retiring > 0 {
@@ -200,6 +206,9 @@ impl Service {
                 let step = self.store.contents_step(track, cursor).await?;
                 let is_new = |(subject, _): (Subject, Content)| seen.insert(subject.clone()).then_some(subject);
                 let subjects = step.contents.into_iter().filter_map(is_new).collect();
+                if seen.len() > MAX_UNRANKED {
+                    return Err(busy("an unranked board of so many subjects cannot be compared"));
+                }
                 if let Some(next) = step.next {
                     *walk = Walk::Contents(next, seen);
                 }
@@ -207,6 +216,10 @@ impl Service {
             }
         }
     }
+}
+
+fn busy(detail: &str) -> StoreError {
+    StoreError::EditionsBusy { detail: detail.to_owned() }
 }
 
 /// A walk over the subjects of a track.

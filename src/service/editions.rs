@@ -44,8 +44,8 @@ pub enum FillState {
 }
 
 impl Service {
-    /// Begins a dual run: adds a successor with this definition to a board. Returns the board, and whether the successor
-    /// is new. Beginning it again with the same definition changes nothing.
+    /// Begins a dual run: adds a successor with this definition to a board. Returns the board, and whether the
+    /// successor is new. Beginning it again with the same definition changes nothing.
     ///
     /// Returns [`ServiceError::EditionsRefused`] if the board has another second edition, and
     /// [`ServiceError::Successor`] if the definition cannot be that of a successor.
@@ -153,7 +153,7 @@ impl Service {
             fill,
             until,
             comparison: self.comparisons.of(edition.id()),
-            mirrored: self.mirror.get().map(|mirror| mirror.differences(name)).unwrap_or_default(),
+            mirrored: self.mirror.get().map(|mirror| mirror.differences(edition.id())).unwrap_or_default(),
             edition,
         })
     }
@@ -191,25 +191,38 @@ impl Service {
         let editions = boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect();
         self.comparisons.keep(&editions);
         self.fills.keep(&editions);
+        if let Some(mirror) = self.mirror.get() {
+            mirror.keep(&editions);
+        }
         if boards.is_empty() {
             return Ok(());
         }
         let now = self.store.now().await?;
-        for board in boards {
-            let Some(other) = board.other() else { continue };
-            match other.role {
-                EditionRole::Previous if other.until.is_some_and(|until| until <= now) => {
-                    match self.store.change_editions(&board, board.detached()).await {
-                        Ok(changed) => self.registry.put(changed),
-                        Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {
-                            self.registry.refresh(board.name()).await?;
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                EditionRole::Previous => {}
-                EditionRole::Next => self.fill_if_due(&board, now).await?,
+        // Fills take long, and so come last.
+        let (successors, previous): (Vec<_>, Vec<_>) =
+            boards.into_iter().partition(|board| board.other().is_some_and(|other| other.role == EditionRole::Next));
+        for board in previous {
+            if board.other().and_then(|other| other.until).is_some_and(|until| until <= now)
+                && let Err(error) = self.remove_previous(&board).await
+            {
+                tracing::warn!(board = %board.name(), %error, "the previous edition was not removed; the next tick retries");
             }
+        }
+        for board in successors {
+            if let Err(error) = self.fill_if_due(&board, now).await {
+                tracing::warn!(board = %board.name(), %error, "the fill of a successor has failed; it begins again");
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_previous(&self, board: &Arc<Board>) -> Result<()> {
+        match self.store.change_editions(board, board.detached()).await {
+            Ok(changed) => self.registry.put(changed),
+            Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {
+                self.registry.refresh(board.name()).await?;
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

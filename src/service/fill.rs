@@ -15,7 +15,7 @@ use super::{Result, Service};
 use crate::board::{Board, BoardEdition, BoardTrack, EditionRole, Kind, Mode, Subject, Timestamp, TrackId};
 use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
 
-/// The time after which an instance begins a fill that another one has begun and may not end.
+/// The time after which an instance begins a fill that another one has begun and may not end, or again one that failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The number of walks after which a fill is given up until the next tick, because subjects are removed all the time.
@@ -67,9 +67,23 @@ impl Fills {
         !fill.is_done && fill.due <= Instant::now()
     }
 
+    /// Notes that this instance begins at the first cell.
+    fn start(&self, successor: TrackId) {
+        if let Some(fill) = self.known.lock().get_mut(&successor) {
+            fill.progress = FillProgress::default();
+        }
+    }
+
     fn end(&self, successor: TrackId) {
         if let Some(fill) = self.known.lock().get_mut(&successor) {
             fill.is_done = true;
+        }
+    }
+
+    /// Has the fill begin again after a while.
+    fn put_off(&self, successor: TrackId) {
+        if let Some(fill) = self.known.lock().get_mut(&successor) {
+            fill.due = Instant::now() + PATIENCE;
         }
     }
 
@@ -111,46 +125,64 @@ impl Service {
             return Ok(());
         }
         let filled = match self.store.dual_run(board).await {
-            Ok(run) if run.filled.is_some() => Ok(()),
-            Ok(_) => self.fill(board, &pairs, successor).await,
+            Ok(run) if run.filled.is_some() => Ok(true),
+            Ok(run) => self.fill(board, &pairs, successor, run.server_runs).await,
             Err(error) => Err(error),
         };
         match filled {
-            Ok(()) => {
+            Ok(true) => {
                 self.fills.end(successor);
                 Ok(())
             }
+            // The next tick begins again.
+            Ok(false) => Ok(()),
             Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {
                 self.registry.refresh(board.name()).await?;
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                self.fills.put_off(successor);
+                Err(error.into())
+            }
         }
     }
 
+    /// Fills all tracks of a successor. Returns whether it has what the board has: not if subjects were removed during
+    /// every walk, or if a server was restarted since `server_runs` was read.
     async fn fill(
         &self,
         board: &Arc<Board>,
         pairs: &[(BoardTrack, BoardTrack)],
         successor: TrackId,
-    ) -> store::Result<()> {
+        server_runs: u64,
+    ) -> store::Result<bool> {
+        self.fills.start(successor);
         let mut of_source: BTreeMap<usize, Vec<&BoardTrack>> = BTreeMap::new();
         for (from, to) in pairs {
             of_source.entry(from.number()).or_default().push(to);
         }
         for (number, targets) in of_source {
             let Some((from, _)) = pairs.iter().find(|(from, _)| from.number() == number) else { continue };
+            let mut is_settled = false;
             for _ in 0..WALKS {
                 let before = self.store.status(from).await?.upheavals;
                 self.walk(from, &targets, successor).await?;
                 // What was moved during the walk may be missing in it.
-                if self.store.status(from).await?.upheavals == before {
+                is_settled = self.store.status(from).await?.upheavals == before;
+                if is_settled {
                     break;
                 }
             }
+            if !is_settled {
+                return Ok(false);
+            }
+        }
+        if self.store.dual_run(board).await?.server_runs != server_runs {
+            return Ok(false);
         }
         let numbers: Vec<_> = pairs.iter().map(|(from, to)| (from.number(), to.number())).collect();
-        self.store.end_fill(board, &numbers).await
+        self.store.end_fill(board, &numbers).await?;
+        Ok(true)
     }
 
     /// Gives what a track has to the tracks that it fills.

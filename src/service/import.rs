@@ -125,8 +125,8 @@ impl Import {
         self.source.tracks().len()
     }
 
-    /// Returns, for each track of the source, the number of the last of its parts that is merged. Of a track that is not
-    /// needed it is the largest number.
+    /// Returns, for each track of the source, the number of the last of its parts that is merged. Of a track that is
+    /// not needed it is the largest number.
     pub fn through(&self) -> Vec<u64> {
         let least = |ours: &Vec<usize>| ours.iter().filter_map(|track| self.through.get(*track)).min().copied();
         self.receivers.iter().map(|ours| least(ours).unwrap_or(u64::MAX)).collect()
@@ -161,7 +161,8 @@ impl Import {
         Ok(all)
     }
 
-    /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or 0.
+    /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or
+    /// 0.
     ///
     /// Returns [`ServiceError::ImportRefused`] if parts are missing, or if the import is not open any more.
     pub async fn complete(&mut self, last: &[u64]) -> Result<()> {

@@ -1,7 +1,7 @@
-//! Mirrored reads: a share of the reads of boards with a successor is also answered by the successor, and the answers are
-//! compared. The caller does not wait for it.
+//! Mirrored reads: a share of the reads of boards with a successor is also answered by the successor, and the answers
+//! are compared. The caller does not wait for it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::compare::is_same;
-use crate::board::{BoardName, BoardTrack, EditionRole, Subject, Timestamp, Value};
+use crate::board::{BoardTrack, Decimals, EditionRole, Subject, Timestamp, TrackId, Value};
 use crate::store::{self, Store};
 
 /// The number of mirrored reads that may be under way. Further ones are dropped.
 const AT_ONCE: usize = 16;
-/// The number of differences that are kept.
+/// The number of differences of a successor that are kept.
 const KEPT: usize = 100;
 
 const READS: &str = "rolltop_mirrored_reads_total";
@@ -46,7 +46,8 @@ pub(super) type Answered = Vec<(Subject, Option<Value>)>;
 /// An answer of a board that its successor did not give.
 #[derive(Clone, Debug)]
 pub struct MirroredDifference {
-    pub board: BoardName,
+    /// The decimals of the board and of the successor.
+    pub decimals: [Decimals; 2],
     pub read: MirroredRead,
     /// The store's time of the answer of the board.
     pub at: Timestamp,
@@ -60,7 +61,8 @@ pub(super) struct Mirror {
     /// The share of reads, from 0 to 1.
     share: f64,
     slots: Arc<Semaphore>,
-    differences: Arc<Mutex<VecDeque<MirroredDifference>>>,
+    /// The latest differences of each successor, by its identity.
+    differences: Arc<Mutex<HashMap<TrackId, VecDeque<MirroredDifference>>>>,
 }
 
 impl Mirror {
@@ -69,9 +71,14 @@ impl Mirror {
         Self { share, slots: Arc::new(Semaphore::new(AT_ONCE)), differences: Arc::default() }
     }
 
-    /// Returns the latest differences of a board, the newest last.
-    pub(super) fn differences(&self, board: &BoardName) -> Vec<MirroredDifference> {
-        self.differences.lock().iter().filter(|difference| difference.board == *board).cloned().collect()
+    /// Returns the latest differences of a successor, the newest last.
+    pub(super) fn differences(&self, successor: TrackId) -> Vec<MirroredDifference> {
+        self.differences.lock().get(&successor).into_iter().flatten().cloned().collect()
+    }
+
+    /// Forgets the differences of all successors but those among these editions.
+    pub(super) fn keep(&self, editions: &HashSet<TrackId>) {
+        self.differences.lock().retain(|successor, _| editions.contains(successor));
     }
 
     /// Reads the window of the successor that corresponds to `track`, perhaps, and compares the answers.
@@ -89,7 +96,7 @@ impl Mirror {
         let count = move |result: &'static str| counter!(READS, "read" => read.name(), "result" => result).increment(1);
         let Ok(slot) = self.slots.clone().try_acquire_owned() else { return count("dropped") };
         let (answered, decimals) = (answered(), [track.decimals(), successor.decimals()]);
-        let (board, differences) = (track.board().name().clone(), self.differences.clone());
+        let (id, differences) = (successor.edition().id(), self.differences.clone());
         let asked = ask(store.clone(), successor);
         tokio::spawn(async move {
             let _slot = slot;
@@ -110,10 +117,11 @@ impl Mirror {
             count("different");
             let lines = [answered.get(position).cloned(), mirrored.get(position).cloned()];
             let mut differences = differences.lock();
-            if differences.len() == KEPT {
-                differences.pop_front();
+            let own = differences.entry(id).or_default();
+            if own.len() == KEPT {
+                own.pop_front();
             }
-            differences.push_back(MirroredDifference { board, read, at, position, lines });
+            own.push_back(MirroredDifference { decimals, read, at, position, lines });
         });
     }
 

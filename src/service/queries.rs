@@ -89,8 +89,8 @@ pub struct QueryAnswer {
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
     /// The time since which the board has counted, if that is after the start of the slots that were read, so that what
-    /// happened before may be missing. See [`BoardTrack::covers_since`](crate::board::BoardTrack::covers_since). Always present
-    /// over all time, if it is known.
+    /// happened before may be missing. See [`BoardTrack::covers_since`](crate::board::BoardTrack::covers_since). Always
+    /// present over all time, if it is known.
     pub covers_since: Option<Timestamp>,
     /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
     pub value: Option<Value>,

@@ -28,7 +28,8 @@ pub(super) fn remembers_values(track: &BoardTrack) -> Result<()> {
 impl Service {
     /// Returns the ranking from position `offset`, at most `limit` lines.
     ///
-    /// Like every read, it is about one track of a board: the [main](crate::board::Board::main) one, or a [window](Self::window).
+    /// Like every read, it is about one track of a board: the [main](crate::board::Board::main) one, or a
+    /// [window](Self::window).
     ///
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.

@@ -34,8 +34,8 @@ pub(super) struct ShardFailures {
 }
 
 impl Service {
-    /// Begins to copy the data of a board to another number of shards. Until it has ended, writes to the board are refused.
-    /// If it fails, the board goes on as before.
+    /// Begins to copy the data of a board to another number of shards. Until it has ended, writes to the board are
+    /// refused. If it fails, the board goes on as before.
     pub async fn change_shards(
         self: &Arc<Self>,
         caller: &Caller,
@@ -65,6 +65,7 @@ impl Service {
         match self.store.redivide(&board, shards).await {
             Ok(divided) => {
                 tracing::info!(board = %name, shards, "the board has another number of shards");
+                self.shard_failures.known.lock().remove(name);
                 self.registry.put(divided);
                 Ok(())
             }

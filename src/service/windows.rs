@@ -21,8 +21,8 @@ pub struct WindowChoice {
 }
 
 impl Service {
-    /// Returns the edition of a board that a read chooses: the one of this role, or else the current one. Makes no store
-    /// call if this instance knows the board with such an edition.
+    /// Returns the edition of a board that a read chooses: the one of this role, or else the current one. Makes no
+    /// store call if this instance knows the board with such an edition.
     ///
     /// Returns [`ServiceError::UnknownEdition`] if the board has no edition of this role.
     pub async fn edition(&self, caller: &Caller, name: &BoardName, of: Option<EditionRole>) -> Result<BoardEdition> {
@@ -34,8 +34,9 @@ impl Service {
         }
     }
 
-    /// Returns the window of an edition of a board that a read chooses: the one of this length, or else the one that its
-    /// cursor belongs to, or else the main one. Makes no store call if this instance knows the board and its window.
+    /// Returns the window of an edition of a board that a read chooses: the one of this length, or else the one that
+    /// its cursor belongs to, or else the main one. Makes no store call if this instance knows the board and its
+    /// window.
     ///
     /// Returns [`ServiceError::UnknownWindow`] if the edition has no window of this length, and
     /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
@@ -138,8 +139,8 @@ impl Service {
         Ok(statuses)
     }
 
-    /// Rolls all tracks of all editions of a board over. Returns when nothing below their floors remains. The numbers of the report are
-    /// sums. Its frame is that of the main track, or that of the kept slots.
+    /// Rolls all tracks of all editions of a board over. Returns when nothing below their floors remains. The numbers
+    /// of the report are sums. Its frame is that of the main track, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
         about!(self, whole board, |current| self.roll_over_tracks(current))
     }
@@ -165,8 +166,8 @@ impl Service {
         Ok(report)
     }
 
-    /// Compares every subject's score with the value of its slots, in every track of an edition. With `repair`, corrects
-    /// the differences.
+    /// Compares every subject's score with the value of its slots, in every track of an edition. With `repair`,
+    /// corrects the differences.
     pub async fn audit(&self, edition: &BoardEdition, repair: bool) -> Result<About<AuditReport, BoardEdition>> {
         about!(self, edition edition, |current| audit::run_all(&*self.store, current, repair))
     }

@@ -11,8 +11,8 @@
 //! be refused than if they had arrived one by one.
 //!
 //! On a board with two editions each of them counts an item or does not, by itself. Items are added up if they are in
-//! all tracks of both, and a sum that one of the editions refuses is refused by both, so that its items are tried one by
-//! one.
+//! all tracks of both, and a sum that one of the editions refuses is refused by both, so that its items are tried one
+//! by one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::board::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     pub subject: Subject,
-    /// A change that the current edition of the board accepts, see [`Edition::takes`], or [`Change::Not`] if the item is
-    /// for the other one only.
+    /// A change that the current edition of the board accepts, see [`Edition::takes`], or [`Change::Not`] if the item
+    /// is for the other one only.
     pub change: Change,
     /// On a board with two editions, the change in the other one. Without one it is [`NotCounted::Unknown`] there.
     pub other: Option<Box<Change>>,
@@ -109,7 +109,8 @@ pub enum Rejection {
 pub enum Outcome {
     /// Counted. If asked for, with the subject's score: see [`Batch::return_scores`].
     ///
-    /// Even if asked for, the score is `None` where a subject without data has no value: see [`absent`](crate::board::Kind::absent).
+    /// Even if asked for, the score is `None` where a subject without data has no value: see
+    /// [`absent`](crate::board::Kind::absent).
     Counted {
         score: Option<Value>,
     },

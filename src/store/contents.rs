@@ -89,8 +89,8 @@ pub struct Piece {
     /// From 1, and less than 2^40. Within an import each piece has a number of its own, and the pieces of a track are
     /// merged in the order of their numbers.
     pub number: u64,
-    /// At most [`MAX_CONTENTS`](Self::MAX_CONTENTS). The slot of a cell is the start of a slot of the track, for LAST the
-    /// slot that contains the time of its value.
+    /// At most [`MAX_CONTENTS`](Self::MAX_CONTENTS). The slot of a cell is the start of a slot of the track, for LAST
+    /// the slot that contains the time of its value.
     pub contents: Vec<(Subject, Content)>,
     /// Starts of slots, each with a number of items that were counted in it. They are added when all contents of the
     /// piece are done. Those of slots that the track does not have are left out.

@@ -16,6 +16,8 @@ pub struct DualRun {
     /// Whether each item since then is known to have been written to both editions. `None` if it is not known: after a
     /// restart of Redis, whose log may have cut a script.
     pub is_exact: Option<bool>,
+    /// Changes if a server is restarted or replaced, which may have lost what it was given.
+    pub server_runs: u64,
 }
 
 /// What subjects have in a track of each edition, at one instant.

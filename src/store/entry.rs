@@ -81,8 +81,8 @@ pub struct Entry<'a> {
     pub sums: [Option<Sum>; MAX_EDITIONS],
     /// For each edition that does not count the entry, the reason.
     pub missed: [Option<NotCounted>; MAX_EDITIONS],
-    /// The item itself, unless every edition that counts it adds its amount up, and the current one does not find it too
-    /// late: samples, and all changes of other metrics.
+    /// The item itself, unless every edition that counts it adds its amount up, and the current one does not find it
+    /// too late: samples, and all changes of other metrics.
     pub sent: Option<&'a Increment>,
     /// The item's id. Present if the entry is a single item with an id.
     pub id: Option<&'a EventId>,

@@ -63,32 +63,32 @@
 //!   change to the list and before the call that made it returns, through any instance. So a list that was read after
 //!   its version is complete for as long as the version stays the same.
 //! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
-//!   longer exists, the call changes nothing and returns [`StoreError::BoardChanged`]. If it has another epoch, the call
-//!   changes nothing and returns [`StoreError::StaleEpoch`]. The caller then looks the board up again. Writes do that
-//!   themselves: a portion of a write that met another epoch was not counted, is [carried](Increment::carried) over to
-//!   the present editions and sent again, and [`Added::newer`] has the board.
-//! - **Editions.** A board has a second edition from [`change_editions`](Store::change_editions) to the next change that
-//!   removes it. Each item takes effect in both in one atomic step, with one reading of the clock and one set of ids.
-//!   Each edition counts it or not by itself, and what only one of them counted is noted by reason, in the same step. An
-//!   id is remembered if any edition counted the item. A change of editions is atomic for each partition, and a call is
-//!   wholly about the editions before it or after it. The exchange of the two moves no data. A second edition begins
-//!   empty; [`fill`](Store::fill) gives it what the current one has.
+//!   longer exists, the call changes nothing and returns [`StoreError::BoardChanged`]. If it has another epoch, the
+//!   call changes nothing and returns [`StoreError::StaleEpoch`]. The caller then looks the board up again. Writes do
+//!   that themselves: a portion of a write that met another epoch was not counted, is [carried](Increment::carried)
+//!   over to the present editions and sent again, and [`Added::newer`] has the board.
+//! - **Editions.** A board has a second edition from [`change_editions`](Store::change_editions) to the next change
+//!   that removes it. Each item takes effect in both in one atomic step, with one reading of the clock and one set of
+//!   ids. Each edition counts it or not by itself, and what only one of them counted is noted by reason, in the same
+//!   step. An id is remembered if any edition counted the item. A change of editions is atomic for each partition, and
+//!   a call is wholly about the editions before it or after it. The exchange of the two moves no data. A second edition
+//!   begins empty; [`fill`](Store::fill) gives it what the current one has.
 //! - **Contents.** A walk of [`contents_step`](Store::contents_step)s returns everything that subjects have in the live
 //!   slots of a track, and in those that it keeps. What a subject has during the whole walk, unchanged, is returned at
 //!   least once, and exactly once if the [counted items](Status::events) of the slots that are live at its end, and the
 //!   [number of upheavals](Status::upheavals), are the same after the walk as before it. Rollover and retiring do not
 //!   change that. A `from_first` board counts no items by slot, so changes during a walk cannot be recognized there.
 //! - **Merging.** A [piece](Piece) of an import is merged into a track that may be in use. What a subject has in a slot
-//!   becomes what it would be if the board had counted the events of both: sums, and for AVG numbers of measurements, are
-//!   added; of two extremes the better one stays; of two LAST values the newer one, and of the same time the one that is
-//!   there; sketches are united; a value of COUNT_DISTINCT is handled as if it were seen, or retracted, at its time. A
-//!   content takes effect as a whole or is counted as [expired](Merged::expired) or [refused](Merged::refused). Each
-//!   piece of an import is merged once, also if it is sent several times, by several callers, after a restart, or after a
-//!   call that ended halfway. The numbers of counted items of slots are added.
+//!   becomes what it would be if the board had counted the events of both: sums, and for AVG numbers of measurements,
+//!   are added; of two extremes the better one stays; of two LAST values the newer one, and of the same time the one
+//!   that is there; sketches are united; a value of COUNT_DISTINCT is handled as if it were seen, or retracted, at its
+//!   time. A content takes effect as a whole or is counted as [expired](Merged::expired) or [refused](Merged::refused).
+//!   Each piece of an import is merged once, also if it is sent several times, by several callers, after a restart, or
+//!   after a call that ended halfway. The numbers of counted items of slots are added.
 //! - **Imports.** A board has at most one open import. While one is open, samples are rejected
-//!   ([`Rejection::ImportOpen`]) and no subject can be removed ([`StoreError::ImportOpen`]). A board whose edition takes
-//!   samples begins an import only if it is known to have received none. Imports of `from_first` boards, and pieces of an
-//!   import that is not open, are refused ([`StoreError::NoImport`]).
+//!   ([`Rejection::ImportOpen`]) and no subject can be removed ([`StoreError::ImportOpen`]). A board whose edition
+//!   takes samples begins an import only if it is known to have received none. Imports of `from_first` boards, and
+//!   pieces of an import that is not open, are refused ([`StoreError::NoImport`]).
 //! - **Rows.** Beside the boards, a store keeps small [tables](TableName) of texts. [`change_row`](Store::change_row)
 //!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it
 //!   did. A change to one row does not affect other rows, other tables or boards. `Ok` means that the change is stored
@@ -308,18 +308,18 @@ pub trait Store: Send + Sync + 'static {
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
 
     /// Returns a bounded part of what the subjects have in the live slots of a track. Start with
-    /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may have
-    /// more than that, then it is returned in several steps.
+    /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may
+    /// have more than that, then it is returned in several steps.
     ///
-    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store or its server was restarted, or too many other walks of
-    /// the same track began.
+    /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store or its server was restarted, or too many
+    /// other walks of the same track began.
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep>;
 
     /// Begins an import into a board, or continues it.
     async fn begin_import(&self, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun>;
 
-    /// Merges a piece of an open import into a track. If the call fails, a part of it may have been merged: call it again
-    /// with the same piece.
+    /// Merges a piece of an open import into a track. If the call fails, a part of it may have been merged: call it
+    /// again with the same piece.
     ///
     /// Returns [`StoreError::NoImport`] if the import is not open, and for a piece after one of which only a part is
     /// merged. Returns [`StoreError::MemoryFull`] if there is no memory left for new data.
@@ -329,12 +329,12 @@ pub trait Store: Send + Sync + 'static {
     async fn end_import(&self, board: &Arc<Board>, import: ImportId) -> Result<bool>;
 
     /// Replaces the editions of a board, if it is `from`, by those of `to`: one [change](crate::board::EditionsChange)
-    /// later. Returns the board that the store has then. Repeating a call that was done, or of which that is unknown, is
-    /// harmless. The data of a removed edition is deleted in steps.
+    /// later. Returns the board that the store has then. Repeating a call that was done, or of which that is unknown,
+    /// is harmless. The data of a removed edition is deleted in steps.
     ///
     /// Returns [`StoreError::StaleEpoch`] if the board is neither `from` nor `to`, and [`StoreError::ImportOpen`] while
-    /// an import is open. Redis: returns [`StoreError::EditionsBusy`] for an exchange while one of the editions is held,
-    /// or audited after a restart of the server.
+    /// an import is open. Redis: returns [`StoreError::EditionsBusy`] for an exchange while one of the editions is
+    /// held, or audited after a restart of the server.
     async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>>;
 
     /// Returns the state of the two editions of a board. O(partitions).
@@ -348,8 +348,9 @@ pub trait Store: Send + Sync + 'static {
     /// combination of what it has in all slots of `from` within that slot; for COUNT_DISTINCT, all values of the
     /// subject are handled as if they were seen, or retracted, at their times, whatever the slot. Each cell is atomic.
     ///
-    /// A cell changes nothing if one of those slots is below the floor of `from`, so that a part of it is missing there,
-    /// or if the slot of `to` is below its floor. Repeating a call is harmless. O(cells x slots within a slot of `to`).
+    /// A cell changes nothing if one of those slots is below the floor of `from`, so that a part of it is missing
+    /// there, or if the slot of `to` is below its floor. Repeating a call is harmless. O(cells x slots within a slot of
+    /// `to`).
     async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()>;
 
     /// Ends a fill: gives each slot of the second tracks the number of items that was counted in the slots of the first
@@ -360,14 +361,14 @@ pub trait Store: Send + Sync + 'static {
     /// Returns what subjects, at most [`Compared::MAX_SUBJECTS`], have in a track of each edition, of one instant.
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared>;
 
-    /// Copies the data of a board to another number of shards, and has the board use these from then on. Returns the board
-    /// that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is read, and
-    /// writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the latest after
-    /// half a minute. O(contents + ids).
+    /// Copies the data of a board to another number of shards, and has the board use these from then on. Returns the
+    /// board that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is
+    /// read, and writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the
+    /// latest after half a minute. O(contents + ids).
     ///
     /// Returns [`StoreError::Unsupported`] if the store has no shards or the board cannot be copied, and
-    /// [`StoreError::EditionsBusy`] if it cannot be copied now. Returns [`StoreError::StaleEpoch`] if the board is another
-    /// one by now, for example because [`end_redivision`](Self::end_redivision) was called.
+    /// [`StoreError::EditionsBusy`] if it cannot be copied now. Returns [`StoreError::StaleEpoch`] if the board is
+    /// another one by now, for example because [`end_redivision`](Self::end_redivision) was called.
     async fn redivide(&self, _board: &Arc<Board>, _shards: u32) -> Result<Arc<Board>> {
         Err(StoreError::Unsupported { detail: "only boards of the redis store have shards".to_owned() })
     }

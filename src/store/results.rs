@@ -194,8 +194,8 @@ pub struct Status {
     /// The starts of the slots of the window in which items were counted, oldest first, each with their number. A slot
     /// may have items and no subject, if later items have cancelled them or if the subject was removed.
     pub events: Vec<(Timestamp, u64)>,
-    /// A number that changes when a subject is removed, when contents are merged, and when data is moved so that a walk over the
-    /// [contents](super::Store::contents_step) may return it twice. It is meant to be compared for equality.
+    /// A number that changes when a subject is removed, when contents are merged, and when data is moved so that a walk
+    /// over the [contents](super::Store::contents_step) may return it twice. It is meant to be compared for equality.
     pub upheavals: u64,
 }
 

@@ -143,8 +143,8 @@ async fn a_body_counts_with_what_it_is_parsed_into() {
     assert_eq!(answer.body["accepted"], 20_000, "{answer:?}");
 }
 
-/// A busy worker gets a megabyte of lines in few pieces, and they are not parsed all at once. While the store is behind,
-/// parsed lines take all the memory that one client may have, and the stream is read only as they are counted.
+/// A busy worker gets a megabyte of lines in few pieces, and they are not parsed all at once. While the store is
+/// behind, parsed lines take all the memory that one client may have, and the stream is read only as they are counted.
 #[actix_web::test]
 async fn a_stream_takes_little_memory_however_large_its_pieces_are() {
     for memory in [4 * MB, 2 * MB] {

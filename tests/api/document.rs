@@ -67,9 +67,9 @@ fn every_operation_has_examples() {
             for part in ["description", "schema"] {
                 assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
             }
-            // An example is what the explorer fills in. `from` and `last`, `cursor` and `offset` exclude each other; few
-            // boards can be read `as_of` another time; the same key again would count nothing; contents continue `after` a
-            // line of other contents only.
+            // An example is what the explorer fills in. `from` and `last`, `cursor` and `offset` exclude each other;
+            // few boards can be read `as_of` another time; the same key again would count nothing; contents continue
+            // `after` a line of other contents only.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
             let special = ["from", "last", "cursor", "offset", "as_of", "after", "Idempotency-Key", "Last-Event-ID"]
                 .iter()

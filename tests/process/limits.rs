@@ -243,7 +243,8 @@ async fn unfinished_bodies_take_no_more_memory_than_documented() {
     let counted = 67.1 / 2.0 + 67.1 / 4.0;
     let documented = idle + counted + 0.15 * CONNECTIONS as f64;
     println!("{idle:.0} MB idle, at most {most:.0} MB with unfinished bodies, {documented:.0} MB by the documents");
-    // Freed memory stays with the process for a while. With what waits uncounted it was twice as much, and more each time.
+    // Freed memory stays with the process for a while. With what waits uncounted it was twice as much, and more each
+    // time.
     assert!(most < 1.5 * documented, "{most:.0} MB of {documented:.0}");
     assert_eq!(increments(&service, "few", 0..1).await.1["accepted"], 1);
 }

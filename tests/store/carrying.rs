@@ -180,8 +180,8 @@ pub fn sum(merged: Merged) -> u64 {
     merged.merged + merged.expired + merged.refused + merged.repeated
 }
 
-/// Returns everything that can be read about a board once nothing is retiring, as text, each track and subject on a line
-/// of its own.
+/// Returns everything that can be read about a board once nothing is retiring, as text, each track and subject on a
+/// line of its own.
 pub async fn all_of(site: &Site, board: &Arc<Board>, subjects: &[Subject]) -> Vec<String> {
     let mut lines = Vec::new();
     for track in board.each_track() {
@@ -220,8 +220,8 @@ pub async fn all_of_track(site: &Site, track: &BoardTrack, subjects: &[Subject])
     lines
 }
 
-/// Returns all of these on the oracle, the embedded store and one server. Returns one of each three, or nine, where a board
-/// takes many keys on many servers: each kind of store is tested with each kind of board, and which is drawn.
+/// Returns all of these on the oracle, the embedded store and one server. Returns one of each three, or nine, where a
+/// board takes many keys on many servers: each kind of store is tested with each kind of board, and which is drawn.
 pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
     let one_of = match site.kind {
         Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::Redis(_) => 1,

@@ -211,7 +211,8 @@ impl Site {
         Site { kind, store, other, _home: home }
     }
 
-    /// Ends the instances without closing them, and opens the store again. Boards that were looked up before still work.
+    /// Ends the instances without closing them, and opens the store again. Boards that were looked up before still
+    /// work.
     pub async fn reopened(self) -> Site {
         if !self._home.outlives_its_store() {
             return self;

@@ -216,8 +216,8 @@ impl Sentinel {
     /// The name of the master for the Sentinels.
     pub const MASTER: &'static str = "main";
 
-    /// Starts them. The Sentinels take a server for dead after this time, in milliseconds: on a busy machine they may take
-    /// one that lives for dead if it is short.
+    /// Starts them. The Sentinels take a server for dead after this time, in milliseconds: on a busy machine they may
+    /// take one that lives for dead if it is short.
     pub fn start(engine: &Engine, down_after: u32) -> Sentinel {
         let quick = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
         let master = RedisServer::start_with(engine, &quick);

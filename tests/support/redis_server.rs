@@ -155,8 +155,8 @@ impl RedisServer {
         }
     }
 
-    /// Waits some seconds until the server's clock is ahead by this much. Returns `false` if this does not happen, as with
-    /// a program that does not use the library.
+    /// Waits some seconds until the server's clock is ahead by this much. Returns `false` if this does not happen, as
+    /// with a program that does not use the library.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     fn shows(&self, by: Duration) -> bool {
         let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");

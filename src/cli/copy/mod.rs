@@ -21,12 +21,12 @@ use self::service::{Refused, Service};
 use crate::board::Metric;
 use crate::cli::output::say;
 
-/// Copy boards with what they hold from one running server to another: exit code 0 if all of it was copied and compared,
-/// 1 if not. Run it again to continue
+/// Copy boards with what they hold from one running server to another: exit code 0 if all of it was copied and
+/// compared, 1 if not. Run it again to continue
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct CopyArgs {
-    /// The URL of the server to copy from. The key for it is taken from the environment variable ROLLTOP_FROM_KEY, or else
-    /// from ROLLTOP_KEY
+    /// The URL of the server to copy from. The key for it is taken from the environment variable ROLLTOP_FROM_KEY, or
+    /// else from ROLLTOP_KEY
     #[arg(long, value_name = "URL")]
     from: String,
     /// The URL of the server to copy to. The key for it is taken from the environment variable ROLLTOP_TO_KEY, or else
@@ -51,7 +51,8 @@ pub(super) struct CopyArgs {
     /// The directory for the contents, which are removed when they were copied
     #[arg(long, value_name = "PATH", default_value = "rolltop-copy")]
     dir: PathBuf,
-    /// The certificates to trust (PEM) when the URL to copy from begins with https [default: the well-known authorities]
+    /// The certificates to trust (PEM) when the URL to copy from begins with https [default: the well-known
+    /// authorities]
     #[arg(long, value_name = "PATH")]
     from_ca: Option<PathBuf>,
     /// The certificates to trust (PEM) when the URL to copy to begins with https [default: the well-known authorities]
@@ -161,8 +162,8 @@ fn lock(dir: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Returns the name of the file with the contents of a board that are sent to this place. Once some of them may have been
-/// sent, no others will do, and they are of no use for another place.
+/// Returns the name of the file with the contents of a board that are sent to this place. Once some of them may have
+/// been sent, no others will do, and they are of no use for another place.
 fn file_name(board: &str, to: &str, name: &str) -> String {
     let place = xxhash_rust::xxh3::xxh3_64(format!("{}/{name}", to.trim_end_matches('/')).as_bytes());
     format!("{board}-{:08x}.contents", place >> 32)

@@ -33,7 +33,8 @@ pub(super) fn run(args: &KeyArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What stands before the 32 bytes of an Ed25519 key in PKCS #8, version 1 (RFC 8410, section 7), which all libraries read.
+/// What stands before the 32 bytes of an Ed25519 key in PKCS #8, version 1 (RFC 8410, section 7), which all libraries
+/// read.
 const PKCS8_OF_ED25519: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
 fn write_new(args: &KeyArgs) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
-//! The position after a line of contents, as text: URL-safe Base64 of `<export>:<number of the line>:<numbers of the last
-//! line of each track, separated by dots>:<track>:<position within the track>`.
+//! The position after a line of contents, as text: URL-safe Base64 of `<export>:<number of the line>:<numbers of the
+//! last line of each track, separated by dots>:<track>:<position within the track>`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,6 +1,7 @@
 //! The contents of a board as a stream of lines.
 //!
-//! A few steps are read when the client has taken the lines of the previous ones, so a request keeps only these in memory.
+//! A few steps are read when the client has taken the lines of the previous ones, so a request keeps only these in
+//! memory.
 
 use actix_web::http::Method;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -22,8 +23,8 @@ use crate::http::request_id::RequestId;
 use crate::http::response;
 use crate::service::{self, Content, ContentsWalk, ImportId, Status, is_unchanged};
 
-/// The number of contents from which a piece has enough. The more there are, the fewer lines they are divided into: a step
-/// of the embedded store has contents of all slots.
+/// The number of contents from which a piece has enough. The more there are, the fewer lines they are divided into: a
+/// step of the embedded store has contents of all slots.
 const ENOUGH: usize = 16_000;
 /// The largest number of steps of a piece, however few contents they have.
 const MOST_STEPS: usize = 32;

@@ -22,15 +22,15 @@ pub(in crate::http) struct ImportReceipt {
     /// Number of contents whose slots no longer count.
     #[schema(example = 0)]
     expired: u64,
-    /// Number of contents that would exceed the bound of a slot together with what is there, or whose slots are newer than
-    /// the newest one of the board.
+    /// Number of contents that would exceed the bound of a slot together with what is there, or whose slots are newer
+    /// than the newest one of the board.
     #[schema(example = 0)]
     refused: u64,
     /// Number of contents that earlier requests have merged.
     #[schema(example = 0)]
     repeated: u64,
-    /// For each track of the contents, the number of the last line that is merged. Continue after it. Of a track that the
-    /// board does not need it is null.
+    /// For each track of the contents, the number of the last line that is merged. Continue after it. Of a track that
+    /// the board does not need it is null.
     through: Vec<Option<u64>>,
     /// Whether the import has ended.
     #[schema(example = false)]

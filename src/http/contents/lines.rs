@@ -139,8 +139,9 @@ pub(in crate::http) struct ContentsEnd {
     #[schema(example = "5f1c2a9d04b7e386")]
     pub(super) export: String,
     /// Whether nothing but rollover has changed the board while it was read, so that the contents are of one instant.
-    /// Null if that is not known: for `mode = "from_first"`, and after a continued walk, where the caller has to compare
-    /// the lists `before` and `events` of the slots that still count, and `upheavals` of the first line with those here.
+    /// Null if that is not known: for `mode = "from_first"`, and after a continued walk, where the caller has to
+    /// compare the lists `before` and `events` of the slots that still count, and `upheavals` of the first line with
+    /// those here.
     #[schema(required = true)]
     pub(super) unchanged: Option<bool>,
     #[schema(value_type = Option<String>, format = DateTime, required = true)]

@@ -42,9 +42,9 @@ enum AnyLine {
 /// says whether the contents are complete, and whether the board has changed while they were read. Ids of items are not
 /// part of the contents.
 ///
-/// A connection that broke is continued with the `cursor` of the last line that has one: give it as `after`, and drop the
-/// lines after it. The cursor is refused (`stale_cursor`) if the board was defined again, and on the embedded store after
-/// a restart; then begin again.
+/// A connection that broke is continued with the `cursor` of the last line that has one: give it as `after`, and drop
+/// the lines after it. The cursor is refused (`stale_cursor`) if the board was defined again, and on the embedded store
+/// after a restart; then begin again.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/contents", operation_id = "getContents", tag = "boards",
     params(("after" = String, Query, description = "The `cursor` of a line, to continue after it.")),
@@ -83,10 +83,10 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
 
 /// Import contents into a board
 ///
-/// Merges lines of contents into a board, which may be in use: counts, sums and measurements are added, and so on, as if
-/// the board had counted the events of both. Each request begins with the first line of the contents; the other lines may
-/// be divided among requests, in their order. A line is merged once, however often it is sent. With the last line the
-/// import ends. Until then the board refuses samples and removals of subjects.
+/// Merges lines of contents into a board, which may be in use: counts, sums and measurements are added, and so on, as
+/// if the board had counted the events of both. Each request begins with the first line of the contents; the other
+/// lines may be divided among requests, in their order. A line is merged once, however often it is sent. With the last
+/// line the import ends. Until then the board refuses samples and removals of subjects.
 ///
 /// The board must have the metric and the decimals of the contents, and slots that consist of theirs (for
 /// `COUNT_DISTINCT` any slots). Contents of boards with `mode = "from_first"` cannot be imported. A board that takes

@@ -33,8 +33,8 @@ const PORTION_BYTES: usize = 512 << 10;
 /// The memory of a parsed line apart from its text.
 const PARSED_LINE: usize = 256;
 
-/// The most bytes that are parsed at a time: short lines take many times their size, and a piece of the body is as large
-/// as what has arrived since the worker last looked.
+/// The most bytes that are parsed at a time: short lines take many times their size, and a piece of the body is as
+/// large as what has arrived since the worker last looked.
 const PARSED_AT_ONCE: usize = 16 << 10;
 
 /// Maximum number of portions in flight if the store may process them in any order.

@@ -52,8 +52,8 @@ impl BoardState {
         }
     }
 
-    /// Returns an error if the board was removed, or if its editions are not those of `board`, which is the same board at
-    /// some time.
+    /// Returns an error if the board was removed, or if its editions are not those of `board`, which is the same board
+    /// at some time.
     pub(super) fn check_is_of(&self, board: &Board) -> Result<()> {
         if self.removed {
             Err(StoreError::BoardChanged)

@@ -91,6 +91,7 @@ impl DualCounts {
             not_counted: self.counts.missed.map(reasons),
             filled: self.counts.filled.map(Timestamp::from_millis),
             is_exact: Some(true),
+            server_runs: 0,
         }
     }
 }

@@ -13,7 +13,8 @@ use super::tables::Tables;
 use crate::board::{Amount, Board, Change, EXACT_MAX, NotCounted, SlotSample, Timestamp, Track};
 use crate::store::{Entry, Increment, MAX_EDITIONS, Missed, Outcome, Rejection};
 
-/// Returns the outcome of an item that has left all windows. A retraction counts as accepted, with nothing left to take.
+/// Returns the outcome of an item that has left all windows. A retraction counts as accepted, with nothing left to
+/// take.
 pub(super) fn outcome_outside_windows(increment: &Increment, answered: usize) -> Outcome {
     match increment.change_in(answered) {
         Change::Not(_) => Outcome::Counted { score: None },
@@ -173,7 +174,8 @@ impl EntryApplication<'_> {
         }
     }
 
-    /// Returns why editions do not count an entry, which has a slot in none of their tracks any more. A sample needs all.
+    /// Returns why editions do not count an entry, which has a slot in none of their tracks any more. A sample needs
+    /// all.
     fn missed(&self, entry: &Entry) -> Missed {
         let mut missed = entry.missed;
         for (number, edition) in self.board.editions().iter().enumerate() {

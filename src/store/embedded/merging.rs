@@ -217,8 +217,8 @@ impl Embedded {
         Ok(application.merged)
     }
 
-    /// Changes a board in portions, until `portion` returns that it was the last one. Returns the ticket of the last one,
-    /// which acknowledges the earlier ones too.
+    /// Changes a board in portions, until `portion` returns that it was the last one. Returns the ticket of the last
+    /// one, which acknowledges the earlier ones too.
     pub(super) async fn change_in_portions(
         &self,
         board: &Board,
@@ -241,8 +241,8 @@ impl Embedded {
         }
     }
 
-    /// Waits until a change is stored. If it changed nothing, another call made it before, and it may still be on its way
-    /// to the disk. The response confirms it, so this waits for that one.
+    /// Waits until a change is stored. If it changed nothing, another call made it before, and it may still be on its
+    /// way to the disk. The response confirms it, so this waits for that one.
     pub(super) async fn wait_for_all(&self, ticket: Ticket) -> Result<()> {
         let ticket = match ticket {
             Ticket::Done => self.journal().ticket_for_all_appended(),

@@ -1,6 +1,6 @@
-//! Writes to a board whose editions change in the meantime. A part of a batch that was not counted, because the board has
-//! other editions than the caller knows, is carried over to these and written again. What was counted is never sent again,
-//! and neither is anything of which it is unknown.
+//! Writes to a board whose editions change in the meantime. A part of a batch that was not counted, because the board
+//! has other editions than the caller knows, is carried over to these and written again. What was counted is never sent
+//! again, and neither is anything of which it is unknown.
 
 use std::sync::Arc;
 
@@ -123,8 +123,8 @@ impl RedisStore {
         }
     }
 
-    /// Returns an error that does not say that nothing was counted, if something was. If the board is gone, so is what it
-    /// counted.
+    /// Returns an error that does not say that nothing was counted, if something was. If the board is gone, so is what
+    /// it counted.
     fn unless_counted(&self, so_far: &Carried, error: StoreError) -> StoreError {
         let is_counted = so_far.outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Counted { .. })));
         match error {

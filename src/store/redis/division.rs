@@ -5,10 +5,10 @@
 //! without shards has one partition, whose tag is the name alone.
 //!
 //! # Even distribution over nodes
-//! The 16,384 hash slots are divided into as many bands as there are partitions. Each gets a tag whose hash slot is near
-//! the middle of its band. Nodes usually have contiguous ranges of hash slots of equal size. So each node gets an even
-//! share of the partitions, for any number of nodes and any rounding of the limits of their ranges. With tags numbered
-//! 0, 1, 2 … the busiest of six nodes would have 50 % more partitions than an even share.
+//! The 16,384 hash slots are divided into as many bands as there are partitions. Each gets a tag whose hash slot is
+//! near the middle of its band. Nodes usually have contiguous ranges of hash slots of equal size. So each node gets an
+//! even share of the partitions, for any number of nodes and any rounding of the limits of their ranges. With tags
+//! numbered 0, 1, 2 … the busiest of six nodes would have 50 % more partitions than an even share.
 //!
 //! The numbers are stored with the definition, so that data stays where it is if the rule for choosing them changes.
 

@@ -2,9 +2,9 @@
 //! without shards has one partition, whose hash tag is the board's name. All keys except the board's own `meta` contain
 //! the id of their track, or the board's generation. So a board that was removed and defined again never uses old keys.
 //!
-//! The meta key of a partition is also that of one of its tracks: the main one of the current edition. So it is named by
-//! the board, and so are the ids of items, which belong to all editions. All other keys of a track are named by its id,
-//! so that the exchange of two editions moves no data.
+//! The meta key of a partition is also that of one of its tracks: the main one of the current edition. So it is named
+//! by the board, and so are the ids of items, which belong to all editions. All other keys of a track are named by its
+//! id, so that the exchange of two editions moves no data.
 
 use std::fmt;
 
@@ -122,8 +122,8 @@ impl StoreKeys {
     }
 
     /// Returns the keys of the main track of the current edition in one of several partitions, whose hash tag is `tag`.
-    /// The meta key is that of the partition. It contains the board's generation, so that a board never uses a partition
-    /// that is left of an earlier board of the same name.
+    /// The meta key is that of the partition. It contains the board's generation, so that a board never uses a
+    /// partition that is left of an earlier board of the same name.
     pub fn partition(&self, tag: &str, generation: Generation, track: TrackId) -> BoardKeys {
         let root = |id: &dyn fmt::Display| format!("{}{{{tag}}}:{id}", self.root);
         BoardKeys::new(format!("{}:meta", root(&generation)), root(&track), root(&generation))

@@ -208,8 +208,8 @@ impl RedisStore {
         self.session.servers.error(failure)
     }
 
-    /// Makes a call about a board. If one of its partitions is in an earlier epoch, because the instance that changed the
-    /// editions has not come to it, the partition is brought forward and the call is made again.
+    /// Makes a call about a board. If one of its partitions is in an earlier epoch, because the instance that changed
+    /// the editions has not come to it, the partition is brought forward and the call is made again.
     async fn following<T, F>(&self, board: &Arc<Board>, mut call: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = Result<T, ServerFailure>> + Send,

@@ -76,8 +76,8 @@ impl Part {
         self.slot
     }
 
-    /// Returns what the field `generation` of its meta key has: in that of the partition the generation of the board, in
-    /// any other the id of the track.
+    /// Returns what the field `generation` of its meta key has: in that of the partition the generation of the board,
+    /// in any other the id of the track.
     pub fn generation(&self) -> TrackId {
         match self.track.is_main() {
             true => TrackId::first_of(self.track.board().generation()),

@@ -5,9 +5,9 @@
 //! removed after the last of the board's keys. So if an instance ends early, a different one finds everything that is
 //! left.
 //!
-//! The data of an edition that was removed is noted in the same way before the board changes. It is deleted once the board
-//! does not have the edition and every partition is in the epoch of the board, because until then a partition may be
-//! written to in both editions.
+//! The data of an edition that was removed is noted in the same way before the board changes. It is deleted once the
+//! board does not have the edition and every partition is in the epoch of the board, because until then a partition may
+//! be written to in both editions.
 
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
@@ -45,8 +45,8 @@ const GRACE: i64 = 240_000;
 /// A note about partitions that the board no longer has, or does not have yet, ends with `^<time of the note>`.
 ///
 /// If the ids of its tracks do not follow from its generation alone, each edition follows as `=<id of its first
-/// track>+<number of the others>`, the current one first. A note about the removal of an edition alone has `~` in place of
-/// `=`. Earlier versions do not know these forms, and leave such notes alone.
+/// track>+<number of the others>`, the current one first. A note about the removal of an edition alone has `~` in place
+/// of `=`. Earlier versions do not know these forms, and leave such notes alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
@@ -273,10 +273,10 @@ impl Noted {
     }
 }
 
-/// Deletes the data of a removed board, or most of it.
+/// Deletes the data that a note is about, or most of it, without waiting.
 pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), ServerFailure> {
     for _ in 0..AT_ONCE {
-        if step(session, removed).await? {
+        if step(session, removed, None).await? {
             break;
         }
     }
@@ -297,7 +297,7 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
     let (mut done, mut failed) = (true, None);
     for text in texts(session, session.keys.removed_slot(), &command).await? {
         match Noted::parse(&text) {
-            Some(noted) => match step(session, &noted).await {
+            Some(noted) => match step(session, &noted, noted.kept_until()).await {
                 Ok(is_done) => done &= is_done,
                 Err(failure) => failed = Some(failure),
             },
@@ -307,16 +307,18 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
     failed.map_or(Ok(done), Err)
 }
 
-/// Deletes a bounded part of the board's data. Returns whether nothing is left to do now.
-async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
+/// Deletes a bounded part of the board's data, unless it is kept until a later time. Returns whether nothing is left to
+/// do now.
+async fn step(session: &Session, noted: &Noted, kept_until: Option<Timestamp>) -> Result<bool, ServerFailure> {
     if noted.is_in_use(session).await? {
-        // Its removal has not been done yet, and perhaps never will be. Or the board was about to be created, and now is.
+        // Its removal has not been done yet, and perhaps never will be. Or the board was about to be created, and now
+        // is.
         if matches!(noted.what, What::Unborn(_)) {
             noted.strike(session).await?;
         }
         return Ok(true);
     }
-    if let Some(time) = noted.kept_until()
+    if let Some(time) = kept_until
         && timekeeping::look(session).await? < time
     {
         return Ok(true);

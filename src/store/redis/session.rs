@@ -2,6 +2,7 @@
 //! differs, the call is repeated with a better window.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -151,6 +152,19 @@ impl Session {
     /// Returns the partitions in use, of all boards.
     pub fn partitions(&self) -> Vec<Arc<Partition>> {
         self.boards.lock().values().flat_map(|partitions| partitions.all()).cloned().collect()
+    }
+
+    /// Returns a number that changes if a server that has a partition of the board is restarted or replaced.
+    pub fn server_runs(&self, board: &Arc<Board>) -> u64 {
+        let mut hasher = rapidhash::fast::RapidHasher::default();
+        for partition in self.partitions_of(board).all() {
+            let slot = partition.main().slot();
+            let run = self.servers.run(slot);
+            // Without the run id, a new connection may be one to a server that was restarted.
+            let connections = if run.is_some() { 0 } else { self.servers.incarnation(slot) };
+            (run, connections).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Drops the state about a board that no longer exists in this epoch.

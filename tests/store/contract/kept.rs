@@ -184,8 +184,8 @@ pub async fn a_sample_stamped_with_its_end_is_of_the_slot_before(site: Site) {
         site.count(&board, vec![sample("b", 6, "2026-01-01T09:00:00Z")]).await;
         site.count(&board, vec![plus("b", 7).at("2026-01-01T08:59:59.999Z")]).await;
         assert_eq!(parts(&site, &board, "b").await, (6, slots(&[("08", 6)])));
-        // One of the next instant belongs to the next slot. From then on the total belongs to that slot, even if value and
-        // time are those of the sample, and in the same batch.
+        // One of the next instant belongs to the next slot. From then on the total belongs to that slot, even if value
+        // and time are those of the sample, and in the same batch.
         for (who, units) in [("b", 6), ("c", 8)] {
             site.count(&board, vec![sample(who, 6, "2026-01-01T09:00:00Z")]).await;
             site.count(

@@ -46,8 +46,8 @@ impl HeldBoard {
         Ok(board)
     }
 
-    /// Notes the reasons why editions did not count an item that another one has counted. Where the slot of a retraction
-    /// is gone, nothing was left to take, so nothing is missing.
+    /// Notes the reasons why editions did not count an item that another one has counted. Where the slot of a
+    /// retraction is gone, nothing was left to take, so nothing is missing.
     pub fn note_missed(&mut self, now: Timestamp, missed: &[Option<NotCounted>], retract: bool) {
         let Some(dual) = &mut self.dual else { return };
         for (edition, reason) in self.board.editions().iter().zip(missed) {
@@ -69,7 +69,13 @@ impl HeldBoard {
             let own = dual.not_counted.iter().filter(|((of, _), _)| *of == id);
             own.map(|((_, reason), items)| (*reason, *items)).collect()
         };
-        Ok(DualRun { since: dual.since, not_counted: [of(0), of(1)], filled: dual.filled, is_exact: Some(true) })
+        Ok(DualRun {
+            since: dual.since,
+            not_counted: [of(0), of(1)],
+            filled: dual.filled,
+            is_exact: Some(true),
+            server_runs: 0,
+        })
     }
 
     /// Gives a subject what it has in the slots of a track within the slot of another one that contains `slot`.

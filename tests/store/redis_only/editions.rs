@@ -1,5 +1,5 @@
-//! Tests of boards with two editions: what instances do that know a board in another epoch, and partitions that were left
-//! behind.
+//! Tests of boards with two editions: what instances do that know a board in another epoch, and partitions that were
+//! left behind.
 
 use std::collections::BTreeMap;
 

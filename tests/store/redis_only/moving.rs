@@ -1,5 +1,5 @@
-//! Tests of walks over contents and of imports that are about the server: scripts whose replies are lost, calls that end
-//! halfway, housekeeping, restarts.
+//! Tests of walks over contents and of imports that are about the server: scripts whose replies are lost, calls that
+//! end halfway, housekeeping, restarts.
 
 use rolltop::board::{Aggregate, BoardTrack, Kind};
 use rolltop::store::{

@@ -222,12 +222,15 @@ async fn copying_is_ended_by_any_instance_and_by_retiring() {
         let (store, known) = (store.clone(), known.clone());
         tokio::spawn(async move { store.redivide(&known, 7).await })
     };
+    let before = keys_of(&server, "*").len();
     let copy = begin(&board);
     copying(&other, &board).await;
     assert!(other.end_redivision(&board).await.unwrap());
     assert!(!other.end_redivision(&board).await.unwrap());
     let ended = copy.await.unwrap();
     assert!(matches!(ended, Err(StoreError::StaleEpoch)), "{ended:?}");
+    // The copy is deleted by the instance that made it.
+    assert_eq!(keys_of(&server, "*").len(), before, "{:?}", keys_of(&server, "*"));
     let thawed = other.board(board.name()).await.unwrap().unwrap();
     add(&other, &thawed, [plus("new", 1)]).await;
 
@@ -242,6 +245,19 @@ async fn copying_is_ended_by_any_instance_and_by_retiring() {
     let thawed = other.board(board.name()).await.unwrap().unwrap();
     assert_eq!((thawed.redivision(), meta(&server, "parts")), (None, None));
     assert_eq!(store.page(&thawed.main(), 0, 5).await.unwrap().total, 40_001);
+
+    // Nobody writes or retires after the third attempt: then the next one lets the board go on.
+    let copy = begin(&thawed);
+    copying(&other, &thawed).await;
+    copy.abort();
+    let _ = copy.await;
+    let frozen = other.board(board.name()).await.unwrap().unwrap();
+    let early = other.redivide(&frozen, 3).await;
+    assert!(matches!(early, Err(StoreError::EditionsBusy { .. })), "{early:?}");
+    behind::<i64>(&server, &["HSET", "rolltop:1:{board}:meta", "lease", "1 0 0"]);
+    let divided = other.redivide(&frozen, 3).await.unwrap();
+    assert_eq!(divided.partitions().map(|numbers| numbers.len()), Some(3));
+    assert_eq!(other.page(&divided.main(), 0, 5).await.unwrap().total, 40_001);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

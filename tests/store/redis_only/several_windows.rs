@@ -129,7 +129,8 @@ async fn a_different_instance_removes_what_is_left_of_all_windows() {
     assert_eq!(keys(&server, "rolltop:1:removed"), Vec::<String>::new());
 }
 
-/// Tests that a lost window is not taken for a removed board, after which others would be told to send their items again.
+/// Tests that a lost window is not taken for a removed board, after which others would be told to send their items
+/// again.
 #[tokio::test]
 async fn a_window_whose_meta_key_is_lost_is_damage() {
     let server = RedisServer::start(&Engine::available()[0]);

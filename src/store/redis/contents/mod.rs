@@ -1,9 +1,9 @@
 //! Walks over what subjects have in a track, in bounded steps.
 //!
 //! The parts of a track are walked one after the other. A ranked part is walked slot by slot. Where the data is in keys
-//! of single subjects, these are found through the expiry periods in which they were written to. A subject may be in the
-//! sets of several periods. It is returned with the newest of them, so each subject that is not written to is returned
-//! once. A step of expiry that moves subjects changes the number of upheavals.
+//! of single subjects, these are found through the expiry periods in which they were written to. A subject may be in
+//! the sets of several periods. It is returned with the newest of them, so each subject that is not written to is
+//! returned once. A step of expiry that moves subjects changes the number of upheavals.
 //!
 //! Within a slot or a period the walk continues at a cursor of the server. Such a cursor has no meaning in a different
 //! process of the server, which orders the same data in another way. So the position contains the run id of the server,

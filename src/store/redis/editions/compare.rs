@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt};
 
 use super::two_tracks::{Answer, OwnCall, call};
 use crate::board::{Aggregate, Amount, BoardTrack, Frame, Subject, Timestamp, Value};
@@ -13,6 +13,8 @@ use crate::store::redis::scripts::COMPARE;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 
+/// The number of scripts that are called at the same time.
+const TOGETHER: usize = 8;
 /// The approximate number of cells that one script reads.
 const CELLS: usize = 4_000;
 
@@ -72,16 +74,21 @@ pub(in crate::store::redis) async fn compare(
     if subjects.is_empty() {
         return read(session, [parts[0].first(), parts[1].first()], &[]).await;
     }
-    let calls = shares.iter().enumerate().flat_map(|(number, share)| {
+    let mut calls = Vec::new();
+    for (number, share) in shares.iter().enumerate() {
         let own = [&parts[0].all()[number], &parts[1].all()[number]];
-        share.chunks(most).map(move |places| async move {
-            let chosen: Vec<&Subject> = places.iter().map(|place| &subjects[*place]).collect();
-            read(session, own, &chosen).await.map(|compared| (places, compared))
-        })
-    });
+        for places in share.chunks(most) {
+            calls.push(async move {
+                let chosen: Vec<&Subject> = places.iter().map(|place| &subjects[*place]).collect();
+                read(session, own, &chosen).await.map(|compared| (places, compared))
+            });
+        }
+    }
     let mut all: Option<Compared> = None;
     let mut values = vec![[None, None]; subjects.len()];
-    for (places, compared) in try_join_all(calls).await? {
+    let mut calls = stream::iter(calls).buffer_unordered(TOGETHER);
+    while let Some(compared) = calls.next().await {
+        let (places, compared) = compared?;
         for (place, found) in places.iter().zip(&compared.values) {
             values[*place] = *found;
         }

@@ -44,6 +44,7 @@ pub(in crate::store::redis) async fn dual_run(
         not_counted: [counts(0), counts(1)],
         filled: filled.and_then(|filled| filled.into_iter().max()),
         is_exact: all.iter().all(|own| own.is_same_run).then_some(true),
+        server_runs: session.server_runs(board),
     }))
 }
 

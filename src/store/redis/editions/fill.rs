@@ -129,8 +129,8 @@ async fn fill_values(
     Ok(())
 }
 
-/// Reads some values of a subject, and the cursor with which to continue. A value that is there during the whole walk is
-/// returned.
+/// Reads some values of a subject, and the cursor with which to continue. A value that is there during the whole walk
+/// is returned.
 async fn values(
     session: &Session,
     part: &Part,
@@ -340,16 +340,18 @@ pub(in crate::store::redis) async fn end_fill(
     }
     // Without tracks, only the time is noted.
     let main = (0, board.edition().numbers().end);
+    let pairs: Vec<(usize, usize)> = tracks.iter().copied().chain(tracks.is_empty().then_some(main)).collect();
     for partition in partitions.all() {
         let meta = &partition.main().keys.meta;
-        for (from, to) in tracks.iter().copied().chain(tracks.is_empty().then_some(main)) {
+        for (nth, (from, to)) in pairs.iter().copied().enumerate() {
             let parts = [from, to].map(|number| partition.parts().get(number));
             let [Some(from), Some(to)] = parts else { continue };
             let parts = [&**from, &**to];
             let run = session.servers.run(from.slot());
             let is_counted = !tracks.is_empty();
             call(session, parts, &END_FILL, "", |attempt| {
-                let named = || vec![("run", run.as_deref().unwrap_or_default().to_owned())];
+                let ends = if nth + 1 == pairs.len() { "ends" } else { "" };
+                let named = || vec![("run", run.as_deref().unwrap_or_default().to_owned()), ("ends", ends.to_owned())];
                 let more = if is_counted { events(parts, attempt) } else { Vec::new() };
                 let first = OwnCall { keys: vec![meta.clone()], named: named(), more };
                 [first, OwnCall { named: named(), ..OwnCall::default() }]

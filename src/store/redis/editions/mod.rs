@@ -2,12 +2,12 @@
 //!
 //! The board's own meta key is the source of truth: it has the definition of the current edition, the stored form of
 //! everything else about editions, and the epoch. It is changed first, if it is in the expected epoch. Then each
-//! partition follows, in one step of its own: until then it is written to and read in the earlier epoch, by instances that
-//! know the board as it was. A board that is not divided changes in both respects in one step.
+//! partition follows, in one step of its own: until then it is written to and read in the earlier epoch, by instances
+//! that know the board as it was. A board that is not divided changes in both respects in one step.
 //!
-//! If the instance that changes a board ends early, partitions are left behind. An instance that knows the board as it is
-//! finds that a partition has an earlier epoch, brings it forward and makes its call again ([`follow`]). An instance that
-//! finds a later epoch than the one that it knows has to look the board up.
+//! If the instance that changes a board ends early, partitions are left behind. An instance that knows the board as it
+//! is finds that a partition has an earlier epoch, brings it forward and makes its call again ([`follow`]). An instance
+//! that finds a later epoch than the one that it knows has to look the board up.
 
 mod compare;
 mod dual_run;
@@ -94,13 +94,23 @@ async fn make(
 
 /// Changes the own meta key of a board, if it is in the epoch of `from`.
 pub(super) async fn change_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
-    match (from.partitions(), to.partitions()) {
-        // The meta key of its only partition is its own.
-        (None, None) => partition::change_whole(session, from, to, session.partitions_of(to).first()).await?,
-        _ => set_own(session, from, to).await?,
+    let mut made = change_own_once(session, from, to).await;
+    if made.as_ref().is_err_and(ServerFailure::is_unknown)
+        && let Ok(stored) = boards::stored_again(session, from).await
+    {
+        made = if is_equal(&stored, to) { Ok(()) } else { change_own_once(session, from, to).await };
     }
+    made?;
     session.forget(from);
     Ok(())
+}
+
+async fn change_own_once(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
+    match (from.partitions(), to.partitions()) {
+        // The meta key of its only partition is its own.
+        (None, None) => partition::change_whole(session, from, to, session.partitions_of(to).first()).await,
+        _ => set_own(session, from, to).await,
+    }
 }
 
 /// Returns whether both are the same board with the same editions.
@@ -154,8 +164,8 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
     partition::read_done(&mut Reply::new(answer)?).map(drop)
 }
 
-/// Brings every partition of a board to its epoch. Returns whether one of them was behind. O(partitions); one round trip
-/// if none is.
+/// Brings every partition of a board to its epoch. Returns whether one of them was behind. O(partitions); one round
+/// trip if none is.
 pub(super) async fn bring_forward(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let partitions = session.partitions_of(board);
     let moved = try_join_all(partitions.all().iter().map(|own| bring(session, board, own))).await?;

@@ -197,8 +197,8 @@ fn tracks_at(board: &Board, partition: &Partition, tracks: EditionTracks, now: T
     parts.iter().map(|part| (part.track.id(), part.window_slots(now).window)).collect()
 }
 
-/// Adds the arguments of every script about a board. `epoch` is the one that is stored. The arguments are valid as long as
-/// the new tracks have these windows.
+/// Adds the arguments of every script about a board. `epoch` is the one that is stored. The arguments are valid as long
+/// as the new tracks have these windows.
 pub(super) fn add_board_arguments(
     session: &Session,
     board: &Arc<Board>,
@@ -216,8 +216,8 @@ pub(super) fn add_board_arguments(
     }
 }
 
-/// Reads the reply of the script: `None` if the change is made, otherwise the time at which the arguments were not valid,
-/// and the reading of the clock.
+/// Reads the reply of the script: `None` if the change is made, otherwise the time at which the arguments were not
+/// valid, and the reading of the clock.
 pub(super) fn read_done(reply: &mut Reply) -> Result<Option<(Timestamp, Timestamp)>, ServerFailure> {
     match reply.text()?.as_str() {
         "done" => Ok(None),

@@ -36,8 +36,8 @@ pub(super) struct Answer {
     pub reply: Reply,
 }
 
-/// Calls a script about two tracks. `write_lane` is the argument of this name. `build` returns what each attempt says about
-/// each track.
+/// Calls a script about two tracks. `write_lane` is the argument of this name. `build` returns what each attempt says
+/// about each track.
 pub(super) async fn call(
     session: &Session,
     parts: [&Part; 2],

@@ -1,7 +1,7 @@
 //! Division of a piece into scripts, and the entries of each.
 //!
-//! The division depends on nothing but the piece and the partitions of the board, which never change. So a piece that is
-//! sent again is divided in the same way, and the number of a chunk always stands for the same contents.
+//! The division depends on nothing but the piece and the partitions of the board, which never change. So a piece that
+//! is sent again is divided in the same way, and the number of a chunk always stands for the same contents.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,9 +1,9 @@
 //! Merging of pieces. Every part of a track receives every piece, also one that has nothing for it, so that each knows
 //! which pieces are merged.
 //!
-//! A piece is divided into chunks, one script each. The record of a write operation makes it safe to send one again: the
-//! writer is the import, and the number of the operation is that of the piece and of the chunk. So a chunk counts once,
-//! whoever sends it, and one that is older than the last one is known to have been sent.
+//! A piece is divided into chunks, one script each. The record of a write operation makes it safe to send one again:
+//! the writer is the import, and the number of the operation is that of the piece and of the chunk. So a chunk counts
+//! once, whoever sends it, and one that is older than the last one is known to have been sent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -131,8 +131,8 @@ impl Merging<'_> {
         Err(ServerFailure::KeptChanging)
     }
 
-    /// Calls the script until it is known to be done. Also returns whether the reply of an attempt was lost. The failure
-    /// after a lost reply is [`ServerFailure::Unknown`]: a later refusal does not change that.
+    /// Calls the script until it is known to be done. Also returns whether the reply of an attempt was lost. The
+    /// failure after a lost reply is [`ServerFailure::Unknown`]: a later refusal does not change that.
     async fn send(&self, command: &Cmd, deadline: Instant) -> Result<(Value, bool), ServerFailure> {
         let (script, slot) = (self.script(), self.part.slot());
         let mut doubt = None;

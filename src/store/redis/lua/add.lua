@@ -5,10 +5,10 @@
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), number of `items` that the amounts come from,
 --       number of `tracks`; then for each track: generation, head, bound of a (slot, subject), start of its slot; then
 --       the subjects, then the amount of each
--- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done, and
---       write.lua must be called with the same sequence number: generation, epoch or head differ, the arguments are not
---       valid now, the clock is not believed, a slot is new, a sum or a score is 0 or out of range, data is damaged, or
---       a later operation of this lane was done
+-- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done,
+--       and write.lua must be called with the same sequence number: generation, epoch or head differ, the arguments are
+--       not valid now, the clock is not believed, a slot is new, a sum or a score is 0 or out of range, data is
+--       damaged, or a later operation of this lane was done
 -- cost  O(log subjects) per entry and track: 1.5-3 us, and 15-20 us for the call with its socket, and 6-9 us for each
 --       further track. The script has no functions of its own and names no key that it does not use, because each of
 --       these would cost as much as an entry

@@ -5,8 +5,8 @@
 --       `till_subject` of the second; '' is the start or the end of the ranking, number of `samples`, `all_up_to`: the
 --       largest number of lines that are all returned
 -- reply ok, now, reading, retiring, total, lines before the first place, lines with a better score than it, lines
---       before the second place, the partition's version or '', then for each line or sample: number of lines before it,
---       subject, score
+--       before the second place, the partition's version or '', then for each line or sample: number of lines before
+--       it, subject, score
 -- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are returned
 -- why a script: counts and lines must be of one instant, after the window was advanced
 

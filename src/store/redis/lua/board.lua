@@ -2,8 +2,8 @@
 --
 -- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
 -- ARGV  `clock`, `believable` and `time` (clock.lua), `generation` and `epoch` of the board, `floor` and `head` of the
---       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which the rest of the
---       arguments is valid; a script's own arguments follow
+--       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which
+--       the rest of the arguments is valid; a script's own arguments follow
 -- reply of every script: a status, then
 --       board_changed                                 the generation does not exist; nothing was done
 --       stale_epoch                                   the board has another epoch; nothing was done
@@ -32,8 +32,8 @@ local function run_when_full()
 end
 
 -- Checks the board. `field` names an additional field of meta to read. `done`, if given, is called before the epoch is
--- checked: what it returns is the reply to an operation that was done, in whichever epoch. Returns nil, or the reply with
--- which to end the script.
+-- checked: what it returns is the reply to an operation that was done, in whichever epoch. Returns nil, or the reply
+-- with which to end the script.
 local function read_meta(field, done)
   local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head', 'epoch')
   if meta[1] ~= ARGV.generation then

@@ -1,30 +1,31 @@
 -- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts that are
 -- added to ranked sums in all tracks alike (write.lua).
 --
--- KEYS  for each track of the board, those of the current edition first, the main one of each edition first: 1-5 the board (board.lua), then on a ranked board one slot for
---       each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
---       there are ids, in the first track only, the current dedupe bucket and those before it, newest first, and last, if
---       subjects have keys, the expiry periods that exist and the subjects of the current period
--- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
---       a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current
---       dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
---       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot
---       kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if there are two,
---       else ''; then the start of each slot, oldest first; the
---       subjects; then for each entry: position of its slot, position of its subject (both from 1), verb, a, b, its time
---       in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
---       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
---       kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and the next one has
---       a sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The tracks have
---       the same entries, but only the first track has their ids, and entries after all others that only look. If an
---       edition does not count an entry that the other one may count, its main track has `look` with the reason as a:
---       `unknown`, or a code, with the number of items to count under it as b; or '' if none is counted
--- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current edition,
---       or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
---       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
---       used up the script's time), `importing` (a sample, while an import is open) or `damaged`;
---       the subject's score after all entries if wanted and there is one, else ''. All numbers are those of the first
---       track. A sum of several items that one of the editions refuses is `refused` in both
+-- KEYS  for each track of the board, those of the current edition first, the main one of each edition first: 1-5 the
+--       board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each subject (none
+--       on a ranked board, except COUNT_DISTINCT), then, if there are ids, in the first track only, the current dedupe
+--       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
+--       the subjects of the current period
+-- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
+--       of a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
+--       current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`,
+--       that of the `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the
+--       oldest slot kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if
+--       there are two, else ''; then the start of each slot, oldest first; the subjects; then for each entry: position
+--       of its slot, position of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or '';
+--       last, the option of the kind (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its
+--       score is wanted. Verbs are those of the kind, `look`, which changes nothing in this track, and `follow`: the
+--       main track is a total, and the next one has a sample of a slot beside it. A retraction with an id whose slot
+--       has left all windows only looks. The tracks have the same entries, but only the first track has their ids, and
+--       entries after all others that only look. If an edition does not count an entry that the other one may count,
+--       its main track has `look` with the reason as a: `unknown`, or a code, with the number of items to count under
+--       it as b; or '' if none is counted
+-- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
+--       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
+--       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
+--       it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
+--       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
+--       the first track. A sum of several items that one of the editions refuses is `refused` in both
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing

@@ -4,8 +4,8 @@
 -- ARGV  `id`, `from`, `to`: the row and its texts, each '=' and the text, or '' for no row; `version`: the version of
 --       the table after the change; `earlier`: if this is a repetition, the version of the first attempt, else '';
 --       `most_rows`, `most_bytes`: the bounds of the table
--- reply done: the row was `from`, or the first attempt has just replaced it; differs; full; or damaged. Nothing was done
---       after the last three.
+-- reply done: the row was `from`, or the first attempt has just replaced it; differs; full; or damaged. Nothing was
+--       done after the last three.
 -- cost  O(1)
 -- why a script: no other change may come between the comparison and the replacement, and the rows must never change
 --       without their version

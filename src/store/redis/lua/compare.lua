@@ -1,13 +1,13 @@
 -- Reads what subjects have in two tracks of a partition, at one instant.
 --
--- KEYS  for each of the two tracks: 1-5 the board (board.lua), then on an unranked track the key of each subject that has
---       its data
+-- KEYS  for each of the two tracks: 1-5 the board (board.lua), then on an unranked track the key of each subject that
+--       has its data
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), which are not used, `sizes`
---       (tracks.lua), `stored`: how the track stores subjects: `ranked`, `subject`, `seen` or `counter`; `life`: duration
---       of a counter's window in ms, or ''; then the subjects
--- reply ok, now, reading, retiring; then for each track the number of its retiring slots, and for each subject: its score
---       or '', if ranked; the number of its values, or ''; a list of start and amount of its counter, empty if its window
---       has ended; or a list of start and cell of each slot of the window
+--       (tracks.lua), `stored`: how the track stores subjects: `ranked`, `subject`, `seen` or `counter`; `life`:
+--       duration of a counter's window in ms, or ''; then the subjects
+-- reply ok, now, reading, retiring; then for each track the number of its retiring slots, and for each subject: its
+--       score or '', if ranked; the number of its values, or ''; a list of start and amount of its counter, empty if
+--       its window has ended; or a list of start and cell of each slot of the window
 -- cost  O(1) for each subject and track, O(slots) if unranked
 -- why a script: what a subject has in both tracks must be of one instant
 

@@ -2,8 +2,8 @@
 --
 -- KEYS  1-5 the board (board.lua), then the keys of each subject: two on a `seen` board, else one
 -- ARGV  the board's, `stored`: how the board stores subjects: `subject`, `seen` or `counter`; `kept`: start of the
---       oldest slot kept, time below which tombstones have expired, or duration of a counter's window in ms; `most`: the
---       largest number of cells or values of a subject, and approximately of all subjects together
+--       oldest slot kept, time below which tombstones have expired, or duration of a counter's window in ms; `most`:
+--       the largest number of cells or values of a subject, and approximately of all subjects together
 -- reply ok, now, reading, retiring, then for each of the first subjects a list: `large` alone if it has more than that
 --       number; or start, cell, …; or start and amount of the counter, if its window has not ended; or the number of
 --       values, then value, time, … and after them, in the same form, the members of its companion (kind/distinct.lua)

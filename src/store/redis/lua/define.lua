@@ -2,12 +2,12 @@
 --
 -- KEYS  1 meta
 -- ARGV  the board's (board.lua), for the window with which the board begins; `definition`, '' for a part; `parts`: the
---       numbers of the board's partitions, which have meta keys of their own, or '' if it is not divided; `run` id of the
---       server, or '' if it is not known: a new board is complete, so no audit is needed in this run; `current`: for a
---       part of a board that is in a later epoch than the first, id of the first track with the number of the others,
---       else ''
--- reply created, time; or exists, generation, definition, those numbers or '', the time when the board
---       was defined or '' if it is not known, its epoch or '', its editions or ''; or stale, now, reading: nothing was done
+--       numbers of the board's partitions, which have meta keys of their own, or '' if it is not divided; `run` id of
+--       the server, or '' if it is not known: a new board is complete, so no audit is needed in this run; `current`:
+--       for a part of a board that is in a later epoch than the first, id of the first track with the number of the
+--       others, else ''
+-- reply created, time; or exists, generation, definition, those numbers or '', the time when the board was defined or
+--       '' if it is not known, its epoch or '', its editions or ''; or stale, now, reading: nothing was done
 -- cost  O(1)
 -- why a script: if two instances define the same board at the same time, both must get the same board
 

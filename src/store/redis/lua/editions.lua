@@ -1,21 +1,21 @@
--- Changes the editions of a board: in its own meta key, or in one of its partitions, which follow; in both at once if the
--- board is not divided.
+-- Changes the editions of a board: in its own meta key, or in one of its partitions, which follow; in both at once if
+-- the board is not divided.
 --
 -- KEYS  1 meta of the board or of the partition; then the meta keys of the further tracks that stay, which only get the
---       epoch; then, to `attach` an edition, that of each of its tracks, the main one first; to `exchange` the two, that
---       of the main track that becomes the current one, and the one that the other main track gets; to `detach` one, that
---       of each of its tracks
--- ARGV  the board's (board.lua), where `epoch` is the present one of the key, and floor and head are not used; `next`: the
---       epoch after the change, `action`: `attach`, `exchange`, `detach`, or `none` in the own meta key of a divided board,
---       which has no tracks; `definition` and `editions`: the new values of these fields, or '' for a partition of a
---       divided board; `stay`: number of tracks that stay; `current` and `other`: id of the first track of each edition
---       after the change, with the number of its further tracks, or '' if there is none; `leaving`: id of the main track
---       that an exchange replaces; `run` id of the server, or '' if it is not known; `parts`: in the own meta key, the numbers of the partitions after the
---       change, or '' if there is one; then to attach an edition id, floor
---       and head of each of its tracks
--- reply done: this call or an earlier one has made the change; board_changed: the generation does not exist; stale_epoch:
---       it has another epoch; importing: an import is open; damaged, what; stale, now, reading: the arguments are not valid
---       now. Unless it is done, nothing was done
+--       epoch; then, to `attach` an edition, that of each of its tracks, the main one first; to `exchange` the two,
+--       that of the main track that becomes the current one, and the one that the other main track gets; to `detach`
+--       one, that of each of its tracks
+-- ARGV  the board's (board.lua), where `epoch` is the present one of the key, and floor and head are not used; `next`:
+--       the epoch after the change, `action`: `attach`, `exchange`, `detach`, or `none` in the own meta key of a
+--       divided board, which has no tracks; `definition` and `editions`: the new values of these fields, or '' for a
+--       partition of a divided board; `stay`: number of tracks that stay; `current` and `other`: id of the first track
+--       of each edition after the change, with the number of its further tracks, or '' if there is none; `leaving`: id
+--       of the main track that an exchange replaces; `run` id of the server, or '' if it is not known; `parts`: in the
+--       own meta key, the numbers of the partitions after the change, or '' if there is one; then to attach an edition
+--       id, floor and head of each of its tracks
+-- reply done: this call or an earlier one has made the change; board_changed: the generation does not exist;
+--       stale_epoch: it has another epoch; importing: an import is open; damaged, what; stale, now, reading: the
+--       arguments are not valid now. Unless it is done, nothing was done
 -- cost  O(tracks + fields of the meta keys)
 -- why a script: a partition changes from one epoch to the next in one step, whoever brings it there, and of two changes
 --       of a board only one is made
@@ -36,8 +36,8 @@ elseif is_own and meta[3] then
   return {'importing'}
 end
 
--- The fields that belong to the partition or the board, and not to the main track of the current edition. Those of write
--- operations and of the dual run, which begin with `o:` and `n:`, do too.
+-- The fields that belong to the partition or the board, and not to the main track of the current edition. Those of
+-- write operations and of the dual run, which begin with `o:` and `n:`, do too.
 local STAYING = {
   generation = true, epoch = true, definition = true, editions = true, current = true, other = true, parts = true,
   announced = true, defined_at = true, import = true, merged = true, imports = true, samples = true,

@@ -3,8 +3,9 @@
 -- KEYS  for each of the two tracks, first the one that has given, then the one that has received: 1-5 the board
 --       (board.lua); for the first one 6: meta of the partition
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), which are not used, `sizes`
---       (tracks.lua), `run` id of the server or '' if it is not known; then for the first track, for each slot of the
---       second one that is to get a number: its start, how many slots of the first track are in it, their starts
+--       (tracks.lua), `run` id of the server or '' if it is not known, `ends`: not '' in the call about the last tracks
+--       of the partition; then for the first track, for each slot of the second one that is to get a number: its start,
+--       how many slots of the first track are in it, their starts
 -- reply ok, now, reading, retiring
 -- cost  1 us for each slot
 -- why a script: no write may come between reading and setting a number, and each counts in both tracks
@@ -34,5 +35,7 @@ while argv[at] do
   at = at + 2 + count
 end
 local reply = from.ok()
-call('HSET', PARTITION, 'n:filled', string.format('%.0f', reply[2]), 'n:run', ARGV.run)
+if ARGV.ends ~= '' then
+  call('HSET', PARTITION, 'n:filled', string.format('%.0f', reply[2]), 'n:run', ARGV.run)
+end
 return reply

@@ -67,8 +67,8 @@ local function exceeds()
 end
 
 -- Turns a sample of a slot that is kept beside this total into a change of the total. Kinds that take such samples
--- define it: total_entry(total, before, entry, next_cell) gets the texts of the total and of the slot, and a function that
--- for LAST returns the text of the next slot. It returns whether the total changes.
+-- define it: total_entry(total, before, entry, next_cell) gets the texts of the total and of the slot, and a function
+-- that for LAST returns the text of the next slot. It returns whether the total changes.
 local function total_entry() end
 
 -- Returns the entries that give a track what the cells of another one come to (fill.lua): for each verb, a, b and time.

@@ -1,10 +1,10 @@
 -- Gives subjects what they have in one track in another track of the same partition, which counts the same items.
 --
 -- KEYS  for each of the two tracks as for change.lua, without ids: first the one that gives, then the one that receives
--- ARGV  for each track those of change.lua, where the lane is the new version of the track. The first one has no entries.
---       The entries of the second one: position of its slot, position of its subject (both from 1), `fill`, positions of
---       the slots of the first track, separated by commas; or `seen`, `gone` or `dropped` with a value, as the first track
---       has it, and its time (kind/distinct.lua)
+-- ARGV  for each track those of change.lua, where the lane is the new version of the track. The first one has no
+--       entries. The entries of the second one: position of its slot, position of its subject (both from 1), `fill`,
+--       positions of the slots of the first track, separated by commas; or `seen`, `gone` or `dropped` with a value, as
+--       the first track has it, and its time (kind/distinct.lua)
 -- reply ok, now, reading, retiring
 -- errors  missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing

@@ -1,12 +1,12 @@
 -- Decides which instance audits a board after a restart of its server, and records the result.
 --
 -- KEYS  1 meta
--- ARGV  `generation`, `epoch`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no
---       claim, this `instance`, `run` id of the server or '' if it is not known, `duration` of a claim in ms, `reason`
---       for `hold`
+-- ARGV  `generation`, `epoch`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs
+--       no claim, this `instance`, `run` id of the server or '' if it is not known, `duration` of a claim in ms,
+--       `reason` for `hold`
 -- reply gone: the generation does not exist; stale_epoch: it has another epoch; whole: the board needs no audit; held,
---       reason: an operator has to decide; busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
---       for its full duration from now on
+--       reason: an operator has to decide; busy: a different instance has the claim, or this one has none any more;
+--       yours: this instance has the claim, for its full duration from now on
 -- cost  O(1)
 -- why a script: if several instances notice a restart at the same time, only one may audit the board; the meta key of a
 --       board that was removed in the meantime must not be created again

@@ -5,9 +5,9 @@
 --       `import`, `samples`: `samples` if the board takes samples, else '', `most`: the number of imports that a board
 --       may have
 -- reply board_changed: the generation does not exist; stale_epoch: it has another epoch; open, number of the last piece
---       that is merged: the import is open; closed: it was open, and no longer is; ended: it was ended before; other, import:
---       that one is open; samples: the part may have samples; full: it has had too many imports; none: there is nothing
---       to end
+--       that is merged: the import is open; closed: it was open, and no longer is; ended: it was ended before; other,
+--       import: that one is open; samples: the part may have samples; full: it has had too many imports; none: there is
+--       nothing to end
 -- cost  O(1)
 -- why a script: of several imports that begin at the same time only one may be opened, and none after a sample; the
 --       meta key of a board that was removed in the meantime must not be created again

@@ -1,9 +1,9 @@
--- The lease of the instance that copies the data of a board to other partitions. If it ends, whoever notices it lets the
--- board go on as before.
+-- The lease of the instance that copies the data of a board to other partitions. If it ends, the next instance that notices lets
+-- the board go on as before.
 --
 -- KEYS  1 the board's own meta
--- ARGV  `generation`, `epoch`, `action`: `renew`, or `look`; `duration` of the lease in ms, numbers of `contents` and `ids`
---       that are copied
+-- ARGV  `generation`, `epoch`, `action`: `renew`, or `look`; `duration` of the lease in ms, numbers of `contents` and
+--       `ids` that are copied
 -- reply board_changed: the generation does not exist; stale_epoch: it has another epoch; held, contents,
 --       ids; or ended
 -- cost  O(1)

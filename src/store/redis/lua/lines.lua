@@ -3,14 +3,14 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of the subject's values
 --       (COUNT_DISTINCT), then the slots to read
--- ARGV  the partition's, `order`: `desc` or `asc`; `center`: `position`, `place`, `after_line` (the place, after its line
---       if it has one) or `subject`; `at`: the position from 0, or the score of the place, or that of the subject if it is
---       not ranked: '' to return no lines then; `subject`; number of lines `before` the center, number of lines from
---       there on (`after`), `capped` or ''
--- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is none),
---       lines with a better score than the first, the partition's version or ''; then, if the center is a subject, a list:
---       its score or '', the time of its latest value dropped because of the limit or '', then position (from 1) and
---       cell of every slot that has data; then subject, score, … of the lines
+-- ARGV  the partition's, `order`: `desc` or `asc`; `center`: `position`, `place`, `after_line` (the place, after its
+--       line if it has one) or `subject`; `at`: the position from 0, or the score of the place, or that of the subject
+--       if it is not ranked: '' to return no lines then; `subject`; number of lines `before` the center, number of
+--       lines from there on (`after`), `capped` or ''
+-- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
+--       none), lines with a better score than the first, the partition's version or ''; then, if the center is a
+--       subject, a list: its score or '', the time of its latest value dropped because of the limit or '', then
+--       position (from 1) and cell of every slot that has data; then subject, score, … of the lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
 -- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
 --       between them could change the position

@@ -1,9 +1,9 @@
 -- Merges a part of a piece of an import into one part of a board, exactly once, even if the reply is lost or the piece
 -- is sent again.
 --
--- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each subject
---       (none on a ranked board, except COUNT_DISTINCT), and last, if subjects have keys, the expiry periods that exist
---       and the subjects of the current period
+-- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each
+--       subject (none on a ranked board, except COUNT_DISTINCT), and last, if subjects have keys, the expiry periods
+--       that exist and the subjects of the current period
 -- ARGV  the board's, those of the operation (operation.lua), where the lane is that of the import and the number is
 --       that of the piece, 12 bits for the part of it; `import`, `piece`: number of the piece if this is its last part,
 --       else '', `expired` and `refused`: numbers of contents for which there is no entry, number of `events`: pairs

@@ -1,11 +1,11 @@
 -- Reads some of the slots of one subject of an unranked board, or removes the subject and returns what it had there.
 --
--- KEYS  1-5 the board (board.lua), 6 the subject's own key and 7 its companion, on boards that have one; last, to remove
---       the subject, the subjects of the current expiry period
+-- KEYS  1-5 the board (board.lua), 6 the subject's own key and 7 its companion, on boards that have one; last, to
+--       remove the subject, the subjects of the current expiry period
 -- ARGV  the board's, `stored`: how the board stores the subject: `subject`, `seen` or `counter`; `from`: start of the
---       oldest slot to read, or the duration of a counter's window in ms; `till`: end of the newest slot;
---       `capped` to get the time of the latest dropped value, or ''; `action`: `read` or `remove`; the `subject` to remove; then the start of
---       each slot, oldest first; on a `subject` board none, to read all slots between `from` and `till`
+--       oldest slot to read, or the duration of a counter's window in ms; `till`: end of the newest slot; `capped` to
+--       get the time of the latest dropped value, or ''; `action`: `read` or `remove`; the `subject` to remove; then
+--       the start of each slot, oldest first; on a `subject` board none, to read all slots between `from` and `till`
 -- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', then start and
 --       cell of every slot that has data, in any order; on a `counter` board the start and amount of the counter if its
 --       window has not ended

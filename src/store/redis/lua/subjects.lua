@@ -1,9 +1,9 @@
 -- Reads some subjects' slots of a ranked board and, if requested, their scores and ranks.
 --
--- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of each subject's values (COUNT_DISTINCT), then the
---       slots to read
--- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get scores and ranks, or '', number of `subjects`, `capped`
---       to get the time of the latest dropped value, or ''; then the subjects
+-- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of each subject's values
+--       (COUNT_DISTINCT), then the slots to read
+-- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get scores and ranks, or '', number of `subjects`,
+--       `capped` to get the time of the latest dropped value, or ''; then the subjects
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
 --       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
 --       every slot that has data

@@ -1,7 +1,7 @@
 -- The tracks of a board: its windows, or its total and its kept slots; on a board with two editions those of both, the
--- current one first. Before this part comes the list `forms`, with two functions for each edition: for its main track and
--- for each further one. Both take the keys and arguments of one track, and return the table `track` of operation.lua. Not
--- a script of its own.
+-- current one first. Before this part comes the list `forms`, with two functions for each edition: for its main track
+-- and for each further one. Both take the keys and arguments of one track, and return the table `track` of
+-- operation.lua. Not a script of its own.
 --
 -- ARGV  `sizes`: for each track, the number of its keys and that of its arguments, with `;` after the last track of an
 --       edition that another one follows; or '' if there is only one track

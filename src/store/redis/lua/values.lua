@@ -1,8 +1,8 @@
 -- Returns a page of the values that a subject was seen with, the latest first.
 --
 -- KEYS  1-5 the board (board.lua), 6 the values by time, 7 their companion (kind/distinct.lua)
--- ARGV  the board's, `order`: `desc` (places.lua), `offset`: number of values to skip, `last_seen` and `value`: the place
---       after which the page begins, or '' and '' for the offset, `limit`: number of values to return
+-- ARGV  the board's, `order`: `desc` (places.lua), `offset`: number of values to skip, `last_seen` and `value`: the
+--       place after which the page begins, or '' and '' for the offset, `limit`: number of values to return
 -- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', number of values
 --       in the window, number of them before the page, then value, time, …
 -- cost  O(log values + values returned), and O(log² values) to find a place among values of the same time

@@ -1,19 +1,19 @@
 -- Adds amounts to the slots and rankings of a board, in all its tracks, exactly once, even if the reply is lost.
 --
 -- KEYS  for each track, the main one first, and those of the current edition before those of another: 1-5 the board
---       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the current
---       dedupe bucket and those before it that may have ids of the horizon, newest first
--- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound` of
---       a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are
---       required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
+--       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the
+--       current dedupe bucket and those before it that may have ids of the horizon, newest first
+-- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
+--       of a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
+--       are required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
 --       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
 --       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
---       each sum must stay, or '' if none must, `edition`: id of the track's edition if there are two, else ''; then the
---       start of each slot; then, each for all entries in their order: in the main track subjects and amounts; codes, if
---       any: 4 x position of its slot from 0, or -4 if the entry does not change this track, or in the main track of an
---       edition 4 x the position of the reason in `REASONS` if there is one; in the main track plus 2 if later entries of
---       the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if
---       there are any, with an empty text for an entry that has none
+--       each sum must stay, or '' if none must, `edition`: id of the track's edition if there are two, else ''; then
+--       the start of each slot; then, each for all entries in their order: in the main track subjects and amounts;
+--       codes, if any: 4 x position of its slot from 0, or -4 if the entry does not change this track, or in the main
+--       track of an edition 4 x the position of the reason in `REASONS` if there is one; in the main track plus 2 if
+--       later entries of the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the
+--       main track ids, if there are any, with an empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
@@ -52,13 +52,13 @@ end
 
 local now = reply[2]
 local subjects = {unpack(ARGV, FIRST_SUBJECT, LAST_SUBJECT)}
--- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon. By field of
--- meta: the number of items that only the other edition has counted.
+-- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon. By field
+-- of meta: the number of items that only the other edition has counted.
 local fields, is_duplicate, bucket_is_new, arrivals, not_counted = {}, {}, false, {}, {}
 
--- Reads what a track has of the subjects. Sets `slots` by position from 0, `scores` by subject, `codes`: the place of the
--- codes before the first, or nil, `bound`, and what judge_entries() adds to. Amounts and scores are first as read, then as
--- they will be written: texts as read, numbers once changed, false if absent.
+-- Reads what a track has of the subjects. Sets `slots` by position from 0, `scores` by subject, `codes`: the place of
+-- the codes before the first, or nil, `bound`, and what judge_entries() adds to. Amounts and scores are first as read,
+-- then as they will be written: texts as read, numbers once changed, false if absent.
 local function read(track)
   local keys, argv = track.keys, track.argv
   local count = tonumber(argv.slots)
@@ -123,8 +123,8 @@ local function read_ids()
   end
 end
 
--- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not simply
--- counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
+-- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
+-- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
 local function judge_entries()
   -- asked: by position in the reply, the subject whose score is wanted. refused: by subject, whether a sum was refused
   -- whose items must be tried before later entries. slots, sums, places: by track, the slot of the entry, or false, its
@@ -228,8 +228,8 @@ local function still_zero(some, values)
   return zero
 end
 
--- Writes the slots and scores of a track. A server that is restarted may have kept only the first of these writes. So the
--- index is written first: an entry without a slot does no harm, but a slot that the index does not name would never
+-- Writes the slots and scores of a track. A server that is restarted may have kept only the first of these writes. So
+-- the index is written first: an entry without a slot does no harm, but a slot that the index does not name would never
 -- retire.
 local function save(track)
   for _, slot in pairs(track.slots) do

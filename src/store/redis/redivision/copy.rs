@@ -1,5 +1,5 @@
-//! Copying of the data of a frozen board to other partitions: the contents of every track, as an import merges them, and
-//! the ids of items.
+//! Copying of the data of a frozen board to other partitions: the contents of every track, as an import merges them,
+//! and the ids of items.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use super::ids;
 use super::lease::Lease;
 use crate::board::{Board, BoardTrack, Subject};
 use crate::store::redis::part::Part;
-use crate::store::redis::partition::Partition;
 use crate::store::redis::removing::Noted;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Channel, ServerFailure};
@@ -21,7 +20,7 @@ use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piec
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
 const AT_ONCE: usize = 500;
 
-/// A complete copy.
+/// A copy of the data of a frozen board.
 pub(super) struct Copy {
     /// The board that has it.
     pub board: Arc<Board>,
@@ -29,51 +28,42 @@ pub(super) struct Copy {
     pub noted: Noted,
 }
 
-/// Copies everything that a frozen board has.
-pub(super) async fn copy(session: &Session, frozen: &Arc<Board>) -> Result<Copy> {
-    let failed = |failure| session.servers.error(failure);
-    let Some(copied) = frozen.redivided() else { return Err(StoreError::StaleEpoch) };
-    let copied = Arc::new(copied.map_err(|error| StoreError::Setup { detail: error.to_string() })?);
-    let create = async {
-        let noted = Noted::division(&copied, timekeeping::look(session).await?);
+impl Copy {
+    /// Creates the partitions of a copy, without data.
+    pub async fn begin(session: &Session, frozen: &Arc<Board>) -> Result<Self, ServerFailure> {
+        let unusable = |error| ServerFailure::Corrupt(format!("the partitions of a copy: {error}"));
+        let board = Arc::new(frozen.redivided().ok_or(ServerFailure::StaleEpoch)?.map_err(unusable)?);
+        let noted = Noted::division(&board, timekeeping::look(session).await?);
         noted.write(session).await?;
-        boards::create_parts(session, &copied).await?;
-        Ok(noted)
-    };
-    let noted = create.await.map_err(failed)?;
-    let runs = runs_of(session, &copied);
-    let import = ImportId(rand::random());
-    imports::open(session, &copied, import).await.map_err(failed)?;
-    let mut lease = Lease::new(session, frozen);
-    for (from, to) in frozen.each_track().zip(copied.each_track()) {
-        copy_track(session, (&from, &to), import, &mut lease).await?;
+        boards::create_parts(session, &board).await?;
+        Ok(Self { board, noted })
     }
-    let rest = async {
-        for (from, to) in frozen.each_track().zip(copied.each_track()) {
-            copy_notes(session, &from, &to).await?;
-        }
-        ids::copy(session, frozen, &copied, &mut lease).await?;
-        imports::cancel(session, &copied, import).await
-    };
-    rest.await.map_err(failed)?;
-    // A server that was restarted, or replaced by its replica, may have lost what it had of the copy.
-    if runs_of(session, &copied) != runs {
-        let detail = "a server was restarted while the data was copied: begin the change again".to_owned();
-        return Err(StoreError::EditionsBusy { detail });
-    }
-    Ok(Copy { board: copied, noted })
-}
 
-/// Returns the id of the run of each server that has a partition, and the number of connections that were made to it.
-fn runs_of(session: &Session, board: &Arc<Board>) -> Vec<(Option<Arc<str>>, u64)> {
-    let of = |partition: &Arc<Partition>| {
-        let slot = partition.main().slot();
-        let run = session.servers.run(slot);
-        // Without the run id, a new connection may be one to a server that was restarted.
-        let connections = if run.is_some() { 0 } else { session.servers.incarnation(slot) };
-        (run, connections)
-    };
-    session.partitions_of(board).all().iter().map(of).collect()
+    /// Copies everything that the frozen board has.
+    pub async fn fill(&self, session: &Session, frozen: &Arc<Board>) -> Result<()> {
+        let failed = |failure| session.servers.error(failure);
+        let runs = session.server_runs(&self.board);
+        let import = ImportId(rand::random());
+        imports::open(session, &self.board, import).await.map_err(failed)?;
+        let mut lease = Lease::new(session, frozen);
+        for (from, to) in frozen.each_track().zip(self.board.each_track()) {
+            copy_track(session, (&from, &to), import, &mut lease).await?;
+        }
+        let rest = async {
+            for (from, to) in frozen.each_track().zip(self.board.each_track()) {
+                copy_notes(session, &from, &to).await?;
+            }
+            ids::copy(session, frozen, &self.board, &mut lease).await?;
+            imports::cancel(session, &self.board, import).await
+        };
+        rest.await.map_err(failed)?;
+        // A server that was restarted, or replaced by its replica, may have lost what it had of the copy.
+        if session.server_runs(&self.board) != runs {
+            let detail = "a server was restarted while the data was copied: begin the change again".to_owned();
+            return Err(StoreError::EditionsBusy { detail });
+        }
+        Ok(())
+    }
 }
 
 /// Copies the contents of a track and its numbers of events. The next contents are read while some are merged.

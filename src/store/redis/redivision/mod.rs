@@ -1,15 +1,15 @@
 //! Changes of the number of shards of a board: its data is copied to other partitions while it is frozen.
 //!
 //! The board is frozen by a change of its epoch, in its own meta key first and then in each partition, like a change of
-//! its editions. So no instance writes in the earlier epoch, and one that knows the present one refuses writes by itself.
-//! Reads and retiring go on. The next epoch ends this, in either of two ways: with the partitions that have a copy, or
-//! with those that the board had. Of the two only one is made, because both expect the epoch in which the board is
-//! frozen. Only the board's own meta key decides.
+//! its editions. So no instance writes in the earlier epoch, and one that knows the present one refuses writes by
+//! itself. Reads and retiring go on. The next epoch ends this, in either of two ways: with the partitions that have a
+//! copy, or with those that the board had. Of the two only one is made, because both expect the epoch in which the
+//! board is frozen. Only the board's own meta key decides.
 //!
-//! The instance that copies renews a lease. Once the lease has ended, whoever wants to write, or retires slots, lets the
-//! board go on as before. The copies of an attempt that ended early, and the data of partitions that the board no longer
-//! has, are found by a note and deleted some minutes later (see `removing`): until then a write whose reply was lost
-//! finds its record in the partition to which it was sent.
+//! The instance that copies renews a lease. Once the lease has ended, the next instance that writes to the board,
+//! retires its slots or changes its shards lets it go on as before. The copies of an attempt that ended early, and the
+//! data of partitions that the board no longer has, are found by a note and deleted some minutes later (see
+//! `removing`): until then a write whose reply was lost finds its record in the partition to which it was sent.
 
 mod copy;
 mod ids;
@@ -17,12 +17,14 @@ mod lease;
 
 use std::sync::Arc;
 
+use redis::cmd;
+
 use self::copy::Copy;
 use super::boards;
 use super::division::Division;
 use super::editions;
-use super::removing::Noted;
-use super::servers::ServerFailure;
+use super::removing::{self, Noted};
+use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
 use crate::board::{Board, EditionsChange, Redivision};
@@ -37,30 +39,45 @@ pub(super) async fn redivide(session: &Session, board: &Arc<Board>, shards: u32)
     if board.definition().shards == Some(shards) && board.redivision().is_none() {
         return Ok(board.clone());
     }
+    // An attempt whose lease has ended does not prevent the next one.
+    let board = match writable(session, board).await {
+        Err(ServerFailure::Frozen(_)) => {
+            return Err(busy("the data of the board is being copied to another number of shards already"));
+        }
+        found => &found.map_err(failed)?,
+    };
     let frozen = freeze(session, board, shards).await?;
+    let mut begun = None;
     let exchanged = async {
-        let copy = copy::copy(session, &frozen).await?;
-        exchange(session, &frozen, &copy).await.map_err(failed)?;
-        Ok(copy.board)
+        // When this returns, no instance writes to the board.
+        editions::bring_forward(session, &frozen).await.map_err(failed)?;
+        let copy = begun.insert(Copy::begin(session, &frozen).await.map_err(failed)?);
+        copy.fill(session, &frozen).await?;
+        exchange(session, &frozen, copy).await.map_err(failed)?;
+        Ok(copy.board.clone())
     };
     let exchanged = exchanged.await;
     if exchanged.is_err() {
-        // If this fails, the lease ends.
+        // If this fails, the lease ends, and the copy is deleted later.
         let _ = thaw(session, &frozen).await;
+        if let Some(copy) = begun {
+            let _ = removing::begin(session, &copy.noted).await;
+        }
     }
     exchanged
 }
 
-/// Freezes a board. When this returns, no instance writes to it.
+fn busy(detail: &str) -> StoreError {
+    StoreError::EditionsBusy { detail: detail.to_owned() }
+}
+
+/// Freezes a board: from then on its own meta key refuses changes, and each partition refuses writes once it has
+/// followed.
 async fn freeze(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
     let failed = |failure| session.servers.error(failure);
-    let busy = |detail: &str| StoreError::EditionsBusy { detail: detail.to_owned() };
     if board.main().is_from_first() {
         let detail = "the shards of a board of the mode from_first cannot be changed".to_owned();
         return Err(StoreError::Unsupported { detail });
-    }
-    if board.redivision().is_some() {
-        return Err(busy("the data of the board is being copied to another number of shards already"));
     }
     if board.other().is_some() {
         return Err(busy("the board has two editions: remove the one beside the current one first"));
@@ -76,8 +93,7 @@ async fn freeze(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Ar
         editions::bring_forward(session, board).await?;
         editions::check_free(session, board, EditionsChange::Exchange).await?;
         lease::renew(session, board, CopyProgress::default()).await?;
-        editions::change_own(session, board, &frozen).await?;
-        editions::bring_forward(session, &frozen).await
+        editions::change_own(session, board, &frozen).await
     };
     freeze.await.map_err(failed)?;
     Ok(frozen)
@@ -88,11 +104,7 @@ async fn exchange(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result
     // The data of the present partitions is deleted once the board has others.
     let left = Noted::division(frozen, timekeeping::look(session).await?);
     left.write(session).await?;
-    let mut changed = editions::change_own(session, frozen, &copy.board).await;
-    if matches!(changed, Err(ServerFailure::Unknown(_))) {
-        changed = editions::change_own(session, frozen, &copy.board).await;
-    }
-    if let Err(failure) = changed {
+    if let Err(failure) = editions::change_own(session, frozen, &copy.board).await {
         if !failure.is_unknown() {
             left.strike(session).await?;
         }
@@ -105,11 +117,23 @@ async fn exchange(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result
     Ok(())
 }
 
-/// Has all instances use the partitions that have the copy. Those before it get an epoch of their own, so that nothing is
-/// read from them.
+/// Has all instances use the partitions that have the copy. Those before it get an epoch of their own, so that nothing
+/// is read from them.
 async fn leave(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result<(), ServerFailure> {
     let left = Arc::new(frozen.thawed());
-    let brought = editions::bring_forward(session, &left).await;
+    let brought = async {
+        if frozen.partitions().is_none() {
+            // The epoch of its only partition is that of the board, and has changed already. Those of its further
+            // tracks have not.
+            for part in session.partitions_of(frozen).parts().filter(|part| !part.track.is_main()) {
+                let mut command = cmd("HSET");
+                command.arg(&part.keys.meta).arg("epoch").arg(left.epoch().to_string());
+                session.servers.set(part.slot(), Channel::Calls, &command).await?;
+            }
+        }
+        editions::bring_forward(session, &left).await
+    };
+    let brought = brought.await;
     session.forget(&left);
     boards::announce_again(session, &copy.board).await?;
     copy.noted.strike(session).await?;
@@ -151,8 +175,8 @@ pub(super) async fn check_writable(session: &Session, board: &Arc<Board>) -> Res
     if found.is_same_as(board) { Ok(()) } else { Err(ServerFailure::StaleEpoch) }
 }
 
-/// Lets a frozen board go on as before if the instance that copied its data has ended. Then, and if the board was changed
-/// by another instance, returns [`ServerFailure::StaleEpoch`].
+/// Lets a frozen board go on as before if the instance that copied its data has ended. Then, and if the board was
+/// changed by another instance, returns [`ServerFailure::StaleEpoch`].
 pub(super) async fn attend(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
     match check_writable(session, board).await {
         Err(ServerFailure::Frozen(_)) => Ok(()),

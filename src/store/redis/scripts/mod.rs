@@ -21,8 +21,8 @@
 //!
 //! `write` and `change` change all tracks of a board, its windows or its total and its kept slots, so that an entry
 //! counts in all of them or in none. Their parts before `tracks` are the text of a function whose parameters are called
-//! `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local names of its
-//! own for each of them. A function may have 200 local names.
+//! `KEYS` and `ARGV`. It is called for each track with the keys and arguments of that track, so it has local names of
+//! its own for each of them. A function may have 200 local names.
 //!
 //! A board with two editions has tracks of any two forms. Its script `change` is assembled when it is first needed: see
 //! [`change_of_two`]. `fill` is about two tracks of any forms, and is assembled in the same way.
@@ -284,7 +284,7 @@ scripts! {
         "edition", "margins"
     ]
     compare ["board", "operation", "sizes", "stored", "life"]
-    end_fill ["board", "operation", "sizes", "run"]
+    end_fill ["board", "operation", "sizes", "run", "ends"]
     change [
         "board", "operation", "sizes", "bound", "slots", "subjects", "entries", "bucket", "horizon",
         "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"

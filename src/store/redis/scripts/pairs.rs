@@ -1,5 +1,5 @@
-//! Scripts about tracks of two editions. Each of them may have any form, so there is a script for each pair of forms, which
-//! is assembled when it is first needed.
+//! Scripts about tracks of two editions. Each of them may have any form, so there is a script for each pair of forms,
+//! which is assembled when it is first needed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -140,8 +140,8 @@ impl Call {
         self.progress.lock().is_outdated = true;
     }
 
-    /// Ends the call after a flush if it has failed or is outdated, or if it has no items: then it gets the frame of the
-    /// flush, or its failure.
+    /// Ends the call after a flush if it has failed or is outdated, or if it has no items: then it gets the frame of
+    /// the flush, or its failure.
     pub fn finish(&self, latest: &Result<Frame, ServerFailure>) {
         let mut progress = self.progress.lock();
         if progress.batch.is_none() {

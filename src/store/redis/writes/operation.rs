@@ -50,8 +50,8 @@ impl WriteOperation<'_, '_, '_> {
     /// Calls a script until it is known to be done, up to the deadline of the flush, and returns the status of its
     /// reply and the rest. The command is built again for each attempt, because the expected time moves on.
     ///
-    /// If the partition is in an earlier epoch than its board, it is brought forward, and the same operation is sent once
-    /// more: so an earlier attempt that arrives after that does not count in addition.
+    /// If the partition is in an earlier epoch than its board, it is brought forward, and the same operation is sent
+    /// once more: so an earlier attempt that arrives after that does not count in addition.
     pub async fn send(&self) -> Result<(ScriptStatus, Reply), ServerFailure> {
         let (session, board) = (self.lane.session, self.lane.flush.partition.board());
         for _ in 0..editions::ATTEMPTS {

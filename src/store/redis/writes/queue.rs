@@ -154,8 +154,8 @@ impl Queue {
     }
 }
 
-/// Returns the key that identifies a partition, in every epoch, whichever edition is the current one. It differs between
-/// boards of the same name that were defined one after the other.
+/// Returns the key that identifies a partition, in every epoch, whichever edition is the current one. It differs
+/// between boards of the same name that were defined one after the other.
 fn key(partition: &Partition) -> &str {
     &partition.main().keys.buckets
 }

@@ -1,5 +1,5 @@
-//! Changes of the editions of a board with crashes at every operation: after a crash the board has the editions before a
-//! change or those after it, with everything that was written before the change.
+//! Changes of the editions of a board with crashes at every operation: after a crash the board has the editions before
+//! a change or those after it, with everything that was written before the change.
 
 use super::crashes::survives;
 use super::*;

@@ -7,9 +7,9 @@
 -- verbs  `seen` a; `gone` a: its retraction; `dropped`: a value of the time of the entry was dropped elsewhere
 --
 -- A value whose time is below the floor counts as absent, and so does a tombstone. Over all time, where the floor never
--- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in the slot
--- of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times of the
--- values are sufficient.
+-- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in
+-- the slot of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times
+-- of the values are sufficient.
 
 local most, tombstone_life = string.match(ARGV[#ARGV], '^(%d*),?(%d*)$')
 local MOST, TOMBSTONE_LIFE = tonumber(most), tonumber(tombstone_life)

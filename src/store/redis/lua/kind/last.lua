@@ -83,8 +83,8 @@ local function change_cell(before, entry, acc)
   return string.format('%d,%d', at, value), total
 end
 
--- The sample is the newest value, unless that is of a later slot: b is the end of the slot. A value of just this instant
--- may be an event of the next slot, or a sample that is stamped with the end of this one.
+-- The sample is the newest value, unless that is of a later slot: b is the end of the slot. A value of just this
+-- instant may be an event of the next slot, or a sample that is stamped with the end of this one.
 local function total_entry(total, _, entry, next_cell)
   local at, ends = total and parse(total), tonumber(entry.b)
   if at == ends then
