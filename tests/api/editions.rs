@@ -128,6 +128,28 @@ async fn a_dual_run_is_refused_where_it_makes_no_sense() {
 }
 
 #[actix_web::test]
+async fn a_fill_that_may_have_missed_something_begins_again() {
+    let site = Site::new().await;
+    let client = &site.client;
+    assert_eq!(client.define("posts", "COUNT(24h, like, post)", "1h").await.status, 201);
+    client.count("posts", &["a", "a", "b"]).await;
+    let successor = json!({"metric": "COUNT(24h, like, post)", "slot": "2h"});
+    assert_eq!(begin(client, successor).await.status, 201);
+    let fill = async || client.get(NEXT).await.body["fill"].clone();
+    site.switch.disturb_walks(true);
+    site.tick().await;
+    assert_eq!(fill().await, json!({"state": "running", "cells": 16}), "two cells in each of eight walks");
+    site.switch.disturb_walks(false);
+    site.switch.restart(true);
+    site.tick().await;
+    assert_eq!(fill().await["state"], "running");
+    site.switch.restart(false);
+    site.tick().await;
+    assert_eq!(fill().await, json!({"state": "done"}));
+    assert_eq!(lines(client, "?of=next").await, scores(&[("a", 2), ("b", 1)]));
+}
+
+#[actix_web::test]
 async fn a_successor_that_counts_the_same_is_filled_and_compared() {
     let site = Site::new().await;
     let client = &site.client;
@@ -233,6 +255,10 @@ async fn mirrored_reads_are_compared_and_differences_are_kept() {
         json!([{"read": "page", "at": START, "position": 0, "line": {"subject": "b", "score": 2},
             "next_line": {"subject": "b", "score": 1}}])
     );
+    // They are of that successor.
+    assert_eq!(client.send(Method::DELETE, NEXT, None, "").await.status, 200);
+    let other = begin(client, json!({"metric": "COUNT(12h, like, post)", "slot": "1h"})).await;
+    assert_eq!((other.status, other.body.get("mirrored_differences")), (201, None), "{other:?}");
 }
 
 #[actix_web::test]

@@ -35,6 +35,8 @@ pub struct Switch {
     /// The board whose steps of retiring end with a panic, and how many have.
     broken: Mutex<Option<BoardName>>,
     panics: AtomicU64,
+    disturbs_walks: AtomicBool,
+    restarts: AtomicBool,
 }
 
 struct Planned {
@@ -69,6 +71,16 @@ impl Switch {
     pub fn refuse_writes(&self) {
         self.spares_reads.store(true, Ordering::Relaxed);
         self.fail(Fault::ReadOnly);
+    }
+
+    /// Whether subjects seem to be moved during every walk from now on.
+    pub fn disturb_walks(&self, disturbs: bool) {
+        self.disturbs_walks.store(disturbs, Ordering::SeqCst);
+    }
+
+    /// Whether the server seems to be restarted all the time from now on.
+    pub fn restart(&self, restarts: bool) {
+        self.restarts.store(restarts, Ordering::SeqCst);
     }
 
     /// Pages take a while from now on, in which other tasks of their thread run.
@@ -208,6 +220,20 @@ macro_rules! reads {
                 self.inner.page_from(track, start, limit).await
             }
 
+            async fn status(&self, track: &BoardTrack) -> Result<Status> {
+                self.switch.check(false)?;
+                let status = self.inner.status(track).await?;
+                let disturbs = self.switch.disturbs_walks.load(Ordering::SeqCst);
+                Ok(Status { upheavals: if disturbs { rand::random() } else { status.upheavals }, ..status })
+            }
+
+            async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {
+                self.switch.check(false)?;
+                let run = self.inner.dual_run(board).await?;
+                let restarts = self.switch.restarts.load(Ordering::SeqCst);
+                Ok(DualRun { server_runs: if restarts { rand::random() } else { run.server_runs }, ..run })
+            }
+
             async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
                 self.switch.check(false)?;
                 if self.switch.broken.lock().as_ref() == Some(track.board().name()) {
@@ -237,13 +263,11 @@ reads! {
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
-    status(track: &BoardTrack) -> Status;
     audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
     contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
     begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;
     end_import(board: &Arc<Board>, import: ImportId) -> bool;
     change_editions(from: &Arc<Board>, to: Board) -> Arc<Board>;
-    dual_run(board: &Arc<Board>) -> DualRun;
     fill(from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> ();
     end_fill(board: &Arc<Board>, tracks: &[(usize, usize)]) -> ();
     compare(tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Compared;

@@ -1,5 +1,5 @@
--- The lease of the instance that copies the data of a board to other partitions. If it ends, the next instance that notices lets
--- the board go on as before.
+-- The lease of the instance that copies the data of a board to other partitions. If it ends, the next instance that
+-- notices lets the board go on as before.
 --
 -- KEYS  1 the board's own meta
 -- ARGV  `generation`, `epoch`, `action`: `renew`, or `look`; `duration` of the lease in ms, numbers of `contents` and
