@@ -22,7 +22,7 @@ use crate::board::Metric;
 use crate::cli::output::say;
 
 /// Copy boards with what they hold from one running server to another: exit code 0 if all of it was copied and
-/// compared, 1 if not. Run it again to continue
+/// compared, 1 if not. The same command again continues where it was interrupted
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct CopyArgs {
     /// The URL of the server to copy from. The key for it is taken from the environment variable ROLLTOP_FROM_KEY, or
@@ -33,7 +33,7 @@ pub(super) struct CopyArgs {
     /// from ROLLTOP_KEY
     #[arg(long, value_name = "URL")]
     to: String,
-    /// The boards to copy
+    /// A board to copy; may be given several times
     #[arg(long = "board", value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     boards: Vec<String>,
     /// Copy all boards
