@@ -62,7 +62,7 @@ pub enum SuccessorError {
     #[error(transparent)]
     Definition(#[from] DefinitionError),
     /// Something differs that is the board's and not the edition's.
-    #[error("a successor has the {what} of its board; define another board for another one")]
+    #[error("the {what} of a successor must be that of its board; for another one define another board")]
     Differs { field: &'static str, what: &'static str },
 }
 
@@ -127,7 +127,7 @@ impl Board {
             return differs("metric", "subject");
         }
         if definition.shards != ours.shards {
-            return differs("shards", "shards");
+            return differs("shards", "number of shards");
         }
         if definition.dedupe != ours.dedupe {
             return differs("dedupe", "dedupe time");

@@ -9,6 +9,14 @@ use crate::board::{
 };
 use crate::store::{ImportId, StoreError};
 
+/// Returns how a board gets an edition of this role.
+fn way_to(role: EditionRole, board: &BoardName) -> String {
+    match role {
+        EditionRole::Next => format!("; PUT /v1/boards/{board}/next gives it one"),
+        EditionRole::Previous => "; a board has one for some time after a promotion".to_owned(),
+    }
+}
+
 /// Returns the windows that a read of the edition may choose.
 fn windows_of(edition: &Edition) -> String {
     let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
@@ -35,7 +43,7 @@ pub enum ServiceError {
     #[error("unknown board '{0}'")]
     UnknownBoard(BoardName),
     /// The board has no edition of this role.
-    #[error("board '{board}' has no {} edition", role.name())]
+    #[error("board '{board}' has no {} edition{}", role.name(), way_to(*role, board))]
     UnknownEdition { board: BoardName, role: EditionRole },
     /// The board has another edition already, or its editions cannot be changed now.
     #[error("{detail}")]

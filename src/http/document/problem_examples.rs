@@ -84,7 +84,9 @@ pub(super) fn example(code: Code) -> Problem {
         Code::Unsupported => problem("no directory for backups is configured; set backup_dir (--backup-dir)"),
         Code::BoardChanged => StoreError::BoardChanged.into(),
         Code::UnknownEdition => {
-            problem("board 'hot-posts' has no next edition").with("board", "hot-posts").with("of", "next")
+            problem("board 'hot-posts' has no next edition; PUT /v1/boards/hot-posts/next gives it one")
+                .with("board", "hot-posts")
+                .with("of", "next")
         }
         Code::EditionsConflict => problem(
             "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
