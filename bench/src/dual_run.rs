@@ -16,7 +16,6 @@ const LINES: usize = 1_000;
 const FEW: u16 = 4;
 /// The number of subjects that are drawn in advance.
 const PREPARED: usize = 1 << 17;
-const SLOT: &str = "1h";
 
 /// A metric that is measured: its name, its text, and what an increment has besides its subject.
 struct Metric {
@@ -30,13 +29,13 @@ const METRICS: [Metric; 2] = [
     Metric { name: "max", text: "MAX(24h, hit, points, post)", says: "\"value\":1" },
 ];
 
-/// Measures a board, one with a second window of the same length, and one with a successor of shorter slots.
+/// Measures a board, one with a second window, and one with a successor that has this window.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
     let api = rolltop.api();
     for metric in &METRICS {
-        let definition = json!({"metric": metric.text, "slot": SLOT});
+        let definition = json!({"metric": metric.text, "slot": "1h"});
         let [one, windows, dual] = ["one", "windows", "dual"].map(|ending| format!("{}-{ending}", metric.name));
         api.define_with(&one, definition.clone()).await?;
         let mut further = definition.clone();

@@ -134,8 +134,8 @@ impl EditionShown {
 /// Increments and samples of the board count in the successor if they say what it counts: the same number or value, or
 /// an event for COUNT. Filters apply to events only.
 ///
-/// During a dual run a write costs about twice as much. The same successor again changes nothing (200). Update
-/// all instances first: one of an earlier version refuses a board that has had a successor.
+/// During a dual run a write costs about twice as much. The same successor again changes nothing (200). Update all
+/// instances first: one of an earlier version refuses a board that has had a successor.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/next", operation_id = "beginDualRun", tag = "boards",
     request_body(content = Definition, description = "The definition of the successor.", examples(

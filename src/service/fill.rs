@@ -69,27 +69,25 @@ impl Fills {
 
     /// Notes that this instance begins at the first cell.
     fn start(&self, successor: TrackId) {
-        if let Some(fill) = self.known.lock().get_mut(&successor) {
-            fill.progress = FillProgress::default();
-        }
+        self.change(successor, |fill| fill.progress = FillProgress::default());
     }
 
     fn end(&self, successor: TrackId) {
-        if let Some(fill) = self.known.lock().get_mut(&successor) {
-            fill.is_done = true;
-        }
+        self.change(successor, |fill| fill.is_done = true);
     }
 
     /// Has the fill begin again after a while.
     fn put_off(&self, successor: TrackId) {
-        if let Some(fill) = self.known.lock().get_mut(&successor) {
-            fill.due = Instant::now() + PATIENCE;
-        }
+        self.change(successor, |fill| fill.due = Instant::now() + PATIENCE);
     }
 
     fn add(&self, successor: TrackId, cells: usize) {
+        self.change(successor, |fill| fill.progress.cells += cells as u64);
+    }
+
+    fn change(&self, successor: TrackId, change: impl FnOnce(&mut KnownFill)) {
         if let Some(fill) = self.known.lock().get_mut(&successor) {
-            fill.progress.cells += cells as u64;
+            change(fill);
         }
     }
 }

@@ -123,13 +123,17 @@ impl Entry<'_> {
         }
     }
 
-    /// Returns the sum that every edition adds, apart from one that does not take the items. `None` if the editions do
-    /// not change alike.
-    pub fn common_sum(&self) -> Option<Sum> {
+    /// Returns whether every edition adds the same sum, apart from one that does not take the items.
+    pub fn adds_alike(&self) -> bool {
         let takes_or_not = |missed: &NotCounted| matches!(missed, NotCounted::Filtered | NotCounted::NotAccepted);
-        let mut sums = self.sums.iter().flatten();
-        let first = sums.next().filter(|_| self.sent.is_none() && self.missed.iter().flatten().all(takes_or_not))?;
-        sums.all(|sum| sum == first).then_some(*first)
+        self.sent.is_none()
+            && self.missed.iter().flatten().all(takes_or_not)
+            && self.first_sum().is_some_and(|first| self.sums.iter().flatten().all(|sum| *sum == first))
+    }
+
+    /// Returns the sum in the first edition that has one.
+    pub fn first_sum(&self) -> Option<Sum> {
+        self.sums.iter().flatten().next().copied()
     }
 
     /// Returns the sum in an edition, 0 if it has none.

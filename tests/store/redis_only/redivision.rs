@@ -268,6 +268,12 @@ async fn what_the_board_no_longer_has_is_deleted() {
     add(&store, &board, (0..500).map(|nth| plus(&format!("s{nth}"), 1).id("x"))).await;
     let divided = store.redivide(&board, 2).await.unwrap();
     assert!(keys_of(&server, "").len() > 1);
+    // Its further window is no longer read in the epoch in which it was frozen.
+    let metas: Vec<String> = keys_of(&server, "").into_iter().filter(|key| key.ends_with("meta")).collect();
+    assert_eq!(metas.len(), 2, "{metas:?}");
+    for key in metas {
+        assert_eq!(behind::<String>(&server, &["HGET", &key, "epoch"]), divided.epoch().to_string(), "{key}");
+    }
     let notes = |server| behind::<Vec<String>>(server, &["SMEMBERS", "rolltop:1:removed"]);
     assert_eq!(notes(&server).len(), 1, "{:?}", notes(&server));
     store.set_clock(store.now().await.unwrap().plus_millis(300_000)).await.unwrap();

@@ -152,13 +152,22 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
     let slot = HashSlot::of_key(meta.as_bytes());
     let mut call = ScriptCall::default();
     call.key(meta);
+    // If the board was not divided, its own meta key is that of its main track. The others follow in the same step.
+    let partitions = session.partitions_of(from);
+    let further: Vec<_> = match from.partitions() {
+        None => partitions.parts().filter(|part| !part.track.is_main()).collect(),
+        Some(_) => Vec::new(),
+    };
+    for part in &further {
+        call.key(&part.keys.meta);
+    }
     partition::add_board_arguments(session, to, &mut call, &from.epoch().to_string(), None);
     let form = partition::Form::of(to)?;
     call.arg("next", to.epoch())
         .arg("action", "none")
         .arg("definition", form.definition)
         .arg("editions", form.editions);
-    call.arg("stay", 0).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
+    call.arg("stay", further.len()).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
     call.arg("parts", Division::of_board(to).stored().unwrap_or_default());
     let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
     partition::read_done(&mut Reply::new(answer)?).map(drop)

@@ -52,13 +52,13 @@ end
 
 local now = reply[2]
 local subjects = {unpack(ARGV, FIRST_SUBJECT, LAST_SUBJECT)}
--- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon. By field
--- of meta: the number of items that only the other edition has counted.
-local fields, is_duplicate, bucket_is_new, arrivals, not_counted = {}, {}, false, {}, {}
+-- By entry: its subject and id, if it has one. By subject and id: true if the id arrived within the horizon.
+local fields, is_duplicate, bucket_is_new, arrivals = {}, {}, false, {}
 
 -- Reads what a track has of the subjects. Sets `slots` by position from 0, `scores` by subject, `codes`: the place of
--- the codes before the first, or nil, `bound`, and what judge_entries() adds to. Amounts and scores are first as read,
--- then as they will be written: texts as read, numbers once changed, false if absent.
+-- the codes before the first, or nil, `bound`, and what judge_entries() adds to: among it `missed`, by position
+-- below 0 the number of items that are not of this track. Amounts and scores are first as read, then as they will be
+-- written: texts as read, numbers once changed, false if absent.
 local function read(track)
   local keys, argv = track.keys, track.argv
   local count = tonumber(argv.slots)
@@ -66,12 +66,14 @@ local function read(track)
   track.codes = argv.coded ~= '' and (track == main and CODES or FIXED_ARGUMENTS + count) or nil
   local by_slot = {[0] = subjects}
   if track.codes and (count ~= 1 or #tracks > 1) then
-    for slot = -3, count - 1 do
+    for slot = 0, count - 1 do
       by_slot[slot] = {}
     end
     for i = 1, ENTRIES do
       local own = by_slot[floor(argv[track.codes + i] / 4)]
-      own[#own + 1] = subjects[i]
+      if own then
+        own[#own + 1] = subjects[i]
+      end
     end
   end
   track.slots = {}
@@ -95,7 +97,7 @@ local function read(track)
   for i = 1, ENTRIES do
     scores[subjects[i]] = held[i]
   end
-  track.scores, track.pairs, track.zero = scores, {}, {}
+  track.scores, track.pairs, track.zero, track.missed = scores, {}, {}, {}
 end
 
 -- Reads which of the ids arrived within the horizon.
@@ -189,9 +191,8 @@ local function judge_entries()
             local size = #lines
             lines[size + 1], lines[size + 2] = text_of('%d', score), subject
           end
-        elseif REASONS[places[t]] then
-          local missed = 'n:' .. track.argv.edition .. ':' .. REASONS[places[t]]
-          not_counted[missed] = (not_counted[missed] or 0) + items
+        else
+          track.missed[places[t]] = (track.missed[places[t]] or 0) + items
         end
       end
       if field and not outcome then
@@ -281,9 +282,13 @@ if #arrivals > 0 then
   end
   call('HSET', KEYS[FIRST_BUCKET], unpack(arrivals))
 end
-for field, items in pairs(not_counted) do
-  -- This comes after other writes, so it must not fail.
-  redis.pcall('HINCRBY', KEYS[1], field, items)
+for t = 1, #tracks do
+  for place, items in pairs(tracks[t].missed) do
+    if REASONS[place] then
+      -- This comes after other writes, so it must not fail.
+      redis.pcall('HINCRBY', KEYS[1], 'n:' .. tracks[t].argv.edition .. ':' .. REASONS[place], items)
+    end
+  end
 end
 for t = 2, #tracks do
   tracks[t].touch(ARGV.write_lane .. ':' .. ARGV.sequence)

@@ -17,14 +17,12 @@ mod lease;
 
 use std::sync::Arc;
 
-use redis::cmd;
-
 use self::copy::Copy;
 use super::boards;
 use super::division::Division;
 use super::editions;
 use super::removing::{self, Noted};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::Session;
 use super::timekeeping;
 use crate::board::{Board, EditionsChange, Redivision};
@@ -121,19 +119,7 @@ async fn exchange(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result
 /// is read from them.
 async fn leave(session: &Session, frozen: &Arc<Board>, copy: &Copy) -> Result<(), ServerFailure> {
     let left = Arc::new(frozen.thawed());
-    let brought = async {
-        if frozen.partitions().is_none() {
-            // The epoch of its only partition is that of the board, and has changed already. Those of its further
-            // tracks have not.
-            for part in session.partitions_of(frozen).parts().filter(|part| !part.track.is_main()) {
-                let mut command = cmd("HSET");
-                command.arg(&part.keys.meta).arg("epoch").arg(left.epoch().to_string());
-                session.servers.set(part.slot(), Channel::Calls, &command).await?;
-            }
-        }
-        editions::bring_forward(session, &left).await
-    };
-    let brought = brought.await;
+    let brought = editions::bring_forward(session, &left).await;
     session.forget(&left);
     boards::announce_again(session, &copy.board).await?;
     copy.noted.strike(session).await?;

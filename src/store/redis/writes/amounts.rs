@@ -144,6 +144,7 @@ impl WriteOperation<'_, '_, '_> {
                     slots.len() as i64 - 1
                 }),
                 None => match edition.and_then(|edition| entry.missed[edition]) {
+                    // As `REASONS` of the script.
                     Some(NotCounted::Filtered) => -2,
                     Some(NotCounted::NotAccepted) => -3,
                     _ => -1,
@@ -173,10 +174,10 @@ impl WriteOperation<'_, '_, '_> {
 
 /// Returns the amount of an entry as [`exact_or_refused`].
 fn held(entry: &Entry<'_>) -> i64 {
-    exact_or_refused(entry.common_sum().map_or(Amount(0), |sum| sum.amount).0)
+    exact_or_refused(entry.first_sum().map_or(Amount(0), |sum| sum.amount).0)
 }
 
 /// Returns the margin of an entry in the same way.
 fn margin(entry: &Entry<'_>) -> i64 {
-    exact_or_refused(entry.common_sum().map_or(0, Sum::margin))
+    exact_or_refused(entry.first_sum().map_or(0, Sum::margin))
 }

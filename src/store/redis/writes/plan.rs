@@ -176,7 +176,7 @@ fn group_by_subject(plan: &mut Plan<'_>) {
 
 /// Returns whether the plan only adds amounts to ranked sums, which `write.lua` does in all tracks at once.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
-    kinds::adds_amounts(board) && plan.entries.iter().all(|entry| entry.common_sum().is_some())
+    kinds::adds_amounts(board) && plan.entries.iter().all(Entry::adds_alike)
 }
 
 #[cfg(test)]
