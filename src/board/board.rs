@@ -173,6 +173,11 @@ impl Board {
         self.edition().definition()
     }
 
+    /// Returns whether the metric has `BY`, so that each key has a ranking of its own. The same in all editions.
+    pub fn has_keys(&self) -> bool {
+        self.definition().metric.by.is_some()
+    }
+
     /// Returns how slots combine in the current edition.
     pub fn kind(&self) -> Kind {
         self.edition().kind()

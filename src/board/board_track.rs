@@ -1,22 +1,46 @@
 //! A track, and an edition, together with their board.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, Timestamp, Track, WindowLength};
+use super::{Board, Edition, EditionRole, RankingKey, Subject, Timestamp, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
+///
+/// On a board whose metric has `BY`, a track has a ranking for each key, and reads are about [one](Self::of_key) of
+/// them.
 #[derive(Clone, Debug)]
 pub struct BoardTrack {
     board: Arc<Board>,
     number: usize,
+    key: Option<RankingKey>,
 }
 
 impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number }
+        Self { board: board.clone(), number, key: None }
+    }
+
+    /// Returns the same track, for reads of the ranking of this key.
+    #[must_use]
+    pub fn of_key(self, key: Option<RankingKey>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Returns the key of the ranking that reads are about, if the board has keys.
+    pub fn key(&self) -> Option<&RankingKey> {
+        self.key.as_ref()
+    }
+
+    /// Returns a subject of the ranking as it is stored: [with the key](Subject::in_ranking), if there is one.
+    pub fn stored<'s>(&self, subject: &'s Subject) -> Cow<'s, Subject> {
+        match &self.key {
+            Some(key) => Cow::Owned(subject.clone().in_ranking(Some(key))),
+            None => Cow::Borrowed(subject),
+        }
     }
 
     pub fn board(&self) -> &Arc<Board> {

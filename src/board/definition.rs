@@ -76,7 +76,8 @@ pub struct Definition {
     /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX|LAST(window, event, value, subject)`, or
     /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the
     /// closing parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`,
-    /// or several fields `(ip, device_id)`. The window is a duration, or `all` for all time.
+    /// or several fields `(ip, device_id)`. After the subject, `BY community` gives each value of that field, the key,
+    /// a ranking of its own. The window is a duration, or `all` for all time.
     #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
     #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
@@ -128,6 +129,11 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
     #[schema(value_type = u32, minimum = 1, example = 1000)]
     pub max_values: Option<u32>,
+    /// Maximum number of keys with a ranking, for a metric with `BY`. An item of a further key is refused, those of
+    /// existing keys count. A board of a Redis store with `shards` has at most a tenth more. Default: 1,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
+    #[schema(value_type = u32, minimum = 1, example = 100_000)]
+    pub max_keys: Option<u32>,
     /// Default: `start`.
     #[serde(default, skip_serializing_if = "form::is_default")]
     #[schema(schema_with = Stamp::schema)]
@@ -225,7 +231,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 15] = [
+    pub const KEYS: [&str; 16] = [
         "metric",
         "slot",
         "decimals",
@@ -237,11 +243,15 @@ impl Definition {
         "keep",
         "min_samples",
         "max_values",
+        "max_keys",
         "stamp",
         "shards",
         "dedupe",
         "windows",
     ];
+
+    /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
+    pub const DEFAULT_MAX_KEYS: u32 = 1_000_000;
 
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
     pub fn new(metric: Metric, slot: Span) -> Self {
@@ -262,6 +272,7 @@ impl Definition {
             mode: Mode::Sliding,
             min_samples: 1,
             max_values: None,
+            max_keys: None,
             stamp: Stamp::Start,
             shards: None,
             dedupe: None,
@@ -306,10 +317,15 @@ impl Definition {
     pub fn limits(key: &str) -> Option<RangeInclusive<u32>> {
         match key {
             "decimals" => Some(form::DECIMALS),
-            "min_samples" | "max_values" => Some(form::POSITIVE),
+            "min_samples" | "max_values" | "max_keys" => Some(form::POSITIVE),
             "shards" => Some(form::SHARDS),
             _ => None,
         }
+    }
+
+    /// Returns the largest number of keys with a ranking, if the metric has `BY`.
+    pub fn most_keys(&self) -> Option<u32> {
+        self.metric.by.as_ref().map(|_| self.max_keys.unwrap_or(Self::DEFAULT_MAX_KEYS))
     }
 
     /// Returns how the board's slots combine.

@@ -126,6 +126,9 @@ impl Board {
         if definition.metric.subject != ours.metric.subject {
             return differs("metric", "subject");
         }
+        if definition.metric.by != ours.metric.by {
+            return differs("metric", "key after BY");
+        }
         if definition.shards != ours.shards {
             return differs("shards", "number of shards");
         }
@@ -312,6 +315,7 @@ mod tests {
         for (text, field) in [
             (r#"{"metric":"COUNT(24h, click, post)","slot":"1h"}"#, "metric"),
             (r#"{"metric":"COUNT(24h, like, user)","slot":"1h"}"#, "metric"),
+            (r#"{"metric":"COUNT(24h, like, post BY user)","slot":"1h"}"#, "metric"),
             (r#"{"metric":"COUNT(24h, like, post)","slot":"1h","shards":2}"#, "shards"),
             (r#"{"metric":"COUNT(24h, like, post)","slot":"1h","dedupe":"2d"}"#, "dedupe"),
             (r#"{"metric":"COUNT(24h, like, post)","slot":"7h"}"#, "slot"),

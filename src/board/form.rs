@@ -130,6 +130,7 @@ mod tests {
             mode: Mode::FromFirst,
             min_samples: 2,
             max_values: Some(2),
+            max_keys: Some(2),
             stamp: Stamp::End,
             shards: Some(2),
             dedupe: Some(Span::DAY),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Amount, Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, Subject, WindowLength};
+use super::{
+    Amount, Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, RankingKey, Subject, WindowLength,
+};
 
 /// The function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +100,9 @@ pub struct Metric {
     pub event: Box<str>,
     /// The key that names the subject of an event.
     pub subject: Key,
+    /// The key that names the ranking to which an event belongs, if the board has one ranking for each of its values.
+    /// Its text is a [`RankingKey`].
+    pub by: Option<Key>,
     /// The filter on the events of the type. If absent, all of them count.
     pub filter: Option<Filter>,
 }
@@ -116,7 +121,7 @@ impl Metric {
         {
             return Ok(None);
         }
-        let subject = self.subject.name(fields, Subject::parse)?;
+        let subject = self.subject_of(fields)?;
         let change = match self.function.argument() {
             Argument::None => Change::Amount(Amount::one(decimals)),
             Argument::Value(value) => Change::Amount(amount(fields, value, decimals)?),
@@ -125,16 +130,19 @@ impl Metric {
         Ok(Some((subject, change)))
     }
 
-    /// Returns the subject that an event's fields name. The filter is not applied: it selects the events that count,
-    /// not the subjects that can be read.
+    /// Returns the subject that an event's fields name, [in its ranking](Subject::in_ranking) if the metric has `BY`.
+    /// The filter is not applied: it selects the events that count, not the subjects that can be read.
     pub fn subject_of(&self, fields: &Fields) -> Result<Subject, FieldFault> {
-        self.subject.name(fields, Subject::parse)
+        let subject = self.subject.name(fields, Subject::parse)?;
+        let key = self.by.as_ref().map(|by| by.name(fields, RankingKey::parse)).transpose()?;
+        Ok(subject.in_ranking(key.as_ref()))
     }
 
     /// Returns whether the two metrics differ at most in their windows, so that one board can serve both.
     pub fn same_but_window(&self, other: &Metric) -> bool {
-        let Metric { function, window: _, event, subject, filter } = self;
-        *function == other.function && *event == other.event && *subject == other.subject && *filter == other.filter
+        let Metric { function, window: _, event, subject, by, filter } = self;
+        let is_same_subject = *subject == other.subject && *by == other.by;
+        *function == other.function && *event == other.event && is_same_subject && *filter == other.filter
     }
 }
 
@@ -153,12 +161,17 @@ fn amount(fields: &Fields, field: &str, decimals: Decimals) -> Result<Amount, Fi
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Metric { function, window, event, subject, filter } = self;
+        let Metric { function, window, event, subject, by, filter } = self;
         write!(f, "{}({window}, {event}", function.name())?;
-        match function.argument() {
-            Argument::None => write!(f, ", {subject}")?,
-            Argument::Value(value) => write!(f, ", {value}, {subject}")?,
-            Argument::Counted(counted) => write!(f, ", {subject}, {counted}")?,
+        if let Argument::Value(value) = function.argument() {
+            write!(f, ", {value}")?;
+        }
+        write!(f, ", {subject}")?;
+        if let Some(by) = by {
+            write!(f, " BY {by}")?;
+        }
+        if let Argument::Counted(counted) = function.argument() {
+            write!(f, ", {counted}")?;
         }
         if let Some(filter) = filter {
             write!(f, " WHERE {filter}")?;
@@ -188,8 +201,10 @@ pub(super) mod strategy {
             key::strategy::key().prop_map(|counted| Function::ApproxCountDistinct { counted }),
         ];
         let window = "all|[1-9][0-9]{0,3}(s|m|h|d|w|mo|y)".prop_map(|text| text.parse().unwrap());
-        (function, window, name(), key::strategy::key(), prop::option::of(filter::strategy::filter()))
-            .prop_map(|(function, window, event, subject, filter)| Metric { function, window, event, subject, filter })
+        let by = prop::option::of(key::strategy::key());
+        (function, window, name(), key::strategy::key(), by, prop::option::of(filter::strategy::filter())).prop_map(
+            |(function, window, event, subject, by, filter)| Metric { function, window, event, subject, by, filter },
+        )
     }
 }
 
@@ -235,6 +250,7 @@ mod tests {
             ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u='x'", "a", seen("x")),
             ("COUNT_DISTINCT(1h, e, s, (u, n))", "s='a' u='x\"' n=1.0", "a", seen(r#"["x\"",1.0]"#)),
             ("APPROX_COUNT_DISTINCT(1h, e, (s, t), u)", "s='a' t=false u=7", r#"["a",false]"#, seen("7")),
+            ("COUNT(1h, e, s BY (k, l))", "s='a' k='x' l=1", "[\"x\",1]\0a", Change::Amount(Amount(100))),
         ] {
             assert_eq!(contribution(metric, fields), Ok(Some((subject.to_owned(), change))), "{metric} of {fields}");
         }
@@ -259,6 +275,8 @@ mod tests {
             ("COUNT(1h, e, s)", "s=''", "the field 's': subject must not be empty"),
             ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u=''", "the field 'u': value must not be empty"),
             ("COUNT(1h, e, (s, t))", "s='a'", "the field 't' is missing"),
+            ("COUNT(1h, e, s BY t)", "s='a'", "the field 't' is missing"),
+            ("COUNT(1h, e, s BY t)", "s='a' t=''", "the field 't': key must not be empty"),
             (
                 "COUNT(1h, e, (s, t))",
                 &long,
@@ -291,6 +309,7 @@ mod tests {
             "COUNT(1h, f, s)",
             "COUNT(1h, e, t)",
             "COUNT(1h, e, (s, t))",
+            "COUNT(1h, e, s BY t)",
             "COUNT(1h, e, s WHERE a = 1)",
             "SUM(1h, e, v, s)",
             "COUNT_DISTINCT(1h, e, s, u)",

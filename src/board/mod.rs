@@ -4,7 +4,7 @@
 //!   [`WindowLength`]: the length of a metric's window, which may be all time; [`FurtherWindow`]: `7d/6h`.
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
-//! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
+//! - [`BoardName`], [`Subject`], [`RankingKey`], [`EventId`]: names, validated when they are parsed.
 //! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on.
 //! - [`Board`]: a name with an [`Edition`], a rule that counts in one or several [`Track`]s; [`BoardTrack`]: one of
 //!   them, which reads name.
@@ -69,7 +69,7 @@ pub use further_window::{FurtherWindow, FurtherWindowError};
 pub use key::Key;
 pub use language::{MetricError, SyntaxError};
 pub use metric::{Function, Metric};
-pub use name::{BoardName, Counted, EventId, NameError, Subject};
+pub use name::{BoardName, Counted, EventId, NameError, RankingKey, Subject};
 pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};

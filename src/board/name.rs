@@ -23,6 +23,9 @@ pub enum NameError {
     Control { what: &'static str, character: u32 },
 }
 
+/// The separator of a key and a name. Neither contains a control character.
+const BETWEEN: &str = "\0";
+
 fn check(what: &'static str, text: &str, most: usize) -> Result<(), NameError> {
     if text.is_empty() {
         return Err(NameError::Empty { what });
@@ -58,6 +61,9 @@ impl BoardName {
 
 /// A subject, which is ranked or counted: a post, a user, a URL. 1 to 512 bytes of UTF-8 without control characters.
 ///
+/// On a board whose metric has `BY`, subjects of different keys are different, also if they have the same name. There,
+/// what is counted is a subject [in a ranking](Self::in_ranking): its text is the key, a zero byte and the name.
+///
 /// Ordered by bytes, which is how both stores break ties.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject(Box<str>);
@@ -77,7 +83,63 @@ impl Subject {
         Self(text.into())
     }
 
-    /// Returns the subject as text.
+    /// Returns the subject of this name in the ranking of a key, or the same subject without a key.
+    #[must_use]
+    pub fn in_ranking(self, key: Option<&RankingKey>) -> Self {
+        match key {
+            Some(key) => Self([key.as_str(), self.name()].join(BETWEEN).into()),
+            None => self,
+        }
+    }
+
+    /// Returns the subject as text, with its key if it has one. This is what is stored.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the key of the ranking that the subject is in, if the board has keys. O(length).
+    pub fn key(&self) -> Option<&str> {
+        self.0.split_once(BETWEEN).map(|(key, _)| key)
+    }
+
+    /// Returns the name, without a key: what users know. O(length).
+    pub fn name(&self) -> &str {
+        self.0.split_once(BETWEEN).map_or(&self.0, |(_, name)| name)
+    }
+
+    /// Returns the subject of the name, without a key.
+    #[must_use]
+    pub fn without_key(self) -> Self {
+        match self.key() {
+            Some(_) => Self(self.name().into()),
+            None => self,
+        }
+    }
+}
+
+/// The key of one of the rankings of a board whose metric has `BY`: a community, a country. As long as a [`Subject`] may
+/// be.
+///
+/// Ordered by bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RankingKey(Arc<str>);
+
+impl RankingKey {
+    /// The longest key, in bytes.
+    pub const MAX_BYTES: usize = Subject::MAX_BYTES;
+
+    /// Parses a key.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check("key", text, Self::MAX_BYTES)?;
+        Ok(Self(text.into()))
+    }
+
+    /// Creates a key from a store's data without validation: the text was validated before it was stored.
+    pub(crate) fn from_stored(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -169,6 +231,7 @@ macro_rules! as_text {
 }
 as_text!(BoardName);
 as_text!(Subject);
+as_text!(RankingKey);
 as_text!(EventId);
 as_text!(Counted);
 
@@ -183,6 +246,18 @@ mod tests {
         }
         for bad in ["", "A", "-a", ".a", "_a", "a b", "a/b", "ä", "a{b}", &"a".repeat(64)] {
             assert_eq!(BoardName::parse(bad), Err(NameError::Board), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_subject_in_a_ranking_has_a_key_and_a_name() {
+        let (key, name) = (RankingKey::parse("a{b}").unwrap(), Subject::parse("post").unwrap());
+        let subject = name.clone().in_ranking(Some(&key));
+        assert_eq!((subject.key(), subject.name(), subject.as_str()), (Some("a{b}"), "post", "a{b}\0post"));
+        assert_eq!((name.key(), name.name()), (None, "post"));
+        assert_eq!(subject.without_key(), name);
+        for bad in ["", "a\0b", &"x".repeat(513)] {
+            assert!(RankingKey::parse(bad).is_err(), "{bad:?}");
         }
     }
 

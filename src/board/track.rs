@@ -180,6 +180,11 @@ impl Track {
         self.edition.max_values
     }
 
+    /// Returns the largest number of keys with a ranking, if the track has a [ranking for each key](Definition::most_keys).
+    pub fn most_keys(&self) -> Option<u32> {
+        self.edition.most_keys().filter(|_| self.is_ranked)
+    }
+
     /// Returns, for AVG, the number of measurements that a subject needs to be ranked.
     pub fn min_samples(&self) -> i64 {
         self.min_samples

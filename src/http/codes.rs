@@ -294,6 +294,9 @@ item_codes! {
     /// The subject is new, and the board has as many subjects as `max_subjects` allows.
     TooManySubjects = "too_many_subjects",
         "Send the item again after other subjects have expired or were removed, or ask the operator to raise the setting max_subjects.";
+    /// The key has no ranking yet, and the board has as many as `max_keys` allows.
+    TooManyKeys = "too_many_keys",
+        "Send the item again after other keys have expired or were removed, or attach a successor with a higher max_keys.";
     /// The item is a sample, and contents are being imported into the board.
     ImportOpen = "import_open",
         "Send the sample again when the import has ended.";

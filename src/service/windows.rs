@@ -77,16 +77,18 @@ impl Service {
     /// Returns [`StoreError::BoardChanged`] if what was the main window is another window of the new board, because the
     /// caller may have chosen it by its length.
     pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
+        let key = track.key().cloned();
         let fresh = self.refreshed_edition(&track.edition()).await?;
         if track.role() == TrackRole::KeptSlots {
-            return fresh.kept_track().ok_or_else(|| StoreError::BoardChanged.into());
+            let kept = fresh.kept_track().ok_or(StoreError::BoardChanged)?;
+            return Ok(kept.of_key(key));
         }
         if !track.is_main_of_edition() {
-            return window_of(&fresh, track.length());
+            return Ok(window_of(&fresh, track.length())?.of_key(key));
         }
         match fresh.window_of(track.length()) {
             Some(window) if !window.is_main_of_edition() => Err(StoreError::BoardChanged.into()),
-            _ => Ok(fresh.main_track()),
+            _ => Ok(fresh.main_track().of_key(key)),
         }
     }
 

@@ -47,6 +47,14 @@
 //! - **Kept slots** are a track without a ranking, beside a total over all time. An item counts in the total, and
 //!   in its slot if that is kept. A sample replaces its slot and moves the total by the difference; for LAST it becomes
 //!   the total unless that belongs to a later slot.
+//! - **Keys.** On a board whose metric has [`BY`](crate::board::Metric::by), each key has a ranking of its own in each
+//!   ranked track: order, ranks, places and totals are those of one key. What is written, removed, walked, merged,
+//!   filled and audited is a subject [in a ranking](crate::board::Subject::in_ranking). A read of a ranking, or of one
+//!   subject, is about the [key of its track](BoardTrack::key): the subjects that are given and returned have no key.
+//!   A key without ranked subjects does not exist, and reads of it return an empty ranking. While a track has as many
+//!   keys as [`Track::most_keys`](crate::board::Track::most_keys) allows, items of others are rejected
+//!   ([`Rejection::TooManyKeys`]). A store that divides the board may allow up to a tenth more. What expires may make
+//!   a subject ranked again, and so exceed the limit.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -132,14 +140,14 @@ pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
 pub use redivision::CopyProgress;
 pub use results::{
-    AuditCursor, AuditStep, BackedUp, Defined, Difference, Listing, Lookup, Page, Ranked, Removal, RetireStep,
+    AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Page, Ranked, Removal, RetireStep,
     SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
 pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 
 /// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -286,6 +294,10 @@ pub trait Store: Send + Sync + 'static {
     /// The tracks are changed one after the other, so a write in between may be missing from the later ones. A total
     /// comes before the slots that are kept beside it, because these expire and it does not.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
+
+    /// Returns the keys of a track that have a ranked subject, ordered by bytes: those after `after`, at most `limit`.
+    /// The board has keys. O(log keys + limit), for each partition.
+    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys>;
 
     /// Returns head, floor, slots and totals. O(slots).
     async fn status(&self, track: &BoardTrack) -> Result<Status>;

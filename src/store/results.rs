@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Lines;
-use crate::board::{Aggregate, Board, BoardTrack, Counted, Frame, Subject, Timestamp, Track, Value};
+use crate::board::{Aggregate, Board, BoardTrack, Counted, Frame, RankingKey, Subject, Timestamp, Track, Value};
 
 /// The result of [`Store::define`](super::Store::define).
 #[derive(Clone, Debug)]
@@ -185,8 +185,10 @@ impl Removal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub frame: Frame,
-    /// The number of ranked subjects.
+    /// The number of ranked subjects, those of all keys if there are keys.
     pub total: u64,
+    /// The number of keys that have a ranked subject, if the board has keys.
+    pub keys: Option<u64>,
     /// The starts of the live slots that have data, oldest first, each with its number of subjects.
     pub slots: Vec<(Timestamp, u64)>,
     /// The retiring slots, oldest first, each with the number of subjects not yet subtracted.
@@ -197,6 +199,16 @@ pub struct Status {
     /// A number that changes when a subject is removed, when contents are merged, and when data is moved so that a walk
     /// over the [contents](super::Store::contents_step) may return it twice. It is meant to be compared for equality.
     pub upheavals: u64,
+}
+
+/// Some of the keys of a track that have a ranked subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    pub frame: Frame,
+    /// The number of keys that have a ranked subject.
+    pub total: u64,
+    /// The keys, ordered by bytes.
+    pub keys: Vec<RankingKey>,
 }
 
 /// The result of one bounded step of retiring.

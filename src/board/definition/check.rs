@@ -57,8 +57,15 @@ impl Definition {
         if self.max_values.is_some() && !kind.remembers_values() {
             return misplaced("max_values", "is allowed only with COUNT_DISTINCT");
         }
-        let numbers =
-            [("min_samples", Some(self.min_samples)), ("max_values", self.max_values), ("shards", self.shards)];
+        if self.max_keys.is_some() && self.metric.by.is_none() {
+            return misplaced("max_keys", "is allowed only for a metric with BY");
+        }
+        let numbers = [
+            ("min_samples", Some(self.min_samples)),
+            ("max_values", self.max_values),
+            ("max_keys", self.max_keys),
+            ("shards", self.shards),
+        ];
         for (key, number) in numbers {
             if let (Some(number), Some(limits)) = (number, Self::limits(key))
                 && !limits.contains(&number)
@@ -67,6 +74,16 @@ impl Definition {
             }
         }
         Ok(())
+    }
+
+    /// Checks whether a board may have a ranking for each key. Its kept slots have none, so this is checked for the
+    /// whole definition only, and not for that of each track.
+    pub(in crate::board) fn check_rankings(&self) -> Result<(), DefinitionError> {
+        let why = "must not have BY with ranked = false: list the fields as the subject, such as (community, post_id)";
+        match self.metric.by {
+            Some(_) if !self.ranked => Err(DefinitionError::Misplaced { key: "metric", why }),
+            _ => Ok(()),
+        }
     }
 
     /// Checks the further windows, and the keys that they do not allow.

@@ -65,8 +65,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     words.symbol(',')?;
     let event = words.name("the type of an event")?;
     words.symbol(',')?;
-    let subject = |words: &mut Words<'_>| key::key(words, "the field that names the subject");
-    let (function, subject) = match form {
+    let (function, (subject, by)) = match form {
         Form::Events(function) => (function.clone(), subject(words)?),
         Form::Value(what, function) => {
             let value = words.name(what)?;
@@ -81,7 +80,14 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     };
     let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
     words.require(")", if filter.is_some() { "AND, OR or ')'" } else { "WHERE or ')'" })?;
-    Ok(Metric { function, window, event, subject, filter })
+    Ok(Metric { function, window, event, subject, by, filter })
+}
+
+/// Parses the key that names the subject and, if there is one, the key after `BY`.
+fn subject(words: &mut Words<'_>) -> Result<(Key, Option<Key>), SyntaxError> {
+    let subject = key::key(words, "the field that names the subject")?;
+    let by = if words.take("BY") { Some(key::key(words, "the field that names the ranking")?) } else { None };
+    Ok((subject, by))
 }
 
 #[cfg(test)]
@@ -120,7 +126,19 @@ mod tests {
                 "COUNT(1h,e,s) WHERE (a=1 OR b='it''s') AND NOT(c>=1e3 AND d not  in (1))",
                 "COUNT(1h, e, s WHERE (a = 1 OR b = 'it''s') AND NOT (c >= 1000 AND d NOT IN (1)))",
             ),
+            ("count(1h,e,s by c)", "COUNT(1h, e, s BY c)"),
+            (
+                "COUNT(1h,e,(s,t)BY(c,prefix(ip,16))WHERE a=1)",
+                "COUNT(1h, e, (s, t) BY (c, prefix(ip, 16)) WHERE a = 1)",
+            ),
+            ("AVG(1h,e,v,s by c) where by=1", "AVG(1h, e, v, s BY c WHERE by = 1)"),
+            (
+                "count_distinct(24h,like,post_id by community,user_id where app=1)",
+                "COUNT_DISTINCT(24h, like, post_id BY community, user_id WHERE app = 1)",
+            ),
             // Keywords are names where only names are allowed.
+            ("COUNT(1h, by, by by by)", "COUNT(1h, by, by BY by)"),
+            ("COUNT_DISTINCT(1h, by, by, by)", "COUNT_DISTINCT(1h, by, by, by)"),
             ("COUNT(1h, where, in)", "COUNT(1h, where, in)"),
             ("SUM(1h, and, prefix, not) WHERE count = 1", "SUM(1h, and, prefix, not WHERE count = 1)"),
         ] {

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
-//! alone      = "COUNT" "(" window "," event "," key [ "WHERE" filter ] ")"
-//!            | ( "SUM" | "AVG" | "MIN" | "MAX" | "LAST" ) "(" window "," event "," field "," key [ "WHERE" filter ] ")"
+//! alone      = "COUNT" "(" window "," event "," subject [ "WHERE" filter ] ")"
+//!            | ( "SUM" | "AVG" | "MIN" | "MAX" | "LAST" )
+//!              "(" window "," event "," field "," subject [ "WHERE" filter ] ")"
 //!            | ( "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" )
-//!              "(" window "," event "," key "," key [ "WHERE" filter ] ")" ;
+//!              "(" window "," event "," subject "," key [ "WHERE" filter ] ")" ;
+//! subject    = key [ "BY" key ] ;
 //! key        = part | "(" part "," part { "," part } ")" ;                               (* 8 parts at most *)
 //! part       = field | "prefix" "(" field "," bits ")" ;                                 (* 1 to 128 bits *)
 //!

@@ -60,6 +60,7 @@ pub(in crate::http) fn code_of_rejection(rejection: Rejection) -> ItemCode {
         Rejection::OutOfRange => ItemCode::AmountOutOfRange,
         Rejection::MemoryFull => ItemCode::MemoryFull,
         Rejection::TooManySubjects => ItemCode::TooManySubjects,
+        Rejection::TooManyKeys => ItemCode::TooManyKeys,
         Rejection::ImportOpen => ItemCode::ImportOpen,
     }
 }
@@ -90,6 +91,10 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
         Rejection::MemoryFull => "the store has no memory for it; memory_limit says how much there is".to_owned(),
         Rejection::TooManySubjects => "the subject is new, and the board has as many as max_subjects allows".to_owned(),
+        Rejection::TooManyKeys => {
+            let most = board.definition().most_keys().unwrap_or_default();
+            format!("the key has no ranking, and the board has as many keys as its max_keys allows, {most}")
+        }
         Rejection::ImportOpen => {
             "contents are being imported into the board, which takes no samples until that has ended".to_owned()
         }

@@ -161,6 +161,7 @@ pub(super) fn status(tables: &Tables) -> Status {
     Status {
         frame: tables.frame(),
         total: tables.holdings.ranking.len() as u64,
+        keys: None,
         slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
         retiring: lists.take_while(|list| list.start < floor).map(count).collect(),
         events: tables.events.since(floor).map(|(start, count)| (Timestamp::from_millis(start), count)).collect(),

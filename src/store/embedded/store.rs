@@ -15,10 +15,10 @@ use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
     Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
     ValuesStart,
 };
@@ -300,6 +300,10 @@ impl Store for Embedded {
         let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
         self.journal().wait(ticket).await?;
         removal.ok_or(StoreError::BoardChanged)
+    }
+
+    async fn keys(&self, _track: &BoardTrack, _after: Option<&RankingKey>, _limit: u32) -> Result<Keys> {
+        Err(StoreError::Unsupported { detail: "a ranking for each key".to_owned() })
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

@@ -107,11 +107,11 @@ use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, Page,
-    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    TableName, Values, ValuesStart,
+    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
+    Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
+    StoreError, TableName, Values, ValuesStart,
 };
-use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 
 /// The time for which an instance that starts waits for a master that Sentinels are replacing.
 const SWITCH: Duration = Duration::from_secs(5);
@@ -444,6 +444,10 @@ impl Store for RedisStore {
             removals.push(self.following(board, remove).await?);
         }
         Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
+    }
+
+    async fn keys(&self, _track: &BoardTrack, _after: Option<&RankingKey>, _limit: u32) -> Result<Keys> {
+        Err(StoreError::Unsupported { detail: "a ranking for each key".to_owned() })
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

@@ -164,7 +164,15 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     }
     frame.retiring = retiring.len() as u64;
     let ordered = |sizes: BTreeMap<Timestamp, u64>| sizes.into_iter().collect();
-    Ok(Status { frame, total, slots: ordered(slots), retiring: ordered(retiring), events: ordered(events), upheavals })
+    Ok(Status {
+        frame,
+        total,
+        keys: None,
+        slots: ordered(slots),
+        retiring: ordered(retiring),
+        events: ordered(events),
+        upheavals,
+    })
 }
 
 async fn status_share(

@@ -40,5 +40,5 @@ pub(super) async fn status_of(
             events.insert(start, items);
         }
     }
-    Ok(Status { frame, total, slots, retiring, events: events.into_iter().collect(), upheavals })
+    Ok(Status { frame, total, keys: None, slots, retiring, events: events.into_iter().collect(), upheavals })
 }
