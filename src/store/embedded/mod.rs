@@ -46,6 +46,7 @@ mod entries;
 mod event_counts;
 mod filling;
 mod fingerprint;
+mod groups;
 mod hash_table;
 mod hashed_name;
 mod holdings;

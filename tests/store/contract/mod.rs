@@ -71,6 +71,7 @@ macro_rules! contract {
             })*
         }
         contract! { for embedded, |_| [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for embedded_keys, |_| [super::Kind::EmbeddedKeys]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for redis, |behavior| super::by_turns(behavior, super::Kind::servers());
             $($room::$behaviour,)* $($step_room::$step,)* }
         // The next two on the engine that the others do not use.
