@@ -150,6 +150,14 @@ pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 
+/// Returns an error if a read of this track must name a key, and does not.
+fn require_key(track: &BoardTrack) -> Result<()> {
+    if track.board().has_keys() && track.key().is_none() {
+        return Err(StoreError::Unsupported { detail: "a read of a board with keys that names none".to_owned() });
+    }
+    Ok(())
+}
+
 /// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 

@@ -16,20 +16,24 @@ pub struct Altered {
     pub to: Alteration,
 }
 
+/// The field of the `BY` that callers do not know.
+const HIDDEN: &str = "hidden";
+
 /// What boards get that their callers do not know.
 #[derive(Clone, Debug, Default)]
 pub struct Alteration {
     pub shards: Option<u32>,
     /// The key of every subject. Ranked boards have `BY`. On the others it is a part of the subject, because such a board
-    /// may get a ranked edition.
+    /// may get a ranked edition. Boards that were defined with `BY` stay as they are.
     pub key: Option<RankingKey>,
 }
 
 impl Alteration {
     /// Returns the definition that the store gets.
     fn definition(&self, definition: &Definition) -> Definition {
-        let by = self.key.as_ref().filter(|_| definition.ranked).map(|_| Key::Field("by".into()));
-        let metric = Metric { by, ..definition.metric.clone() };
+        let own = definition.metric.by.clone().filter(|by| *by != Key::Field(HIDDEN.into()));
+        let hidden = self.key.as_ref().filter(|_| definition.ranked).map(|_| Key::Field(HIDDEN.into()));
+        let metric = Metric { by: own.or(hidden), ..definition.metric.clone() };
         Definition { shards: self.shards, metric, ..definition.clone() }
     }
 
@@ -49,15 +53,25 @@ impl Alteration {
         board_again.with_partitions(board.partitions().cloned()).with_defined_at(board.defined_at())
     }
 
+    /// Returns the key that subjects of this board of the caller get.
+    fn key_of(&self, board: &Board) -> Option<&RankingKey> {
+        self.key.as_ref().filter(|_| !board.has_keys())
+    }
+
     /// Returns the track of the board of the store.
     fn track(&self, track: &BoardTrack) -> BoardTrack {
         let board = Arc::new(self.board(track.board()));
         let of_board = board.each_track().nth(track.number()).unwrap();
-        of_board.of_key(self.key.clone())
+        of_board.of_key(track.key().or(self.key_of(track.board())).cloned())
     }
 
-    fn batch(&self, batch: Batch) -> Batch {
-        let key = self.key.as_ref();
+    /// Returns a subject of the store as the caller knows it.
+    fn shown(&self, track: &BoardTrack, subject: &Subject) -> Subject {
+        if self.key_of(track.board()).is_some() { subject.clone().without_key() } else { subject.clone() }
+    }
+
+    fn batch(&self, board: &Board, batch: Batch) -> Batch {
+        let key = self.key_of(board);
         let in_ranking = |item: Increment| Increment { subject: item.subject.clone().in_ranking(key), ..item };
         Batch { increments: batch.increments.into_iter().map(in_ranking).collect(), ..batch }
     }
@@ -122,11 +136,12 @@ impl Store for Altered {
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let altered = Arc::new(self.to.board(board));
-        self.store.add(&altered, self.to.batch(batch)).await.map(hide)
+        self.store.add(&altered, self.to.batch(board, batch)).await.map(hide)
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let alter = |(board, batch): (Arc<Board>, Batch)| (Arc::new(self.to.board(&board)), self.to.batch(batch));
+        let alter =
+            |(board, batch): (Arc<Board>, Batch)| (Arc::new(self.to.board(&board)), self.to.batch(&board, batch));
         let batches = batches.into_iter().map(alter).collect();
         self.store.add_all(batches).await.into_iter().map(|added| added.map(hide)).collect()
     }
@@ -164,17 +179,20 @@ impl Store for Altered {
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         let altered = Arc::new(self.to.board(board));
-        self.store.remove(&altered, &subject.clone().in_ranking(self.to.key.as_ref())).await
+        self.store.remove(&altered, &subject.clone().in_ranking(self.to.key_of(board))).await
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
         let status = self.store.status(&self.to.track(track)).await?;
+        if track.board().has_keys() {
+            return Ok(status);
+        }
         assert!(status.keys.is_none_or(|keys| keys == u64::from(status.total > 0)), "{status:?}");
         Ok(Status { keys: None, ..status })
     }
 
-    async fn keys(&self, _: &BoardTrack, _: Option<&RankingKey>, _: u32) -> Result<Keys> {
-        unimplemented!("callers do not know of keys")
+    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+        self.store.keys(&self.to.track(track), after, limit).await
     }
 
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
@@ -188,7 +206,7 @@ impl Store for Altered {
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         let mut step = self.store.audit_step(&self.to.track(track), cursor, repair).await?;
         for difference in &mut step.differences {
-            difference.subject = difference.subject.clone().without_key();
+            difference.subject = self.to.shown(track, &difference.subject);
         }
         Ok(step)
     }
@@ -196,7 +214,7 @@ impl Store for Altered {
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {
         let mut step = self.store.contents_step(&self.to.track(track), cursor).await?;
         for (subject, _) in &mut step.contents {
-            *subject = subject.clone().without_key();
+            *subject = self.to.shown(track, subject);
         }
         Ok(step)
     }
@@ -208,7 +226,7 @@ impl Store for Altered {
     async fn merge(&self, track: &BoardTrack, import: ImportId, piece: &Piece) -> Result<Merged> {
         let mut piece = piece.clone();
         for (subject, _) in &mut piece.contents {
-            *subject = subject.clone().in_ranking(self.to.key.as_ref());
+            *subject = subject.clone().in_ranking(self.to.key_of(track.board()));
         }
         self.store.merge(&self.to.track(track), import, &piece).await
     }
@@ -227,7 +245,7 @@ impl Store for Altered {
     }
 
     async fn fill(&self, from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> Result<()> {
-        let key = self.to.key.as_ref();
+        let key = self.to.key_of(from.board());
         let cells: Vec<_> = cells.iter().map(|(subject, slot)| (subject.clone().in_ranking(key), *slot)).collect();
         self.store.fill(&self.to.track(from), &self.to.track(to), &cells).await
     }
@@ -237,7 +255,7 @@ impl Store for Altered {
     }
 
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
-        let key = self.to.key.as_ref();
+        let key = self.to.key_of(tracks[0].board());
         let subjects: Vec<_> = subjects.iter().map(|subject| subject.clone().in_ranking(key)).collect();
         let [current, other] = tracks.map(|track| self.to.track(track));
         self.store.compare([&current, &other], &subjects).await
