@@ -1,21 +1,14 @@
 //! Writes during a dual run, against the same writes to a board of one edition.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::Setting;
 use super::process::{Redis, Server};
-use super::report::{self, Side, Table};
-use super::subjects::{self, Skew};
-use super::{Setting, wire};
+use super::subjects;
+use super::variants::{self, Variant};
 
 /// The number of lines in one request with many.
 const LINES: usize = 1_000;
-/// The number of connections that send many lines in each request.
-const FEW: u16 = 4;
-/// The number of subjects that are drawn in advance.
-const PREPARED: usize = 1 << 17;
 
 /// A metric that is measured: its name, its text, and what an increment has besides its subject.
 struct Metric {
@@ -44,35 +37,10 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         api.define_with(&dual, definition).await?;
         let next = json!({"metric": metric.text.replace("24h", "12h"), "slot": "30m"});
         api.call::<Value>("PUT", &format!("/v1/boards/{dual}/next"), next).await?;
-        for (lines, connections) in [(1, setting.connections), (LINES, FEW)] {
-            let setting = &Setting { connections, ..setting.clone() };
-            let sides = [(&one, "a board"), (&windows, "a board with 2 windows"), (&dual, "a board with a successor")];
-            let mut table = Table { title: title(setting, metric, lines), unit: "increments", sides: Vec::new() };
-            for (board, name) in sides {
-                let requests = requests(setting, metric, lines, board);
-                let load = setting.load(&api.address, requests);
-                table.sides.push(Side::new(name, lines, load));
-            }
-            table.measure(setting, &mut redis).await?;
-            report::show(&table)?;
-        }
+        let line = |number| format!("{{\"subject\":\"{}\",{}}}", subjects::name(number), metric.says);
+        let boards = [(one, "a board"), (windows, "a board with 2 windows"), (dual, "a board with a successor")];
+        let boards = boards.map(|(board, name)| Variant { name, board, line: &line });
+        variants::compare(setting, &mut redis, &api, &format!("dual run, {}", metric.name), LINES, &boards).await?;
     }
     Ok(())
-}
-
-fn title(setting: &Setting, metric: &Metric, lines: usize) -> String {
-    let many = if lines == 1 { "single increments".to_owned() } else { format!("{lines} increments a request") };
-    format!("dual run, {}, {}: {many}, {} connections", setting.store, metric.name, setting.connections)
-}
-
-fn requests(setting: &Setting, metric: &Metric, lines: usize, board: &str) -> Arc<[Bytes]> {
-    let path = format!("/v1/boards/{board}/increments");
-    let kind = if lines == 1 { "application/json" } else { "application/x-ndjson" };
-    let drawn = subjects::draw(Skew::Uniform, setting.subjects, PREPARED);
-    let line = |number: &u32| format!("{{\"subject\":\"{}\",{}}}\n", subjects::name(*number), metric.says);
-    let request = |chunk: &[u32]| {
-        let body: String = chunk.iter().map(line).collect();
-        wire::request("POST", &path, kind, body.as_bytes())
-    };
-    drawn.chunks(lines).map(request).collect()
 }

@@ -20,6 +20,7 @@ mod fanout;
 mod feature;
 mod growth;
 mod ingest;
+mod keys;
 mod latencies;
 mod load;
 mod mixed;
@@ -33,6 +34,7 @@ mod single;
 mod subjects;
 mod target;
 mod usage;
+mod variants;
 mod wire;
 
 use std::num::NonZeroU32;
@@ -104,6 +106,8 @@ enum Scenario {
     Fanout(Setting),
     /// Increments to a board with a successor, against a board without one and a board with a second window.
     DualRun(Setting),
+    /// Increments to boards with a ranking for each key, against a board without keys.
+    Keys(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
@@ -261,6 +265,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Access(setting) => access::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::DualRun(setting) => dual_run::run(&setting).await,
+        Scenario::Keys(setting) => keys::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
@@ -286,6 +291,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     access::run(&setting).await?;
     fanout::run(&setting).await?;
     dual_run::run(&setting).await?;
+    keys::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await
 }
