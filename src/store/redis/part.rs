@@ -56,8 +56,17 @@ pub(super) struct Existing {
     pub buckets: Arc<[i64]>,
 }
 
+/// Returns how many of a board's keys each of its partitions may have.
+fn share_of_keys(most: u64, partitions: u64) -> u64 {
+    match partitions {
+        1 => most,
+        _ => most.div_ceil(partitions).max(most * 11 / (10 * partitions)),
+    }
+}
+
 impl Part {
     pub fn new(track: BoardTrack, keys: BoardKeys, clock: Arc<PartitionClock>) -> Self {
+        let keys = if track.most_keys().is_some() { keys.with_rankings_by_key() } else { keys };
         Self {
             slot: HashSlot::of_key(keys.meta.as_bytes()),
             keys,
@@ -83,6 +92,14 @@ impl Part {
             true => TrackId::first_of(self.track.board().generation()),
             false => self.track.id(),
         }
+    }
+
+    /// Returns the largest number of keys in this partition, if the track has keys. With several partitions, all of them
+    /// together may have a tenth more than the board, so that one of them that gets more keys than others by their hash
+    /// does not refuse keys early.
+    pub fn most_keys(&self) -> Option<u64> {
+        let partitions = self.track.board().partitions().map_or(1, |numbers| numbers.len() as u64);
+        self.track.most_keys().map(|most| share_of_keys(most.into(), partitions))
     }
 
     /// Resets what is known about existing keys and about the server's speed.

@@ -7,7 +7,7 @@
 --       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
 --       the subjects of the current period
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' on a track without keys, number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
 --       current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`,
 --       that of the `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the
 --       oldest slot kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if
@@ -22,6 +22,7 @@
 --       it as b; or '' if none is counted
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
+--       `too_many_keys`,
 --       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
 --       it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
 --       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
@@ -46,6 +47,9 @@ end
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 for _, track in ipairs(tracks) do
   call('ZCARD', track.ranking)
+  if track.most_keys then
+    track.count_keys()
+  end
   for i = 1, track.size do
     track.entries[i] = track.entry_at(i)
   end
@@ -165,7 +169,11 @@ local function check_in(own, changed, number)
     return early
   end
   for _, track in ipairs(changed) do
-    local outcome = track.check(track.entries[number])
+    local entry = track.entries[number]
+    local outcome = track.check(entry)
+    if not outcome and track.most_keys and not track.has_room(track.subject_of(entry.who), track.most_keys) then
+      outcome = 'too_many_keys'
+    end
     if outcome then
       return outcome
     end
@@ -177,6 +185,9 @@ local function apply_in(changed, number)
     local entry, counted = track.entries[number], track.counted
     if entry.verb ~= 'same' then
       track.apply(entry)
+      if track.most_keys and track.score_text(entry.who) ~= '' then
+        track.note_ranked(track.subject_of(entry.who))
+      end
     end
     if track.has_slots then
       counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
@@ -188,12 +199,15 @@ end
 -- the effect on one of the editions is not known.
 local not_counted, is_blind = {}, false
 
--- Notes that this edition did not count an entry, which the other one did.
-local function note_missed(own, number, was_refused)
+-- The outcomes with which an edition does not count an entry that the other one may count, with the reason to note.
+local REFUSALS = {refused = 'out_of_range', too_many_keys = 'not_accepted'}
+
+-- Notes that this edition did not count an entry, which the other one did. `refusal` is its outcome, if it was tried.
+local function note_missed(own, number, refusal)
   local entry = own[1].entries[number]
   local reason, items = entry.a, tonumber(entry.b)
-  if was_refused then
-    reason, items = 'out_of_range', 1
+  if refusal then
+    reason, items = REFUSALS[refusal], 1 + math.floor(entry.code / 2)
   end
   if reason == 'unknown' then
     is_blind = true
@@ -206,24 +220,24 @@ end
 -- Applies an entry in each edition that counts it: there in all tracks that it changes, or in none. Returns its outcome
 -- in the current edition, nil if it is simply counted or is not for it, and whether any edition has counted it.
 local function apply_to(number)
-  local was_refused, counting = {}, 0
+  local refusals, counting = {}, 0
   for i, changed in ipairs(changes_of[number]) do
     local outcome = #changed > 0 and check_in(editions[i], changed, number)
     -- Damage, and a sum of which each item has to be tried by itself, concern both editions.
-    if outcome and (outcome ~= 'refused' or entries[number].code >= 2) then
+    if outcome and (not REFUSALS[outcome] or outcome == 'refused' and entries[number].code >= 2) then
       return outcome, false
     end
-    was_refused[i] = outcome or nil
+    refusals[i] = outcome or nil
     counting = counting + (#changed > 0 and not outcome and 1 or 0)
   end
   for i, changed in ipairs(changes_of[number]) do
-    if #changed > 0 and not was_refused[i] then
+    if #changed > 0 and not refusals[i] then
       apply_in(changed, number)
     elseif counting > 0 then
-      note_missed(editions[i], number, was_refused[i])
+      note_missed(editions[i], number, refusals[i])
     end
   end
-  return was_refused[1], counting > 0
+  return refusals[1], counting > 0
 end
 
 local outcomes, refused = {}, {}

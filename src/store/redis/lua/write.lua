@@ -4,7 +4,7 @@
 --       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the
 --       current dedupe bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' on a track without keys, number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
 --       are required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
 --       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
 --       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
@@ -15,8 +15,9 @@
 --       later entries of the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the
 --       main track ids, if there are any, with an empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
---       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
+--       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `too_many_keys`, `behind` (not
+--       tried: an earlier sum of its subject was refused, and the items of that sum must be tried before it) or
+--       `damaged`; the subject's
 --       score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
 --       editions would refuse an entry. Nothing was done except advancing, and change.lua must be called with the same
 --       sequence number
@@ -62,7 +63,11 @@ local fields, is_duplicate, bucket_is_new, arrivals = {}, {}, false, {}
 local function read(track)
   local keys, argv = track.keys, track.argv
   local count = tonumber(argv.slots)
-  track.bound, track.ranking, track.index = tonumber(argv.bound), keys[3], keys[2]
+  track.bound, track.index = tonumber(argv.bound), keys[2]
+  track.most_keys = tonumber(argv.most_keys)
+  if track.most_keys then
+    track.count_keys()
+  end
   track.codes = argv.coded ~= '' and (track == main and CODES or FIXED_ARGUMENTS + count) or nil
   local by_slot = {[0] = subjects}
   if track.codes and (count ~= 1 or #tracks > 1) then
@@ -92,7 +97,7 @@ local function read(track)
       zero = {},
     }
   end
-  local held = call('ZMSCORE', track.ranking, unpack(subjects))
+  local held = track.scores_of(subjects)
   local scores = {}
   for i = 1, ENTRIES do
     scores[subjects[i]] = held[i]
@@ -168,6 +173,12 @@ local function judge_entries()
             outcome = 'refused'
             refused[subject] = code % 4 >= 2 or nil
             break
+          elseif track.most_keys and not track.has_room(subject, track.most_keys) then
+            if has_two then
+              return false
+            end
+            outcome = 'too_many_keys'
+            break
           end
           sums[t] = sum
         end
@@ -188,6 +199,9 @@ local function judge_entries()
           if score == 0 then
             track.zero[#track.zero + 1] = subject
           else
+            if track.most_keys then
+              track.note_ranked(subject)
+            end
             local size = #lines
             lines[size + 1], lines[size + 2] = text_of('%d', score), subject
           end
@@ -249,11 +263,11 @@ local function save(track)
     end
   end
   if #track.pairs > 0 then
-    call('ZADD', track.ranking, unpack(track.pairs))
+    track.rank(track.pairs)
   end
   local zero = still_zero(track.zero, track.scores)
   if #zero > 0 then
-    call('ZREM', track.ranking, unpack(zero))
+    track.unrank(zero)
   end
   for _, slot in pairs(track.slots) do
     if slot.counted > 0 then

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::share::Stamp;
-use crate::board::Timestamp;
+use crate::board::{RankingKey, Timestamp};
 use crate::store::redis::merge::Near;
 use crate::store::redis::part::Part;
 use crate::store::{Page, Ranked};
@@ -55,11 +55,12 @@ pub(super) struct CachedPage {
 #[derive(Debug, Default)]
 pub(super) struct Pages(Mutex<Halves>);
 
-/// The lines that a page has: those of one partition, or of a whole board of several, which its first partition
-/// identifies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The lines that a page has: those of one partition, of the ranking of one key in it, or of a whole board of several,
+/// which its first partition identifies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Extent {
     Partition,
+    Key(RankingKey),
     Board,
 }
 
@@ -77,6 +78,13 @@ struct Halves {
 /// so that no other partition can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
 type Key = (usize, Extent, Near);
+
+impl Extent {
+    /// Returns the lines of one partition, or of one key.
+    pub fn of(key: Option<&RankingKey>) -> Self {
+        key.map_or(Self::Partition, |key| Self::Key(key.clone()))
+    }
+}
 
 impl CachedPage {
     pub fn new(page: Page, stamps: Vec<Option<Stamp>>) -> Self {
@@ -108,8 +116,8 @@ impl CachedPage {
 }
 
 impl Pages {
-    pub fn get(&self, part: &Arc<Part>, extent: Extent, near: &Near) -> Option<Arc<CachedPage>> {
-        let key = (Arc::as_ptr(part).addr(), extent, near.clone());
+    pub fn get(&self, part: &Arc<Part>, extent: &Extent, near: &Near) -> Option<Arc<CachedPage>> {
+        let key = (Arc::as_ptr(part).addr(), extent.clone(), near.clone());
         let mut halves = self.0.lock();
         if let Some((_, held)) = halves.young.get(&key) {
             return Some(held.clone());

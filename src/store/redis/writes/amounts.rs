@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::operation::{WriteOperation, sizes};
+use super::operation::{WriteOperation, most_keys, sizes};
 use super::plan::Validity;
 use crate::board::{Amount, NotCounted, Timestamp};
 use crate::store::redis::id_buckets;
@@ -25,7 +25,9 @@ impl WriteOperation<'_, '_, '_> {
     /// track has this slot, and no score is wanted.
     pub fn common_slots(&self) -> Option<&Slots> {
         let entries = self.chunk.entries;
-        let slots = &entries.first().filter(|_| !self.planned.singly)?.slots;
+        // The script has no functions, so it knows no keys.
+        let has_keys = self.lane.flush.partition.board().has_keys();
+        let slots = &entries.first().filter(|_| !self.planned.singly && !has_keys)?.slots;
         let is_in_all = (0..self.planned.validity.windows.len()).all(|track| slots.of(track).is_some());
         let is_plain = |entry: &Entry<'_>| {
             entry.slots == *slots && entry.id.is_none() && margin(entry) == 0 && !self.lane.flush.wants_score(entry)
@@ -98,6 +100,7 @@ impl WriteOperation<'_, '_, '_> {
             let is_main = part.track.is_main();
             let mut fixed = self.begin(part, &WRITE, &mut command);
             fixed.arg("sizes", &sizes).arg("bound", part.track.slot_bound().0);
+            fixed.arg("most_keys", most_keys(part));
             fixed.arg("slots", slots.len()).arg("entries", entries.len());
             fixed.arg("coded", if codes.is_some() { "coded" } else { "" });
             fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });
