@@ -109,7 +109,7 @@ use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
     Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, Values, ValuesStart,
+    StoreError, TableName, Values, ValuesStart, require_key,
 };
 use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 
@@ -259,13 +259,10 @@ async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Sessi
     Ok(session)
 }
 
-/// Returns the key of the ranking that a read is about: one on a track with keys, and none on all others.
+/// Returns the key of the ranking that a read is about: one on a ranked track with keys, and none on all others.
 fn ranking_key(track: &BoardTrack) -> Result<Option<&RankingKey>> {
-    match (track.most_keys(), track.key()) {
-        (Some(_), None) => Err(StoreError::Unsupported { detail: "a ranking without a key".to_owned() }),
-        (Some(_), key) => Ok(key),
-        (None, _) => Ok(None),
-    }
+    require_key(track)?;
+    Ok(track.key().filter(|_| track.is_ranked()))
 }
 
 /// Starts the thread that combines writes. The combiner and the connection for writes wake each other all the time,
@@ -421,7 +418,7 @@ impl Store for RedisStore {
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let contents = self.reads.windows(&self.session, &queries).await;
         let followed = contents.into_iter().zip(&queries).map(async |(contents, query)| match contents {
-            Ok(contents) => contents,
+            Ok(contents) => require_key(&query.track).and(contents),
             Err(failure) => {
                 editions::follow(&self.session, query.track.board(), failure).await.map_err(|f| self.error(f))?;
                 let again = self.reads.windows(&self.session, std::slice::from_ref(query)).await.pop();
@@ -438,6 +435,7 @@ impl Store for RedisStore {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
+        require_key(track)?;
         let subject = &*track.stored(subject);
         let read = || async { self.reads.values(&self.session.part_for(track, subject), subject, start, limit).await };
         self.following(track.board(), read).await
@@ -462,7 +460,7 @@ impl Store for RedisStore {
 
     async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
         if track.most_keys().is_none() {
-            return Err(StoreError::Unsupported { detail: "the board has no keys".to_owned() });
+            return Err(StoreError::Unsupported { detail: "the keys of a track without keys".to_owned() });
         }
         let read = || async { reads::keys(&self.session, &self.session.parts_of(track), after, limit).await };
         self.following(track.board(), read).await

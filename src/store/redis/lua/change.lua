@@ -7,7 +7,7 @@
 --       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
 --       the subjects of the current period
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), `most_keys`: the largest number of keys, or '' on a track without keys, number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
 --       current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`,
 --       that of the `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the
 --       oldest slot kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if
@@ -169,11 +169,7 @@ local function check_in(own, changed, number)
     return early
   end
   for _, track in ipairs(changed) do
-    local entry = track.entries[number]
-    local outcome = track.check(entry)
-    if not outcome and track.most_keys and not track.has_room(track.subject_of(entry.who), track.most_keys) then
-      outcome = 'too_many_keys'
-    end
+    local outcome = track.check(track.entries[number])
     if outcome then
       return outcome
     end
@@ -199,15 +195,12 @@ end
 -- the effect on one of the editions is not known.
 local not_counted, is_blind = {}, false
 
--- The outcomes with which an edition does not count an entry that the other one may count, with the reason to note.
-local REFUSALS = {refused = 'out_of_range', too_many_keys = 'not_accepted'}
-
--- Notes that this edition did not count an entry, which the other one did. `refusal` is its outcome, if it was tried.
-local function note_missed(own, number, refusal)
+-- Notes that this edition did not count an entry, which the other one did.
+local function note_missed(own, number, was_refused)
   local entry = own[1].entries[number]
   local reason, items = entry.a, tonumber(entry.b)
-  if refusal then
-    reason, items = REFUSALS[refusal], 1 + math.floor(entry.code / 2)
+  if was_refused then
+    reason, items = 'out_of_range', 1
   end
   if reason == 'unknown' then
     is_blind = true
@@ -217,27 +210,42 @@ local function note_missed(own, number, refusal)
   end
 end
 
+-- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
+-- while one of them has as many keys as it may have.
+local function has_too_many_keys(number)
+  local is_full = false
+  for _, track in ipairs(changes_of[number][1]) do
+    if track.most_keys then
+      is_full = is_full or track.count_keys() >= track.most_keys
+      if track.is_key_ranked(track.subject_of(track.entries[number].who)) then
+        return false
+      end
+    end
+  end
+  return is_full
+end
+
 -- Applies an entry in each edition that counts it: there in all tracks that it changes, or in none. Returns its outcome
 -- in the current edition, nil if it is simply counted or is not for it, and whether any edition has counted it.
 local function apply_to(number)
-  local refusals, counting = {}, 0
+  local was_refused, counting = {}, 0
   for i, changed in ipairs(changes_of[number]) do
     local outcome = #changed > 0 and check_in(editions[i], changed, number)
     -- Damage, and a sum of which each item has to be tried by itself, concern both editions.
-    if outcome and (not REFUSALS[outcome] or outcome == 'refused' and entries[number].code >= 2) then
+    if outcome and (outcome ~= 'refused' or entries[number].code >= 2) then
       return outcome, false
     end
-    refusals[i] = outcome or nil
+    was_refused[i] = outcome or nil
     counting = counting + (#changed > 0 and not outcome and 1 or 0)
   end
   for i, changed in ipairs(changes_of[number]) do
-    if #changed > 0 and not refusals[i] then
+    if #changed > 0 and not was_refused[i] then
       apply_in(changed, number)
     elseif counting > 0 then
-      note_missed(editions[i], number, refusals[i])
+      note_missed(editions[i], number, was_refused[i])
     end
   end
-  return refusals[1], counting > 0
+  return was_refused[1], counting > 0
 end
 
 local outcomes, refused = {}, {}
@@ -252,6 +260,8 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'duplicate'
   elseif importing and sampling then
     outcomes[i] = 'importing'
+  elseif has_too_many_keys(i) then
+    outcomes[i] = 'too_many_keys'
   elseif not is_look then
     local is_counted = false
     outcomes[i] = faults[i]

@@ -71,7 +71,7 @@ local track = {
   rank = rank,
   unrank = unrank,
   count_keys = count_keys,
-  has_room = has_room,
+  is_key_ranked = is_key_ranked,
   note_ranked = note_ranked,
 }
 

@@ -17,9 +17,9 @@ local HAS_KEYS = string.sub(RANKING, -2) == ':k'
 -- returns how many were ranked.
 local held_score, scores_of, rank, unrank
 -- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. count_keys(): returns the number of
--- keys before this script. has_room(subject, most): returns whether its key is there, or fits into a list of that many.
--- note_ranked(subject): notes that this script ranks the subject.
-local key_list, ranking_of, count_keys, has_room, note_ranked
+-- keys. is_key_ranked(subject): returns whether its key has a ranking. note_ranked(subject): has these two functions
+-- count the key of a subject that this script ranks.
+local key_list, ranking_of, count_keys, is_key_ranked, note_ranked
 
 if not HAS_KEYS then
   function held_score(subject)
@@ -40,7 +40,7 @@ if not HAS_KEYS then
 else
   -- By subject, what it consists of.
   local keys, names = {}, {}
-  -- By key: whether the list is known to have it, or not to have it; true if this script ranks a subject of it.
+  -- By key: whether the list has it, if that is known; and whether this script ranks the first subject of it.
   local listed, added, number_added = {}, {}, 0
   local list, prefix, number_before
 
@@ -158,24 +158,20 @@ else
 
   function count_keys()
     number_before = number_before or call('ZCARD', key_list())
-    return number_before
+    return number_before + number_added
   end
 
-  local function is_listed(key)
+  function is_key_ranked(subject)
+    local key = divide(subject)
     if listed[key] == nil then
       listed[key] = call('ZSCORE', key_list(), key) ~= false
     end
-    return listed[key]
-  end
-
-  function has_room(subject, most)
-    local key = divide(subject)
-    return is_listed(key) or added[key] or count_keys() + number_added < most
+    return listed[key] or added[key]
   end
 
   function note_ranked(subject)
-    local key = divide(subject)
-    if not is_listed(key) and not added[key] then
+    if not is_key_ranked(subject) then
+      local key = divide(subject)
       added[key], number_added = true, number_added + 1
     end
   end

@@ -4,7 +4,7 @@
 --       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the
 --       current dedupe bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), `most_keys`: the largest number of keys, or '' on a track without keys, number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
 --       are required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
 --       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
 --       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
@@ -130,6 +130,22 @@ local function read_ids()
   end
 end
 
+-- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
+-- while one of them has as many keys as it may have.
+local function has_too_many_keys(number, subject)
+  local is_full = false
+  for _, track in ipairs(editions[1]) do
+    local place = track.codes and floor(track.argv[track.codes + number] / 4) or 0
+    if track.slots[place] then
+      is_full = is_full or track.count_keys() >= track.most_keys
+      if track.is_key_ranked(subject) then
+        return false
+      end
+    end
+  end
+  return is_full
+end
+
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
 -- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
 local function judge_entries()
@@ -152,6 +168,8 @@ local function judge_entries()
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
+    elseif main.most_keys and has_too_many_keys(i, subject) then
+      outcome = 'too_many_keys'
     else
       local amount = tonumber(ARGV[LAST_SUBJECT + i])
       for t = 1, count do
@@ -172,12 +190,6 @@ local function judge_entries()
             end
             outcome = 'refused'
             refused[subject] = code % 4 >= 2 or nil
-            break
-          elseif track.most_keys and not track.has_room(subject, track.most_keys) then
-            if has_two then
-              return false
-            end
-            outcome = 'too_many_keys'
             break
           end
           sums[t] = sum
