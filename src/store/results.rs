@@ -187,7 +187,7 @@ pub struct Status {
     pub frame: Frame,
     /// The number of ranked subjects, those of all keys if there are keys.
     pub total: u64,
-    /// The number of keys that have a ranked subject, if the board has keys.
+    /// The number of keys that have a ranked subject, if the track has a ranking for each key.
     pub keys: Option<u64>,
     /// The starts of the live slots that have data, oldest first, each with its number of subjects.
     pub slots: Vec<(Timestamp, u64)>,

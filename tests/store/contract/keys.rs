@@ -276,7 +276,9 @@ async fn assert_same_ranking(site: &Site, oracle: &Arc<dyn Store>, [ours, theirs
     for who in ["s0", "s3"].map(subject) {
         let [found, expected] =
             [site.store.standing(ours, &who).await.unwrap(), oracle.standing(theirs, &who).await.unwrap()];
-        let of = |standing: rolltop::store::Standing| (standing.score, standing.rank, standing.better, standing.slots);
+        let of = |standing: rolltop::store::Standing| {
+            (standing.score, standing.rank.map(|rank| (rank, standing.better)), standing.slots)
+        };
         assert_eq!(of(found), of(expected), "{about}, {who}, {}", ours.metric());
         let query = |track: &BoardTrack| {
             vec![SlotQuery { track: track.clone(), subject: who.clone(), range: SlotRange::Slots(1), as_of: None }]

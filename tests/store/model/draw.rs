@@ -3,7 +3,9 @@
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, NotCounted, Order, Stamp, WindowLength};
+use rolltop::board::{
+    Cover, Decimals, Definition, FurtherWindow, Key, Kind, Mode, NotCounted, Order, Stamp, WindowLength,
+};
 use rolltop::store::TableName;
 
 use super::sequence::{Act, By, CROWD, Import, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
@@ -75,7 +77,16 @@ fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
     *from.choose(rng).expect("a list with something in it")
 }
 
+/// Draws a definition, of a ranked board sometimes with a ranking for each key.
 fn any_definition(rng: &mut StdRng) -> Definition {
+    let mut wanted = any_definition_without_keys(rng);
+    if wanted.ranked && rng.random_bool(0.3) {
+        wanted.metric.by = Some(Key::Field("k".into()));
+    }
+    wanted
+}
+
+fn any_definition_without_keys(rng: &mut StdRng) -> Definition {
     let metrics = metrics();
     let metric = metrics.choose(rng).expect("a metric");
     if rng.random_bool(0.2) {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, BoardTrack, Change, Definition, Kind, Timestamp, TrackId, Value};
+use rolltop::board::{Board, BoardTrack, Change, Definition, Kind, Mode, Timestamp, TrackId, Value, WindowLength};
 use rolltop::store::{Added, Increment, MAX_FILLED, Outcome as Of, Result, Store};
 
 use super::seen::{Seen, seen};
-use super::sequence::{Item, everyone, who};
+use super::sequence::{Item, everyone, of_key, stored_who, who};
 use super::side::{Outcome, Side};
 use crate::carrying::cells_of;
 
@@ -65,6 +65,11 @@ fn successor(board: &Board, like: &Definition, same: bool) -> Definition {
     next.metric.event.clone_from(&ours.metric.event);
     next.metric.subject = ours.metric.subject.clone();
     next.dedupe = ours.dedupe;
+    next.metric.by.clone_from(&ours.metric.by);
+    if next.metric.by.is_some() && !next.ranked {
+        (next.ranked, next.mode) = (true, Mode::Sliding);
+        next.keep = next.keep.filter(|_| next.metric.window == WindowLength::All);
+    }
     if same && next.kind() == ours.kind() {
         next.metric.function = ours.metric.function.clone();
         next.decimals = ours.decimals;
@@ -170,8 +175,8 @@ impl Side {
         let sent = batch.increments.clone();
         Ok(vec![
             comparable(&*store, named, &self.boards[board], &sent, store.add(named, batch).await)?,
-            seen(&*store, store.standing(&named.main(), &who(0)).await)?,
-            seen(&*store, store.remove(named, &who(0)).await)?,
+            seen(&*store, store.standing(&of_key(&named.main(), 0), &who(named, 0)).await)?,
+            seen(&*store, store.remove(named, &stored_who(named, 0)).await)?,
         ])
     }
 
@@ -181,7 +186,7 @@ impl Side {
         let Some(other) = board.other().and_then(|other| board.edition_as(other.role)) else { return Ok(Vec::new()) };
         let run = seen(&*store, store.dual_run(board).await)?;
         let tracks = [board.main(), other.main_track()];
-        let everyone: Vec<_> = everyone().collect();
+        let everyone: Vec<_> = everyone(board).collect();
         let compared = store.compare(tracks.each_ref(), &everyone).await.map_err(|error| format!("{error:?}"))?;
         let ranked = |values: [Option<Value>; 2]| {
             [0, 1].map(|nth| values[nth].filter(|_| tracks[nth].kind().ranks(values[nth])))

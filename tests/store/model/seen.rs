@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rolltop::board::{Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, DualRun, ImportBegun, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing,
-    Status, Store, StoreError, Values,
+    Added, DualRun, ImportBegun, Keys, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents,
+    Standing, Status, Store, StoreError, Values,
 };
 
 use crate::carrying::Contents;
@@ -21,6 +21,7 @@ pub enum Seen {
     SlotContents(SlotContents),
     Removal(Removal),
     Status(Status),
+    Keys(Keys),
     Contents(Contents),
     Begun(ImportBegun),
     Merged(Merged),
@@ -68,6 +69,7 @@ impl Seen {
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Values(values) => Some(&values.frame),
             Seen::Status(status) => Some(&status.frame),
+            Seen::Keys(keys) => Some(&keys.frame),
             _ => None,
         }
     }
@@ -115,7 +117,7 @@ impl Seen {
                 (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, None, 0);
             }
             Seen::Status(status) => {
-                (status.frame.retiring, status.total) = (0, 0);
+                (status.frame.retiring, status.total, status.keys) = (0, 0, None);
                 status.retiring.clear();
             }
             Seen::Compared(frames, values) => {
@@ -162,7 +164,7 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Begun: ImportBegun, Merged: Merged, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
+seen_as!(Begun: ImportBegun, Keys: Keys, Merged: Merged, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
 
 impl From<Status> for Seen {
     fn from(status: Status) -> Seen {

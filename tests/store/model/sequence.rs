@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, NotCounted, Subject,
-    Timestamp, Track, Window,
+    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, NotCounted, RankingKey,
+    Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{Increment, TableName};
 
@@ -13,6 +13,9 @@ use crate::given::{subject, value};
 
 /// The few subjects, which therefore occur often. Only a comparison by bytes gives them this order.
 pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
+
+/// The keys of boards that have keys.
+pub const KEYS: [&str; 2] = ["k}", "é {k}"];
 
 /// The time beyond which no leap goes: the windows that begin then end before the last timestamp.
 const LAST_DAY: Timestamp = Timestamp::from_millis(Timestamp::MAX.millis() - 100 * 366 * DAY);
@@ -319,12 +322,29 @@ pub enum Span {
     AllBut(u32),
 }
 
-/// Returns one of the few subjects, or of the crowd after them.
-pub fn who(nth: usize) -> Subject {
+/// Returns one of the few subjects, or of the crowd after them. On a board with keys, every two subjects have the same
+/// name, in the rankings of the two keys.
+pub fn who(board: &Board, nth: usize) -> Subject {
+    let nth = if board.has_keys() { nth / KEYS.len() } else { nth };
     match SUBJECTS.get(nth) {
         Some(who) => subject(who),
         None => subject(&format!("c{nth}")),
     }
+}
+
+/// Returns the same subject with its key, if the board has keys.
+pub fn stored_who(board: &Board, nth: usize) -> Subject {
+    who(board, nth).in_ranking(key_of(board, nth).as_ref())
+}
+
+/// Returns the key of the ranking of a subject, if the board has keys.
+fn key_of(board: &Board, nth: usize) -> Option<RankingKey> {
+    board.has_keys().then(|| RankingKey::parse(KEYS[nth % KEYS.len()]).expect("a key"))
+}
+
+/// Returns the track, for reads of the ranking that a subject is in.
+pub fn of_key(track: &BoardTrack, nth: usize) -> BoardTrack {
+    track.clone().of_key(key_of(track.board(), nth))
 }
 
 /// Returns one of the few values, or a further one.
@@ -375,8 +395,9 @@ pub fn window_of(board: &Arc<Board>, window: usize) -> BoardTrack {
     board.each_track().nth(number).unwrap()
 }
 
-pub fn everyone() -> impl Iterator<Item = Subject> {
-    (0..SUBJECTS.len()).map(who)
+/// Returns the few subjects, as they are stored.
+pub fn everyone(board: &Board) -> impl Iterator<Item = Subject> {
+    (0..SUBJECTS.len()).map(|nth| stored_who(board, nth))
 }
 
 impl When {
@@ -441,7 +462,7 @@ impl Item {
         };
         Increment {
             other: other.map(Box::new),
-            subject: who(self.who),
+            subject: stored_who(board, self.who),
             change,
             retract,
             at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(&related, &window, now)),

@@ -10,7 +10,8 @@ use rolltop::store::{
 use super::editions::comparable;
 use super::seen::{Seen, seen};
 use super::sequence::{
-    Act, By, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who, window_of,
+    Act, By, Item, Leap, Look, Question, SUBJECTS, Size, Span, Step, When, crowd, flood, of_key, stored_who, who,
+    window_of,
 };
 use crate::given::{name, new_board};
 use crate::site::{Home, audit_through, retire_through};
@@ -64,7 +65,10 @@ impl Side {
             Step::RetireTogether { board, window, items } => self.retire_together(*board, *window, items).await,
             Step::Remove { board, who: nth, through } => {
                 let store = self.instance(*through);
-                Ok(vec![seen(&*store, store.remove(&self.boards[*board], &who(*nth)).await)?])
+                Ok(vec![seen(
+                    &*store,
+                    store.remove(&self.boards[*board], &stored_who(&self.boards[*board], *nth)).await,
+                )?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
@@ -187,8 +191,8 @@ impl Side {
         let batch = self.batch(stale, &[item], true).await?;
         Ok(vec![
             seen(&*store, store.add(stale, batch).await)?,
-            seen(&*store, store.page(&stale.main(), 0, 5).await)?,
-            seen(&*store, store.remove(stale, &who(0)).await)?,
+            seen(&*store, store.page(&of_key(&stale.main(), 0), 0, 5).await)?,
+            seen(&*store, store.remove(stale, &stored_who(stale, 0)).await)?,
         ])
     }
 
@@ -263,6 +267,14 @@ impl Side {
 
     async fn look(&self, board: &BoardTrack, at: Look, through: usize) -> Outcome<Seen> {
         let store = self.instance(through);
+        let nth = match at {
+            Look::Page { offset, limit } => offset as usize + limit as usize,
+            Look::Place { who, .. } | Look::Neighbors { who, .. } | Look::Standing { who } => who,
+            Look::Values { who, .. } | Look::Lookup { who: [who, ..] } => who,
+            Look::Read(question) => question.who,
+            Look::Status => 0,
+        };
+        let (board, who) = (&of_key(board, nth), |nth| who(board.board(), nth));
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
             Look::Page { .. } | Look::Place { .. } | Look::Neighbors { .. } | Look::Lookup { .. }
@@ -306,7 +318,7 @@ impl Side {
         };
         let looks_back = !board.is_ranked() && board.kind() != Kind::Distinct && !board.is_from_first();
         let as_of = question.as_of.filter(|_| looks_back).map(time);
-        Ok(SlotQuery { track: board.clone(), subject: who(question.who), range, as_of })
+        Ok(SlotQuery { track: of_key(board, question.who), subject: who(board.board(), question.who), range, as_of })
     }
 
     async fn ask(&self, questions: &[(usize, usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
@@ -345,11 +357,15 @@ impl Side {
     async fn check_window(&self, board: &BoardTrack, all: &mut Vec<Seen>) -> Outcome<()> {
         let through = self.instances.len() - 1;
         let whole = Look::Page { offset: 0, limit: 1_000 };
-        for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
+        let other_key = Look::Page { offset: 0, limit: 1_001 };
+        for look in [Look::Status, whole, other_key, Look::Page { offset: 2, limit: 3 }] {
             all.push(self.look(board, look, through).await?);
         }
+        if board.board().has_keys() && board.is_ranked() {
+            all.push(seen(&*self.instance(0), self.instance(0).keys(board, None, 10).await)?);
+        }
         let kept = board.kept() - board.slots();
-        for nth in 0..everyone().count() {
+        for nth in 0..SUBJECTS.len() {
             all.push(self.look(board, Look::Standing { who: nth }, nth).await?);
             all.push(self.look(board, Look::Values { who: nth, offset: 0, limit: 1_000 }, nth).await?);
             for (fewer, back) in [(0, 0), (1, 0), (0, kept), (0, kept + 1)] {

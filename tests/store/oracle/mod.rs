@@ -89,6 +89,14 @@ impl Oracle {
         })
     }
 
+    /// Does the same for a read of a ranking or of one subject, which names a key if there are keys.
+    fn with_ranking<T>(&self, track: &BoardTrack, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
+        if track.board().has_keys() && track.key().is_none() {
+            return Err(StoreError::Unsupported { detail: "a read of a board with keys that names none".to_owned() });
+        }
+        self.with(track, answer)
+    }
+
     /// Runs `answer` on the board at now, if it has the editions that the caller knows.
     fn with_board<T>(&self, board: &Board, answer: impl FnOnce(&mut HeldBoard, Timestamp) -> T) -> Result<T> {
         self.with_generation(board, |held, now| match held.board.epoch() == board.epoch() {
@@ -258,7 +266,7 @@ impl Store for Oracle {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        self.with(track, |held, frame, _| {
+        self.with_ranking(track, |held, frame, _| {
             let ranking = held.ranking(&frame, track.key());
             let total = ranking.len();
             let limit = limit as usize;
@@ -290,7 +298,7 @@ impl Store for Oracle {
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        self.with(track, |held, frame, _| {
+        self.with_ranking(track, |held, frame, _| {
             let ranking = held.ranking(&frame, track.key());
             let total = ranking.len() as u64;
             let radius = radius as usize;
@@ -307,7 +315,7 @@ impl Store for Oracle {
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.with(track, |held, frame, _| {
+        self.with_ranking(track, |held, frame, _| {
             let ranking = held.ranking(&frame, track.key());
             let line = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject);
             let score = |subject: &Subject| line(subject).map(|line| line.score);
@@ -318,7 +326,7 @@ impl Store for Oracle {
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        self.with(track, |held, frame, _| {
+        self.with_ranking(track, |held, frame, _| {
             let ranking = held.ranking(&frame, track.key());
             let stored = &*track.stored(subject);
             let score = held.score(&frame, stored);
@@ -348,7 +356,7 @@ impl Store for Oracle {
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        queries.iter().map(|query| self.with(&query.track, |held, frame, _| held.read(frame, query))?).collect()
+        queries.iter().map(|query| self.with_ranking(&query.track, |held, frame, _| held.read(frame, query))?).collect()
     }
 
     async fn values_from(
@@ -358,7 +366,7 @@ impl Store for Oracle {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        self.with(track, |held, frame, _| {
+        self.with_ranking(track, |held, frame, _| {
             let floor = frame.window.floor;
             let all = LastSeen::after(&held.track, held.past(&track.stored(subject)), floor).newest_first();
             let total = all.len() as u64;
@@ -370,7 +378,7 @@ impl Store for Oracle {
                 ValuesStart::After(place) => all.iter().filter(|item| is_before(item, place)).count() as u64,
             };
             let items = all.into_iter().skip(first as usize).take(limit as usize).collect();
-            Values { frame, total, first, items, capped: held.is_capped(&frame, subject, floor) }
+            Values { frame, total, first, items, capped: held.is_capped(&frame, &track.stored(subject), floor) }
         })
     }
 
@@ -413,7 +421,7 @@ impl Store for Oracle {
                 }
             }
             let total = held.ranking(&frame, None).len() as u64;
-            let keys = track.board().has_keys().then(|| held.keys(&frame).len() as u64);
+            let keys = track.most_keys().map(|_| held.keys(&frame).len() as u64);
             let events = held.events.range(frame.window.floor..).map(|(slot, items)| (*slot, *items)).collect();
             let (slots, upheavals) = (slots.into_iter().collect(), held.upheavals);
             Status { frame, total, keys, slots, retiring: Vec::new(), events, upheavals }
