@@ -235,7 +235,7 @@ macro_rules! scripts {
 
 scripts! {
     {
-        ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks"];
+        ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks", "keys"];
         LINES = "lines" after ["clock", "board", "places", "ranking"] with 6 keys
             ["board", "order", "key", "center", "at", "subject", "before", "after", "capped"] repeatable;
         BETWEEN = "between" after ["clock", "board", "places", "ranking"] with 6 keys
