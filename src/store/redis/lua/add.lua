@@ -3,10 +3,10 @@
 --
 -- KEYS  for each track, the main one first: meta, slot, ranking
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), number of `items` that the amounts come from,
---       number of `tracks`, number of `keys` of the subjects, 0 on a board without keys; then for each track: generation,
---       head, bound of a (slot, subject), start of its slot; then the subjects, then the amount of each; then, on a board
---       with keys, where subjects of one key come one after the other: the name of each subject, then each key with the
---       number of its subjects
+--       number of `tracks`, number of `keys` of the subjects, 0 on a board without keys; then for each track:
+--       generation, head, bound of a (slot, subject), start of its slot; then the subjects, then the amount of each;
+--       then, on a board with keys, where subjects of one key come one after the other: the name of each subject, then
+--       each key with the number of its subjects
 -- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done,
 --       and write.lua must be called with the same sequence number: generation, epoch or head differ, the arguments are
 --       not valid now, the clock is not believed, a slot or a key is new, a sum or a score is 0 or out of range, data

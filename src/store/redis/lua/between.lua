@@ -1,9 +1,9 @@
 -- Counts the lines that one of several partitions has before two places, and returns all lines between them or samples.
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking
--- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `from_score` and `from_subject` of the first place, `till_score` and
---       `till_subject` of the second; '' is the start or the end of the ranking, number of `samples`, `all_up_to`: the
---       largest number of lines that are all returned
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `from_score` and `from_subject` of the
+--       first place, `till_score` and `till_subject` of the second; '' is the start or the end of the ranking, number
+--       of `samples`, `all_up_to`: the largest number of lines that are all returned
 -- reply ok, now, reading, retiring, total, lines before the first place, lines with a better score than it, lines
 --       before the second place, the partition's version or '', then for each line or sample: number of lines before
 --       it, subject, score

@@ -7,19 +7,20 @@
 --       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
 --       the subjects of the current period
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
---       current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`,
---       that of the `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the
---       oldest slot kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if
---       there are two, else ''; then the start of each slot, oldest first; the subjects; then for each entry: position
---       of its slot, position of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or '';
---       last, the option of the kind (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its
---       score is wanted. Verbs are those of the kind, `look`, which changes nothing in this track, and `follow`: the
---       main track is a total, and the next one has a sample of a slot beside it. A retraction with an id whose slot
---       has left all windows only looks. The tracks have the same entries, but only the first track has their ids, and
---       entries after all others that only look. If an edition does not count an entry that the other one may count,
---       its main track has `look` with the reason as a: `unknown`, or a code, with the number of items to count under
---       it as b; or '' if none is counted
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of
+--       `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the `first_bucket_key`,
+--       number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number
+--       of the current expiry period, or '', `edition`: id of the track's edition if there are two, else ''; then the
+--       start of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its
+--       subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind
+--       (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are
+--       those of the kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and
+--       the next one has a sample of a slot beside it. A retraction with an id whose slot has left all windows only
+--       looks. The tracks have the same entries, but only the first track has their ids, and entries after all others
+--       that only look. If an edition does not count an entry that the other one may count, its main track has `look`
+--       with the reason as a: `unknown`, or a code, with the number of items to count under it as b; or '' if none is
+--       counted
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
 --       `too_many_keys`,

@@ -8,8 +8,8 @@
 --       which data is kept, `version`: the new board version, then
 --       the start of each of the slots named for withdrawing; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
---       the floor, no bucket that is not needed and no dropped ranking remains, 1 if the step was skipped, the oldest expiry period that is
---       due or '', microseconds of work (stopwatch.lua)
+--       the floor, no bucket that is not needed and no dropped ranking remains, 1 if the step was skipped, the oldest
+--       expiry period that is due or '', microseconds of work (stopwatch.lua)
 -- errors  stale_keys: the oldest slot or bucket differs, or other slots exist
 -- cost  5-9 us per subject; the server may return somewhat more subjects than requested. APPROX_COUNT_DISTINCT: up to
 --       100 us and 10 us per slot

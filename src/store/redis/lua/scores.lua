@@ -3,7 +3,7 @@
 
 local held, lines, without, unranked = {}, {}, {}, {}
 
--- Returns the texts from which the scores of some subjects are computed, of a thousand at most: the scores themselves if
+-- Returns the texts from which the scores of some subjects, a thousand at most, are computed: the scores themselves if
 -- the kind has no totals. False for a subject that has none.
 local function stored_of(subjects, first, last)
   if HAS_TOTALS then

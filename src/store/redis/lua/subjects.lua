@@ -2,9 +2,9 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of each subject's values
 --       (COUNT_DISTINCT), then the slots to read
--- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get scores and ranks, or '', number of `subjects`,
---       `capped` to get the time of the latest dropped value, or ''; then the subjects, with their key if
---       there are keys
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get scores and ranks, or '',
+--       number of `subjects`, `capped` to get the time of the latest dropped value, or ''; then the subjects, with
+--       their key if there are keys
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
 --       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
 --       every slot that has data

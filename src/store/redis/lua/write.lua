@@ -4,16 +4,17 @@
 --       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the
 --       current dedupe bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
---       are required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
---       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
---       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
---       each sum must stay, or '' if none must, `edition`: id of the track's edition if there are two, else ''; then
---       the start of each slot; then, each for all entries in their order: in the main track subjects and amounts;
---       codes, if any: 4 x position of its slot from 0, or -4 if the entry does not change this track, or in the main
---       track of an edition 4 x the position of the reason in `REASONS` if there is one; in the main track plus 2 if
---       later entries of the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the
---       main track ids, if there are any, with an empty text for an entry that has none
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of
+--       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
+--       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items that each entry stands for,
+--       separated by commas, or '' if each is one item, `margins`: how far from the bound each sum must stay, or '' if
+--       none must, `edition`: id of the track's edition if there are two, else ''; then the start of each slot; then,
+--       each for all entries in their order: in the main track subjects and amounts; codes, if any: 4 x position of its
+--       slot from 0, or -4 if the entry does not change this track, or in the main track of an edition 4 x the position
+--       of the reason in `REASONS` if there is one; in the main track plus 2 if later entries of the subject must wait
+--       for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an
+--       empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `too_many_keys`, `behind` (not
 --       tried: an earlier sum of its subject was refused, and the items of that sum must be tried before it) or
