@@ -144,12 +144,12 @@ impl Division {
         self.tags.iter().map(|tag| &**tag)
     }
 
-    /// Returns the index of the partition that has the subject, from 0. Subjects with a key are where their key is, so a
-    /// ranking is never divided.
+    /// Returns the index of the partition that has the subject, from 0. A subject with a key is where its key is, so no
+    /// ranking is divided.
     ///
-    /// The index is the upper half of the product of the subject's, or the key's, XXH3 (64 bits, seed 0) and the number of partitions.
-    /// The hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change:
-    /// otherwise subjects would be looked for in partitions that do not have them.
+    /// The index is the upper half of the product of the XXH3 of the subject or key (64 bits, seed 0) and the number of
+    /// partitions. The hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never
+    /// change: otherwise subjects would be looked for in partitions that do not have them.
     pub fn partition_of(&self, subject: &Subject) -> usize {
         self.partition_of_text(subject.key().unwrap_or(subject.as_str()))
     }

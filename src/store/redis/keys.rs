@@ -34,8 +34,8 @@ pub(super) struct StoreKeys {
 pub(super) struct BoardKeys {
     pub meta: String,
     pub index: String,
-    /// Sorted set: the ranking, subject by score. On a track with keys [`epochs`](Self::epochs) instead: scripts compute
-    /// the names of its rankings from that.
+    /// Sorted set: the ranking, subject by score. On a track with keys it is [`epochs`](Self::epochs) instead, from which
+    /// scripts compute the names of its rankings.
     pub ranking: String,
     pub buckets: String,
     pub totals: String,
@@ -236,11 +236,11 @@ mod tests {
                 board.seen(&subject),
                 board.gone(&subject),
                 board.written(7),
-                board.periods,
-                board.totals,
                 board.epochs(),
                 board.key_list("7"),
                 board.ranking_of("7", "{a}:b"),
+                board.periods,
+                board.totals,
                 board.index,
                 board.ranking,
                 board.buckets,

@@ -56,9 +56,9 @@ pub(super) struct Existing {
     pub buckets: Arc<[i64]>,
 }
 
-/// Returns how many of a board's keys each of its partitions may have. With several partitions, this is its share, five
-/// standard deviations of the number of keys that it gets by their hash, and a few: so none refuses keys before the board
-/// has as many as it may have.
+/// Returns how many of a board's keys each of its partitions may have. With several partitions, this is its share,
+/// five standard deviations of the number of keys that it gets by their hash, and a few: so none refuses keys before
+/// the board has as many as it may have.
 fn share_of_keys(most: u32, partitions: usize) -> u64 {
     if partitions == 1 {
         return most.into();

@@ -1,4 +1,4 @@
-//! Tests of boards that have a ranking for each key: nothing is left of keys that are gone, and what each call costs the
+//! Tests of boards that have a ranking for each key: nothing is left of keys that are gone, and what calls cost the
 //! server.
 
 use rolltop::board::RankingKey;

@@ -110,12 +110,12 @@ mod tests {
             AuditProgress::parse(&AuditCursor::default(), board.edition().main()).map(|progress| progress.place)
         };
         let cursor = "0".to_owned();
-        assert_eq!(start(&sum), Some(AuditPlace::Ranking { cursor: cursor.clone() }));
+        assert_eq!(start(&sum), Some(AuditPlace::Ranking { cursor: cursor.clone(), key: String::new() }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(AuditPlace::Totals { cursor }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", false)), Some(AuditPlace::End));
         for place in [
             AuditPlace::Totals { cursor: "184467".to_owned() },
-            AuditPlace::Ranking { cursor: "7".to_owned() },
+            AuditPlace::Ranking { cursor: "7".to_owned(), key: "a{\"b".to_owned() },
             AuditPlace::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
             AuditPlace::End,
         ] {

@@ -209,7 +209,7 @@ mod tests {
             let pages = Pages::default();
             let read = |version: &str| {
                 pages.put(&part, Extent::Partition, &page(0, 9), held(&part, lines, version));
-                pages.get(&part, Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
+                pages.get(&part, &Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
             };
             let worth = ["one", "one", "two", "three", "three"].map(read);
             assert_eq!(worth, [true, true, without_a_look, without_a_look, true]);
@@ -228,7 +228,7 @@ mod tests {
         let read_again = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, "two"));
         assert_eq!(read_again.items.made(|_| "computed again".to_owned()).unwrap(), "two");
         // The merged page of a board that begins with this partition is a different one.
-        assert!(pages.get(&part, Extent::Board, &page(0, 9)).is_none());
+        assert!(pages.get(&part, &Extent::Board, &page(0, 9)).is_none());
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let pages = Pages::default();
         let bytes = held(&part, 1_000, "one").bytes();
         let room = MAX_BYTES / bytes;
-        let get = |part: &Arc<Part>, near: Near| pages.get(part, Extent::Partition, &near);
+        let get = |part: &Arc<Part>, near: Near| pages.get(part, &Extent::Partition, &near);
         for offset in 0..3 * room as u64 {
             pages.put(&part, Extent::Partition, &page(offset, 1_000), held(&part, 1_000, "one"));
             assert!(get(&part, page(0, 1_000)).is_some(), "{offset}");

@@ -30,8 +30,8 @@ pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Returns the cost of the reply for the server and its size in memory, in cells read.
     fn cells(&self, track: &Track) -> u64;
 
-    /// Adds the keys and arguments that follow those of every script about a board, and returns the script. `key` is that
-    /// of the ranking, if it is one of several.
+    /// Adds the keys and arguments that follow those of every script about a board, and returns the script. `key` is the
+    /// key of the ranking, if it is one of several.
     fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script;
 
     /// Reads the rest of the script's reply.
