@@ -22,6 +22,7 @@ mod metrics;
 mod moving;
 mod parted_pages;
 mod proxy;
+mod ranking_keys;
 mod reads;
 mod redivision;
 mod restarts;

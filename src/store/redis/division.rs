@@ -17,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::hash_slot::HashSlot;
-use crate::board::{Board, BoardName, Epoch, MAX_SHARDS, PartitionNumbers, Subject};
+use crate::board::{Board, BoardName, Epoch, MAX_SHARDS, PartitionNumbers, RankingKey, Subject};
 
 /// The number of numbers that each epoch of a board has for its partitions.
 const EACH_EPOCH: u32 = 100_000;
@@ -144,13 +144,23 @@ impl Division {
         self.tags.iter().map(|tag| &**tag)
     }
 
-    /// Returns the index of the partition that has the subject, from 0.
+    /// Returns the index of the partition that has the subject, from 0. A subject with a key is where its key is, so no
+    /// ranking is divided.
     ///
-    /// The index is the upper half of the product of the subject's XXH3 (64 bits, seed 0) and the number of partitions.
-    /// The hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change:
-    /// otherwise subjects would be looked for in partitions that do not have them.
+    /// The index is the upper half of the product of the XXH3 of the subject or key (64 bits, seed 0) and the number of
+    /// partitions. The hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never
+    /// change: otherwise subjects would be looked for in partitions that do not have them.
     pub fn partition_of(&self, subject: &Subject) -> usize {
-        let hash = xxh3_64(subject.as_str().as_bytes());
+        self.partition_of_text(subject.key().unwrap_or(subject.as_str()))
+    }
+
+    /// Returns the index of the partition that has the ranking of the key.
+    pub fn partition_of_key(&self, key: &RankingKey) -> usize {
+        self.partition_of_text(key.as_str())
+    }
+
+    fn partition_of_text(&self, text: &str) -> usize {
+        let hash = xxh3_64(text.as_bytes());
         ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize
     }
 }

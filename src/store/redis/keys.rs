@@ -34,6 +34,8 @@ pub(super) struct StoreKeys {
 pub(super) struct BoardKeys {
     pub meta: String,
     pub index: String,
+    /// Sorted set: the ranking, subject by score. On a track with keys it is [`epochs`](Self::epochs) instead, from which
+    /// scripts compute the names of its rankings.
     pub ranking: String,
     pub buckets: String,
     pub totals: String,
@@ -157,6 +159,27 @@ impl BoardKeys {
         }
     }
 
+    /// Returns the keys of a track that has a ranking for each key.
+    pub fn with_rankings_by_key(self) -> Self {
+        Self { ranking: self.epochs(), ..self }
+    }
+
+    /// Tracks with keys. Sorted set: the epochs of the rankings that exist, each with itself as score. An epoch begins
+    /// when all rankings are dropped at once.
+    pub fn epochs(&self) -> String {
+        format!("{}:k", self.root)
+    }
+
+    /// Tracks with keys. Sorted set: the keys that have a ranking in this epoch, all with the score 0.
+    pub fn key_list(&self, epoch: &str) -> String {
+        format!("{}:k:{epoch}", self.root)
+    }
+
+    /// Tracks with keys. Sorted set: the ranking of a key in this epoch, name by score.
+    pub fn ranking_of(&self, epoch: &str, key: &str) -> String {
+        format!("{}:r:{epoch}:{key}", self.root)
+    }
+
     /// Hash: subject to cell.
     pub fn slot(&self, start: Timestamp) -> String {
         format!("{}:s:{}", self.root, start.millis())
@@ -213,6 +236,9 @@ mod tests {
                 board.seen(&subject),
                 board.gone(&subject),
                 board.written(7),
+                board.epochs(),
+                board.key_list("7"),
+                board.ranking_of("7", "{a}:b"),
                 board.periods,
                 board.totals,
                 board.index,

@@ -109,7 +109,7 @@ use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
     Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, Values, ValuesStart,
+    StoreError, TableName, Values, ValuesStart, require_key,
 };
 use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
 
@@ -259,6 +259,12 @@ async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Sessi
     Ok(session)
 }
 
+/// Returns the key of the ranking that a read is about: one on a ranked track with keys, and none on all others.
+fn ranking_key(track: &BoardTrack) -> Result<Option<&RankingKey>> {
+    require_key(track)?;
+    Ok(track.key().filter(|_| track.is_ranked()))
+}
+
 /// Starts the thread that combines writes. The combiner and the connection for writes wake each other all the time,
 /// which costs almost nothing if both run on one thread. The same thread reads the list version, because most writes
 /// need it too. It ends when both queues are closed and empty.
@@ -350,22 +356,26 @@ impl Store for RedisStore {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        let read = || async { self.reads.page(&self.session.parts_of(track), start, limit).await };
+        let key = ranking_key(track)?;
+        let read = || async { self.reads.page(&self.session.parts_of(track), key, start, limit).await };
         self.following(track.board(), read).await
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        let read = || async { self.reads.neighbors(&self.session.parts_of(track), subject, radius).await };
+        let key = ranking_key(track)?;
+        let read = || async { self.reads.neighbors(&self.session.parts_of(track), key, subject, radius).await };
         self.following(track.board(), read).await
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        let read = || async { self.reads.lookup(&self.session.parts_of(track), subjects, ranks).await };
+        let key = ranking_key(track)?;
+        let read = || async { self.reads.lookup(&self.session.parts_of(track), key, subjects, ranks).await };
         self.following(track.board(), read).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        let read = || async { self.reads.standing(&self.session.parts_of(track), subject).await };
+        let (key, subject) = (ranking_key(track)?, track.stored(subject));
+        let read = || async { self.reads.standing(&self.session.parts_of(track), key, &subject).await };
         self.following(track.board(), read).await
     }
 
@@ -408,7 +418,7 @@ impl Store for RedisStore {
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let contents = self.reads.windows(&self.session, &queries).await;
         let followed = contents.into_iter().zip(&queries).map(async |(contents, query)| match contents {
-            Ok(contents) => contents,
+            Ok(contents) => require_key(&query.track).and(contents),
             Err(failure) => {
                 editions::follow(&self.session, query.track.board(), failure).await.map_err(|f| self.error(f))?;
                 let again = self.reads.windows(&self.session, std::slice::from_ref(query)).await.pop();
@@ -425,6 +435,8 @@ impl Store for RedisStore {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
+        require_key(track)?;
+        let subject = &*track.stored(subject);
         let read = || async { self.reads.values(&self.session.part_for(track, subject), subject, start, limit).await };
         self.following(track.board(), read).await
     }
@@ -446,8 +458,12 @@ impl Store for RedisStore {
         Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
     }
 
-    async fn keys(&self, _track: &BoardTrack, _after: Option<&RankingKey>, _limit: u32) -> Result<Keys> {
-        Err(StoreError::Unsupported { detail: "a ranking for each key".to_owned() })
+    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+        if track.most_keys().is_none() {
+            return Err(StoreError::Unsupported { detail: "the keys of a track without keys".to_owned() });
+        }
+        let read = || async { reads::keys(&self.session, &self.session.parts_of(track), after, limit).await };
+        self.following(track.board(), read).await
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

@@ -56,8 +56,20 @@ pub(super) struct Existing {
     pub buckets: Arc<[i64]>,
 }
 
+/// Returns how many of a board's keys each of its partitions may have. With several partitions, this is its share,
+/// five standard deviations of the number of keys that it gets by their hash, and a few: so none refuses keys before
+/// the board has as many as it may have.
+fn share_of_keys(most: u32, partitions: usize) -> u64 {
+    if partitions == 1 {
+        return most.into();
+    }
+    let share = f64::from(most) / partitions as f64;
+    (share + 5.0 * share.sqrt() + 5.0).ceil() as u64
+}
+
 impl Part {
     pub fn new(track: BoardTrack, keys: BoardKeys, clock: Arc<PartitionClock>) -> Self {
+        let keys = if track.most_keys().is_some() { keys.with_rankings_by_key() } else { keys };
         Self {
             slot: HashSlot::of_key(keys.meta.as_bytes()),
             keys,
@@ -83,6 +95,14 @@ impl Part {
             true => TrackId::first_of(self.track.board().generation()),
             false => self.track.id(),
         }
+    }
+
+    /// Returns the largest number of keys in this partition, if the track has keys and belongs to the current edition,
+    /// which limits them.
+    pub fn most_keys(&self) -> Option<u64> {
+        let partitions = self.track.board().partitions().map_or(1, |numbers| numbers.len());
+        let limits = self.track.edition().number() == 0;
+        self.track.most_keys().filter(|_| limits).map(|most| share_of_keys(most, partitions))
     }
 
     /// Resets what is known about existing keys and about the server's speed.
@@ -197,6 +217,12 @@ mod tests {
         let kept = part.kept(&part.track.window_at(t("2026-03-01T00:00:00Z")));
         assert_eq!(kept.oldest, t("2026-02-01T00:00:00Z"));
         assert_eq!(kept.life, t("2026-05-01T00:00:00Z").millis() - t("2026-03-01T00:00:00Z").millis());
+    }
+
+    #[test]
+    fn partitions_may_have_more_keys_than_their_share() {
+        assert_eq!([share_of_keys(7, 1), share_of_keys(1_000_000, 1)], [7, 1_000_000]);
+        assert_eq!([share_of_keys(1, 16), share_of_keys(1_000, 16), share_of_keys(1_000_000, 64)], [7, 108, 16_255]);
     }
 
     #[test]

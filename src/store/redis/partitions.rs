@@ -8,7 +8,7 @@ use super::keys::{BoardKeys, StoreKeys};
 use super::part::Part;
 use super::partition::Partition;
 use super::partition_clock::PartitionClock;
-use crate::board::{Board, BoardName, BoardTrack, Generation, Subject, TrackId};
+use crate::board::{Board, BoardName, BoardTrack, Generation, RankingKey, Subject, TrackId};
 
 /// The partitions of a board. A board without shards has one.
 #[derive(Debug)]
@@ -129,6 +129,14 @@ impl Parts {
     /// Returns the part that has the subject.
     pub fn of(&self, subject: &Subject) -> &Arc<Part> {
         &self.all[self.number_of(subject)]
+    }
+
+    /// Returns the part that has the ranking of the key.
+    pub fn of_key(&self, key: &RankingKey) -> &Arc<Part> {
+        match &*self.all {
+            [part] => part,
+            all => &all[self.division.partition_of_key(key)],
+        }
     }
 
     /// Returns all parts once, beginning with the one whose turn it is.

@@ -24,7 +24,7 @@ use super::session::Session;
 use super::timekeeping;
 use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp, TrackId};
 
-/// The largest number of slots or buckets that one step deletes.
+/// The largest number of slots, buckets or rankings that one step deletes.
 const KEYS: usize = 200;
 /// The number of steps that the call which removes a board makes before it leaves the rest to the scheduler.
 const AT_ONCE: usize = 20;
@@ -377,6 +377,16 @@ async fn leftovers(
             });
             return Ok(vec![unlink(held), taken_off("ZREM", index, &numbers)]);
         }
+    }
+    if let Some(epoch) = texts(session, slot, &oldest(&keys.epochs(), 1)).await?.pop() {
+        let list = keys.key_list(&epoch);
+        let ranked = texts(session, slot, &oldest(&list, KEYS)).await?;
+        return Ok(match ranked.is_empty() {
+            true => vec![taken_off("ZREM", &keys.epochs(), &[epoch])],
+            false => {
+                vec![unlink(ranked.iter().map(|key| keys.ranking_of(&epoch, key))), taken_off("ZREM", &list, &ranked)]
+            }
+        });
     }
     let periods = texts(session, slot, &oldest(&keys.periods, 1)).await?;
     let Some(number) = periods.into_iter().next() else { return Ok(Vec::new()) };

@@ -75,6 +75,8 @@ macro_rules! contract {
         contract! { for embedded_keys, |_| [super::Kind::EmbeddedKeys]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for redis, |behavior| super::by_turns(behavior, super::Kind::servers());
             $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for redis_keys, |behavior| super::by_turns(behavior, super::Kind::servers_with_keys());
+            $($room::$behaviour,)* $($step_room::$step,)* }
         // The next two on the engine that the others do not use.
         contract! { for cluster, |behavior| super::by_turns(behavior, super::Kind::clusters().into_iter().rev().collect());
             $($room::$behaviour,)* $($step_room::$step,)* }

@@ -33,10 +33,10 @@ pub(super) async fn find(
     progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
-    let (place, cursor, from) = match &progress.place {
-        AuditPlace::Totals { cursor } => ("totals", cursor, None),
-        AuditPlace::Ranking { cursor } => ("ranking", cursor, None),
-        AuditPlace::Slots { from, cursor } => ("slots", cursor, from.map(Timestamp::from_millis)),
+    let (place, cursor, key, from) = match &progress.place {
+        AuditPlace::Totals { cursor } => ("totals", cursor, "", None),
+        AuditPlace::Ranking { cursor, key } => ("ranking", cursor, &**key, None),
+        AuditPlace::Slots { from, cursor } => ("slots", cursor, "", from.map(Timestamp::from_millis)),
         AuditPlace::End => return Ok(None),
     };
     let looks_at_slots = place == "slots";
@@ -45,7 +45,7 @@ pub(super) async fn find(
         let slots = slots_from(&moment.existing.slots, from, most);
         // If the slot in which to continue no longer exists, the next one is begun.
         let is_there = from.is_none() || slots.first().copied() == from;
-        call.arg("place", place).arg("cursor", if is_there { cursor } else { "0" });
+        call.arg("place", place).arg("cursor", if is_there { cursor } else { "0" }).arg("key", key);
         call.arg("subjects", looked_at(part, looks_at_slots));
         call.arg("version", if repair { session.token() } else { String::new() });
         call.arg("from", start_text(from)).arg("slots", most);
@@ -56,6 +56,7 @@ pub(super) async fn find(
     });
     let ScriptAnswer { frame, asked: slots, mut reply, .. } = answer.await?;
     let (cursor, whole, missing_slots) = (reply.text()?, reply.count()? as usize, reply.count()?);
+    let key = reply.text()?;
     let mut seen = HashSet::new();
     while !reply.is_empty() {
         let subject = reply.text()?;
@@ -68,9 +69,11 @@ pub(super) async fn find(
     let beginning = || "0".to_owned();
     progress.place = match (&progress.place, cursor == "0") {
         (AuditPlace::Totals { .. }, false) => AuditPlace::Totals { cursor },
-        (AuditPlace::Totals { .. }, true) => AuditPlace::Ranking { cursor: beginning() },
-        (AuditPlace::Ranking { .. }, false) => AuditPlace::Ranking { cursor },
-        (AuditPlace::Ranking { .. }, true) => AuditPlace::Slots { from: None, cursor: beginning() },
+        (AuditPlace::Totals { .. }, true) => AuditPlace::Ranking { cursor: beginning(), key: String::new() },
+        (AuditPlace::Ranking { .. }, is_at_start) if !is_at_start || !key.is_empty() => {
+            AuditPlace::Ranking { cursor, key }
+        }
+        (AuditPlace::Ranking { .. }, _) => AuditPlace::Slots { from: None, cursor: beginning() },
         (AuditPlace::Slots { .. }, is_at_start) => match slots.get(whole) {
             Some(start) => {
                 AuditPlace::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }

@@ -29,8 +29,12 @@ pub(in crate::store::redis) struct AuditProgress {
 pub(super) enum AuditPlace {
     /// All subjects with a total, on boards that have totals.
     Totals { cursor: String },
-    /// Ranked subjects without a total.
-    Ranking { cursor: String },
+    /// Ranked subjects without a total. With keys, those of the ranking of a key and of the keys after it.
+    Ranking {
+        cursor: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
+    },
     /// Subjects that are neither in the ranking nor in the totals, in the first slot from this start on and those after
     /// it.
     Slots { from: Option<i64>, cursor: String },
@@ -44,7 +48,7 @@ impl AuditProgress {
         let cursor = "0".to_owned();
         let place = match track.is_ranked() {
             true if kinds::of(track.kind()).has_totals() => AuditPlace::Totals { cursor },
-            true => AuditPlace::Ranking { cursor },
+            true => AuditPlace::Ranking { cursor, key: String::new() },
             // Without a ranking there is nothing to compare slots with.
             false => AuditPlace::End,
         };
@@ -63,7 +67,7 @@ impl AuditProgress {
     /// Returns whether the cursors are numbers. The server would report others as an error of the script.
     fn is_sound(&self) -> bool {
         match &self.place {
-            AuditPlace::Totals { cursor } | AuditPlace::Ranking { cursor } | AuditPlace::Slots { cursor, .. } => {
+            AuditPlace::Totals { cursor } | AuditPlace::Ranking { cursor, .. } | AuditPlace::Slots { cursor, .. } => {
                 !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_digit())
             }
             AuditPlace::End => true,
@@ -106,12 +110,12 @@ mod tests {
             AuditProgress::parse(&AuditCursor::default(), board.edition().main()).map(|progress| progress.place)
         };
         let cursor = "0".to_owned();
-        assert_eq!(start(&sum), Some(AuditPlace::Ranking { cursor: cursor.clone() }));
+        assert_eq!(start(&sum), Some(AuditPlace::Ranking { cursor: cursor.clone(), key: String::new() }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(AuditPlace::Totals { cursor }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", false)), Some(AuditPlace::End));
         for place in [
             AuditPlace::Totals { cursor: "184467".to_owned() },
-            AuditPlace::Ranking { cursor: "7".to_owned() },
+            AuditPlace::Ranking { cursor: "7".to_owned(), key: "a{\"b".to_owned() },
             AuditPlace::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
             AuditPlace::End,
         ] {

@@ -311,6 +311,8 @@ fn own_call(
     }
     own.named = vec![
         ("bound", track.slot_bound().0.to_string()),
+        // What is given is in the other track already, so no key is refused.
+        ("most_keys", String::new()),
         ("slots", slots.len().to_string()),
         ("subjects", subjects.len().to_string()),
         ("entries", entries.to_string()),

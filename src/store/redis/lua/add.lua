@@ -3,12 +3,14 @@
 --
 -- KEYS  for each track, the main one first: meta, slot, ranking
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), number of `items` that the amounts come from,
---       number of `tracks`; then for each track: generation, head, bound of a (slot, subject), start of its slot; then
---       the subjects, then the amount of each
+--       number of `tracks`, number of `keys` of the subjects, 0 on a board without keys; then for each track:
+--       generation, head, bound of a (slot, subject), start of its slot; then the subjects, then the amount of each;
+--       then, on a board with keys, where subjects of one key come one after the other: the name of each subject, then
+--       each key with the number of its subjects
 -- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done,
 --       and write.lua must be called with the same sequence number: generation, epoch or head differ, the arguments are
---       not valid now, the clock is not believed, a slot is new, a sum or a score is 0 or out of range, data is
---       damaged, or a later operation of this lane was done
+--       not valid now, the clock is not believed, a slot or a key is new, a sum or a score is 0 or out of range, data
+--       is damaged, or a later operation of this lane was done
 -- cost  O(log subjects) per entry and track: 1.5-3 us, and 15-20 us for the call with its socket, and 6-9 us for each
 --       further track. The script has no functions of its own and names no key that it does not use, because each of
 --       these would cost as much as an entry
@@ -23,11 +25,14 @@ end
 local is_valid = now <= tonumber(argv.believable)
     and now >= tonumber(argv.valid_from) and now < tonumber(argv.valid_until)
 local tracks, record = tonumber(argv.tracks), 'o:' .. argv.write_lane
-local first = FIXED_ARGUMENTS + 4 * tracks + 1
-local entries = (#argv - first + 1) / 2
+local first, of_keys = FIXED_ARGUMENTS + 4 * tracks + 1, tonumber(argv.keys)
+local entries = (#argv - first + 1 - 2 * of_keys) / (of_keys > 0 and 3 or 2)
 local last = first + entries - 1
--- By track: its meta data, and the pairs to write.
-local metas, slot_pairs, rank_pairs = {}, {}, {}
+-- The position of the first member of a ranking: a subject, or its name; and that of the first key.
+local first_member = of_keys > 0 and last + entries + 1 or first
+local first_key = first_member + entries
+-- By track: its meta data, the pairs to write, and how the names of its rankings begin if there are several.
+local metas, slot_pairs, rank_pairs, prefixes = {}, {}, {}, {}
 for t = 1, tracks do
   local at, slot = FIXED_ARGUMENTS + 4 * (t - 1), keys[3 * t - 1]
   local bound = tonumber(argv[at + 3])
@@ -48,7 +53,28 @@ for t = 1, tracks do
     return {'unusual'}
   end
   local amounts = redis_call('HMGET', slot, unpack(argv, first, last))
-  local scores = redis_call('ZMSCORE', keys[3 * t], unpack(argv, first, last))
+  local scores
+  if of_keys == 0 then
+    scores = redis_call('ZMSCORE', keys[3 * t], unpack(argv, first, last))
+  else
+    -- The names are those of rankings.lua.
+    local epoch, member = redis_call('HGET', keys[3 * t - 2], 'dropped'), first_member
+    prefixes[t] = string.sub(keys[3 * t], 1, -2) .. 'r:' .. epoch .. ':'
+    scores = {}
+    for at = first_key, #argv, 2 do
+      local next_member, is_first = member + argv[at + 1], false
+      local found = redis_call('ZMSCORE', prefixes[t] .. argv[at], unpack(argv, member, next_member - 1))
+      for i = 1, #found do
+        scores[member - first_member + i] = found[i]
+        is_first = is_first or not found[i]
+      end
+      -- The list of keys must name a key before it has a ranking. So a new key is left to write.lua.
+      if is_first and not redis_call('ZSCORE', keys[3 * t] .. ':' .. epoch, argv[at]) then
+        return {'unusual'}
+      end
+      member = next_member
+    end
+  end
   local cells, ranks, is_new = {}, {}, true
   for i = 1, entries do
     local subject, sum = argv[first - 1 + i], tonumber(argv[last + i])
@@ -69,7 +95,7 @@ for t = 1, tracks do
     end
     local pair = i * 2
     cells[pair - 1], cells[pair] = subject, format('%d', sum)
-    ranks[pair - 1], ranks[pair] = format('%d', score), subject
+    ranks[pair - 1], ranks[pair] = format('%d', score), argv[first_member - 1 + i]
   end
   -- The index of slots must name a slot before the slot has data. So a new slot is left to write.lua.
   if is_new and redis_call('EXISTS', slot) == 0 then
@@ -82,7 +108,19 @@ local version = argv.write_lane .. ':' .. argv.sequence
 -- The main track comes last, because its meta has the record of the operation.
 for t = tracks, 1, -1 do
   redis_call('HSET', keys[3 * t - 1], unpack(slot_pairs[t]))
-  redis_call('ZADD', keys[3 * t], unpack(rank_pairs[t]))
+  if of_keys == 0 then
+    redis_call('ZADD', keys[3 * t], unpack(rank_pairs[t]))
+  else
+    local pair, added = 1, 0
+    for at = first_key, #argv, 2 do
+      local next_pair = pair + 2 * argv[at + 1]
+      added = added + redis_call('ZADD', prefixes[t] .. argv[at], unpack(rank_pairs[t], pair, next_pair - 1))
+      pair = next_pair
+    end
+    if added > 0 then
+      redis.pcall('HINCRBY', keys[3 * t - 2], 'ranked', added)
+    end
+  end
   local events = 'e:' .. argv[FIXED_ARGUMENTS + 4 * t]
   local counted = format('%.0f', (tonumber(metas[t][4]) or 0) + argv.items)
   if t > 1 then

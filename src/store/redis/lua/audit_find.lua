@@ -2,12 +2,13 @@
 --
 -- KEYS  1-5 the board (board.lua), then the slots to look through
 -- ARGV  the board's, `place`: where to look: `totals`, `ranking` or `slots`, `cursor` within it, or within the first of
---       the slots, number of `subjects` to look at, `version`: a new board version, to remove slots that do not exist
---       from the index, or '', `from`: start of the first slot to look through, or `-inf`, `slots`: the largest number
---       of slots, then the start of each of those slots: all that exist from the first one on, but no more than that
---       number
+--       the slots, `key`: in rankings of several keys, the one to continue with, or '' for the first, number of
+--       `subjects` to look at, `version`: a new board version, to remove slots that do not exist from the index, or '',
+--       `from`: start of the first slot to look through, or `-inf`, `slots`: the largest number of slots, then the
+--       start of each of those slots: all that exist from the first one on, but no more than that number
 -- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were looked through completely,
---       number of slots that the index names and that do not exist, then the subjects: of the totals all; of the
+--       number of slots that the index names and that do not exist, the key with which to continue or '', then the
+--       subjects: of the totals all; of the
 --       ranking those without a total; of a slot those that have neither
 -- errors  stale_keys: other slots exist
 -- cost  1 us per subject looked at and 4 us per slot. A key in the compact form is always looked at completely: it has
@@ -26,7 +27,7 @@ if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, SLOTS) then
   return stale_keys()
 end
 
-local found, cursor, whole, missing = {}, ARGV.cursor, 0, 0
+local found, cursor, whole, missing, next_key = {}, ARGV.cursor, 0, 0, ''
 local room = tonumber(ARGV.subjects)
 
 local function take(subject)
@@ -37,12 +38,12 @@ local function has_total(subject)
   return call('HEXISTS', TOTALS, subject) == 1
 end
 
--- Looks at a part of a hash or sorted set, from the cursor on. Every second value is a subject.
-local function look(command, key, wanted)
+-- Looks at a part of a hash or sorted set, from the cursor on. Every second value is a subject, or the rest of one.
+local function look(command, key, wanted, before)
   local scanned = call(command, key, cursor, 'COUNT', math.max(room, 1))
   for i = 1, #scanned[2], 2 do
     if not wanted or wanted(scanned[2][i]) then
-      take(scanned[2][i])
+      take(before and before .. scanned[2][i] or scanned[2][i])
     end
   end
   cursor = scanned[1]
@@ -51,13 +52,36 @@ end
 
 if ARGV.place == 'totals' then
   look('HSCAN', TOTALS)
+elseif ARGV.place == 'ranking' and HAS_KEYS then
+  -- A key costs as much as some subjects, so there are no more of them.
+  local keys = call('ZRANGEBYLEX', key_list(), '[' .. ARGV.key, '+', 'LIMIT', 0, room)
+  if #keys == 0 then
+    cursor = '0'
+  end
+  for i, key in ipairs(keys) do
+    if room <= 0 then
+      next_key = key
+      break
+    end
+    if key ~= ARGV.key then
+      cursor = '0'
+    end
+    room = room - 4
+    look('ZSCAN', ranking_of(key), function(name)
+      return not has_total(key .. '\0' .. name)
+    end, key .. '\0')
+    if cursor ~= '0' then
+      next_key = key
+      break
+    end
+  end
 elseif ARGV.place == 'ranking' then
   look('ZSCAN', RANKING, function(subject)
     return not has_total(subject)
   end)
 else
   local function is_unknown(subject)
-    return not call('ZSCORE', RANKING, subject) and not has_total(subject)
+    return not held_score(subject) and not has_total(subject)
   end
   local gone = {}
   -- A subject in a later slot may have been compared for an earlier slot already. So when a slot is continued at a
@@ -90,7 +114,7 @@ else
 end
 
 local reply = ok()
-reply[5], reply[6], reply[7] = cursor, whole, missing
+reply[5], reply[6], reply[7], reply[8] = cursor, whole, missing, next_key
 for _, subject in ipairs(found) do
   reply[#reply + 1] = subject
 end

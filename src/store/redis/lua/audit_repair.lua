@@ -58,7 +58,7 @@ end
 local held, lines, without, unranked, done = {}, {}, {}, {}, {}
 for i = 1, COUNT do
   local name, to = names[i], wanted[i]
-  local score, total = call('ZSCORE', RANKING, name) or '', call('HGET', TOTALS, name) or ''
+  local score, total = held_score(name) or '', call('HGET', TOTALS, name) or ''
   if total == to.total and tonumber(score) == tonumber(to.score) then
     -- An earlier attempt of this call has set it.
     done[i] = 1
@@ -80,9 +80,9 @@ for i = 1, COUNT do
 end
 -- Deletions come last: if memory is full, the server refuses only the first write of a script.
 each_thousand('HSET', TOTALS, held)
-each_thousand('ZADD', RANKING, lines)
+rank(lines)
 each_thousand('HDEL', TOTALS, without)
-each_thousand('ZREM', RANKING, unranked)
+unrank(unranked)
 if #held + #lines + #without + #unranked > 0 then
   touch(ARGV.version)
 end

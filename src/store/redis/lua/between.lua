@@ -1,16 +1,16 @@
 -- Counts the lines that one of several partitions has before two places, and returns all lines between them or samples.
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking
--- ARGV  the partition's, `order`: `desc` or `asc`, `from_score` and `from_subject` of the first place, `till_score` and
---       `till_subject` of the second; '' is the start or the end of the ranking, number of `samples`, `all_up_to`: the
---       largest number of lines that are all returned
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `from_score` and `from_subject` of the
+--       first place, `till_score` and `till_subject` of the second; '' is the start or the end of the ranking, number
+--       of `samples`, `all_up_to`: the largest number of lines that are all returned
 -- reply ok, now, reading, retiring, total, lines before the first place, lines with a better score than it, lines
 --       before the second place, the partition's version or '', then for each line or sample: number of lines before
 --       it, subject, score
 -- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are returned
 -- why a script: counts and lines must be of one instant, after the window was advanced
 
-local early = enter_with_version()
+local early = enter_ranking('version')
 if early then
   return early
 end

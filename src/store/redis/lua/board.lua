@@ -1,6 +1,7 @@
 -- The beginning of every script about a board: checks the board, reads the clock, advances. Not a script of its own.
 --
--- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
+-- KEYS  1 meta, 2 index of slots, 3 ranking (rankings.lua), 4 index of dedupe buckets, 5 totals; a script's own keys
+--       follow
 -- ARGV  `clock`, `believable` and `time` (clock.lua), `generation` and `epoch` of the board, `floor` and `head` of the
 --       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which
 --       the rest of the arguments is valid; a script's own arguments follow
@@ -87,10 +88,15 @@ local function advance(time, read)
     if FLOOR > previous_head then
       -- Every slot has expired: drop the ranking now, because this script may write to it next. Meta is written after
       -- that: if a restart loses the rest of this script, the next script drops the ranking again.
+      -- The names of the rankings of keys contain `dropped`, and retire.lua deletes those of earlier epochs.
+      local has_keys = string.sub(RANKING, -2) == ':k'
       dropped = FLOOR
-      redis.call('UNLINK', RANKING, TOTALS)
+      redis.call('UNLINK', has_keys and TOTALS or RANKING, TOTALS)
       redis.call('HDEL', META, 'cursor')
       fields = {'head', ARGV.head, 'floor', ARGV.floor, 'dropped', ARGV.floor, 'version', 'd:' .. ARGV.head}
+      if has_keys then
+        fields[#fields + 1], fields[#fields + 2] = 'ranked', '0'
+      end
     end
     recount()
     fields[#fields + 1], fields[#fields + 2] = 'retiring', count_retiring()

@@ -7,21 +7,23 @@
 --       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
 --       the subjects of the current period
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the
---       current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`,
---       that of the `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the
---       oldest slot kept, `period`: number of the current expiry period, or '', `edition`: id of the track's edition if
---       there are two, else ''; then the start of each slot, oldest first; the subjects; then for each entry: position
---       of its slot, position of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or '';
---       last, the option of the kind (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its
---       score is wanted. Verbs are those of the kind, `look`, which changes nothing in this track, and `follow`: the
---       main track is a total, and the next one has a sample of a slot beside it. A retraction with an id whose slot
---       has left all windows only looks. The tracks have the same entries, but only the first track has their ids, and
---       entries after all others that only look. If an edition does not count an entry that the other one may count,
---       its main track has `look` with the reason as a: `unknown`, or a code, with the number of items to count under
---       it as b; or '' if none is counted
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of
+--       `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the `first_bucket_key`,
+--       number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number
+--       of the current expiry period, or '', `edition`: id of the track's edition if there are two, else ''; then the
+--       start of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its
+--       subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind
+--       (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are
+--       those of the kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and
+--       the next one has a sample of a slot beside it. A retraction with an id whose slot has left all windows only
+--       looks. The tracks have the same entries, but only the first track has their ids, and entries after all others
+--       that only look. If an edition does not count an entry that the other one may count, its main track has `look`
+--       with the reason as a: `unknown`, or a code, with the number of items to count under it as b; or '' if none is
+--       counted
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
+--       `too_many_keys`,
 --       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
 --       it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
 --       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
@@ -46,6 +48,9 @@ end
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 for _, track in ipairs(tracks) do
   call('ZCARD', track.ranking)
+  if track.most_keys then
+    track.count_keys()
+  end
   for i = 1, track.size do
     track.entries[i] = track.entry_at(i)
   end
@@ -177,6 +182,9 @@ local function apply_in(changed, number)
     local entry, counted = track.entries[number], track.counted
     if entry.verb ~= 'same' then
       track.apply(entry)
+      if track.most_keys and track.score_text(entry.who) ~= '' then
+        track.note_ranked(track.subject_of(entry.who))
+      end
     end
     if track.has_slots then
       counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
@@ -201,6 +209,21 @@ local function note_missed(own, number, was_refused)
     local field = 'n:' .. own[1].edition .. ':' .. reason
     not_counted[field] = (not_counted[field] or 0) + items
   end
+end
+
+-- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
+-- while one of them has as many keys as it may have.
+local function has_too_many_keys(number)
+  local is_full = false
+  for _, track in ipairs(changes_of[number][1]) do
+    if track.most_keys then
+      is_full = is_full or track.count_keys() >= track.most_keys
+      if track.is_key_ranked(track.subject_of(track.entries[number].who)) then
+        return false
+      end
+    end
+  end
+  return is_full
 end
 
 -- Applies an entry in each edition that counts it: there in all tracks that it changes, or in none. Returns its outcome
@@ -238,6 +261,8 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'duplicate'
   elseif importing and sampling then
     outcomes[i] = 'importing'
+  elseif has_too_many_keys(i) then
+    outcomes[i] = 'too_many_keys'
   elseif not is_look then
     local is_counted = false
     outcomes[i] = faults[i]

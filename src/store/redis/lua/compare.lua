@@ -50,7 +50,7 @@ for _, track in ipairs(tracks) do
   local subjects = #track.argv - FIXED_ARGUMENTS
   if track.argv.stored == 'ranked' then
     -- A call has few subjects.
-    local scores = subjects > 0 and call('ZMSCORE', track.keys[3], unpack(track.argv, FIXED_ARGUMENTS + 1)) or {}
+    local scores = subjects > 0 and track.scores_of(track.argv, FIXED_ARGUMENTS + 1) or {}
     for i = 1, subjects do
       reply[#reply + 1] = scores[i] or ''
     end

@@ -3,10 +3,10 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of the subject's values
 --       (COUNT_DISTINCT), then the slots to read
--- ARGV  the partition's, `order`: `desc` or `asc`; `center`: `position`, `place`, `after_line` (the place, after its
---       line if it has one) or `subject`; `at`: the position from 0, or the score of the place, or that of the subject
---       if it is not ranked: '' to return no lines then; `subject`; number of lines `before` the center, number of
---       lines from there on (`after`), `capped` or ''
+-- ARGV  the partition's, `order`: `desc` or `asc`; `key` of the ranking, or ''; `center`: `position`, `place`,
+--       `after_line` (the place, after its line if it has one) or `subject`; `at`: the position from 0, or the score of
+--       the place, or that of the subject if it is not ranked: '' to return no lines then; `subject`; number of lines
+--       `before` the center, number of lines from there on (`after`), `capped` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
 --       none), lines with a better score than the first, the partition's version or ''; then, if the center is a
 --       subject, a list: its score or '', the time of its latest value dropped because of the limit or '', then
@@ -15,7 +15,7 @@
 -- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
 --       between them could change the position
 
-local early = enter_with_version()
+local early = enter_ranking('version')
 if early then
   return early
 end

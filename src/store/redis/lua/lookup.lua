@@ -2,9 +2,9 @@
 -- scores.
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking
--- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get the subjects' ranks, or '', `near`: number of
---       lines to return on each side of each given score, number of `subjects`; then the subjects, then any number of
---       scores
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get the subjects' ranks, or
+--       '', `near`: number of lines to return on each side of each given score, number of `subjects`; then the
+--       subjects, then any number of scores
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked; then, with ranks, for
 --       each subject the number of subjects with a better score, 0 if it is not ranked; then for each given score the
 --       number of subjects with a better one and, if `near` is not 0, a list: number of lines before the first returned
@@ -13,7 +13,7 @@
 --       score. Counting takes about 3 us with 100,000 subjects, and 9 us with a million
 -- why a script: all scores and ranks must be of one instant, after the window was advanced
 
-local early = enter()
+local early = enter_ranking()
 if early then
   return early
 end

@@ -67,6 +67,12 @@ local track = {
   record_unchanged = record_unchanged,
   count_events = count_events,
   each_thousand = each_thousand,
+  scores_of = scores_of,
+  rank = rank,
+  unrank = unrank,
+  count_keys = count_keys,
+  is_key_ranked = is_key_ranked,
+  note_ranked = note_ranked,
 }
 
 -- Returns the head before this script.

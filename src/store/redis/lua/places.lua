@@ -1,17 +1,11 @@
 -- Places in the order of a sorted set: a ranking, or the values of a subject. Not a script of its own.
 --
--- KEYS  6 the sorted set
+-- KEYS  6 the sorted set; for a track with keys, ranking.lua chooses one of its rankings instead
 -- ARGV  `order`: `desc` or `asc`
 
 local SORTED = KEYS[6]
 local ASCENDING = ARGV.order == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
-
--- Checks the partition, advances, and reads its version into `asked_field`, in the same command as the rest of meta.
--- If advancing drops the ranking, this is the version before that, which the partition will never have again.
-local function enter_with_version()
-  return read_meta('version') or advance()
-end
 
 -- Returns the number of lines with a strictly better score.
 local function better_than(score)

@@ -30,7 +30,7 @@ end
 -- `move`.
 local function acc_of(who)
   if accs[who] == nil then
-    accs[who] = accumulated(call(HAS_TOTALS and 'HGET' or 'ZSCORE', ACCUMULATED, subject_of(who)))
+    accs[who] = accumulated(stored_of({subject_of(who)})[1])
   end
   return accs[who]
 end
@@ -97,7 +97,7 @@ function fetch(entries)
   if #some == 0 then
     return
   end
-  local texts = call(HAS_TOTALS and 'HMGET' or 'ZMSCORE', ACCUMULATED, unpack(subjects))
+  local texts = stored_of(subjects)
   for i, who in ipairs(some) do
     accs[who] = accumulated(texts[i])
   end

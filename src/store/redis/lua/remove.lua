@@ -25,13 +25,14 @@ if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()
 end
 call('ZCARD', RANKING)
+held_score(ARGV.subject)
 call('HLEN', TOTALS)
 for i = 1, slots do
   call('HLEN', KEYS[5 + i])
 end
 run_when_full()
-local score = call('ZSCORE', RANKING, ARGV.subject) or ''
-call('ZREM', RANKING, ARGV.subject)
+local score = held_score(ARGV.subject) or ''
+unrank({ARGV.subject})
 call('HDEL', TOTALS, ARGV.subject)
 local live, retiring = 0, 0
 for i = 1, slots do

@@ -8,8 +8,8 @@
 --       which data is kept, `version`: the new board version, then
 --       the start of each of the slots named for withdrawing; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
---       the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest expiry period that is
---       due or '', microseconds of work (stopwatch.lua)
+--       the floor, no bucket that is not needed and no dropped ranking remains, 1 if the step was skipped, the oldest
+--       expiry period that is due or '', microseconds of work (stopwatch.lua)
 -- errors  stale_keys: the oldest slot or bucket differs, or other slots exist
 -- cost  5-9 us per subject; the server may return somewhat more subjects than requested. APPROX_COUNT_DISTINCT: up to
 --       100 us and 10 us per slot
@@ -23,6 +23,8 @@ local FIRST_SLOT_KEY, FIRST_START = 9, FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START
 -- The number of bytes of cells and totals that a step looks through, if that takes most of the time: about 2 ms.
 local BUDGET = 60000
+-- The number of dropped rankings that a step deletes.
+local MOST_DELETED = 500
 
 local early = enter()
 if early then
@@ -70,7 +72,7 @@ local accs = {}
 local function load_accumulated(subjects)
   for first = 1, #subjects, 1000 do
     local last = math.min(first + 999, #subjects)
-    local texts = call(HAS_TOTALS and 'HMGET' or 'ZMSCORE', ACCUMULATED, unpack(subjects, first, last))
+    local texts = stored_of(subjects, first, last)
     for i = 1, #texts do
       if HAS_TOTALS then
         accs[first + i - 1] = accumulated(texts[i])
@@ -99,8 +101,8 @@ local function subtract_from_scores(subjects, cells)
       gone[#gone + 1] = subjects[i]
     end
   end
-  each_thousand('ZADD', RANKING, lines)
-  each_thousand('ZREM', RANKING, gone)
+  rank(lines)
+  unrank(gone)
   return #subjects, #gone
 end
 
@@ -173,6 +175,29 @@ local function forget_events()
   call('HSET', META, 'events_from', ARGV.kept)
 end
 
+-- Deletes some of the rankings of the oldest epoch before the present one. Nothing reads them.
+local function delete_dropped()
+  local epoch = call('ZRANGE', RANKING, 0, 0)[1]
+  if not epoch or tonumber(epoch) >= dropped then
+    return
+  end
+  local list, prefix = RANKING .. ':' .. epoch, string.sub(RANKING, 1, -2) .. 'r:' .. epoch .. ':'
+  local keys, rankings = call('ZRANGE', list, 0, MOST_DELETED - 1), {}
+  for i, key in ipairs(keys) do
+    rankings[i] = prefix .. key
+  end
+  if #keys > 0 then
+    call('UNLINK', unpack(rankings))
+    call('ZREM', list, unpack(keys))
+  end
+  if call('EXISTS', list) == 0 then
+    call('ZREM', RANKING, epoch)
+  end
+end
+
+if HAS_KEYS then
+  delete_dropped()
+end
 forget_events()
 if oldest then
   local time = call('TIME')
@@ -232,6 +257,9 @@ end
 local reply = ok()
 local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV.floor)
   + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket)
+if HAS_KEYS then
+  remaining = remaining + call('ZCOUNT', RANKING, '-inf', '(' .. format(dropped))
+end
 if remaining == 0 and retired + touched == 0 then
   forget_operations()
 end

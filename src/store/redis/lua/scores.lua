@@ -1,11 +1,18 @@
 -- The scores of a ranked board, and the totals from which some kinds compute them. Changed ones are collected and then
 -- written together. Not a script of its own.
 
--- Where the state is stored from which scores are computed: the score itself if the kind has no totals.
-local ACCUMULATED = HAS_TOTALS and TOTALS or RANKING
 local held, lines, without, unranked = {}, {}, {}, {}
 
--- Returns what a text in ACCUMULATED, or false, says of a subject's cells; or false if it is not valid.
+-- Returns the texts from which the scores of some subjects, a thousand at most, are computed: the scores themselves if
+-- the kind has no totals. False for a subject that has none.
+local function stored_of(subjects, first, last)
+  if HAS_TOTALS then
+    return call('HMGET', TOTALS, unpack(subjects, first, last))
+  end
+  return scores_of(subjects, first, last)
+end
+
+-- Returns what such a text, or false, says of a subject's cells; or false if it is not valid.
 local function accumulated(text)
   -- A subject that is not there may have cells that cancel each other out.
   return not text and new() or read_total(text) or false
@@ -31,7 +38,7 @@ end
 -- Returns how many subjects left the ranking.
 local function save_gathered()
   each_thousand('HSET', TOTALS, held)
-  each_thousand('ZADD', RANKING, lines)
+  rank(lines)
   each_thousand('HDEL', TOTALS, without)
-  return each_thousand('ZREM', RANKING, unranked)
+  return unrank(unranked)
 end

@@ -2,9 +2,9 @@
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
 -- ARGV  the board's, number of `slots`, then the start of each of those slots
--- reply ok, now, reading, retiring, total, the start below which slots were dropped, the number of upheavals, then the
---       number of subjects of each slot, then, in any order, start and number of items of each slot in which items were
---       counted
+-- reply ok, now, reading, retiring, total, number of keys or nil, the start below which slots were dropped, the number
+--       of upheavals, then the number of subjects of each slot, then, in any order, start and number of items of each
+--       slot in which items were counted
 -- errors  stale_keys: other slots exist
 -- cost  O(slots)
 -- why a script: sizes and window must be of one instant
@@ -18,11 +18,15 @@ if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()
 end
 local reply = ok()
-reply[5] = call('ZCARD', RANKING)
-reply[6] = format(dropped)
-reply[7] = tonumber(asked_field or 0) or 0
+if HAS_KEYS then
+  reply[5], reply[6] = tonumber(call('HGET', META, 'ranked') or nil) or 0, call('ZCARD', key_list())
+else
+  reply[5], reply[6] = call('ZCARD', RANKING), false
+end
+reply[7] = format(dropped)
+reply[8] = tonumber(asked_field or 0) or 0
 for i = 1, slots do
-  reply[7 + i] = call('HLEN', KEYS[5 + i])
+  reply[8 + i] = call('HLEN', KEYS[5 + i])
 end
 -- A slot may have items and no subject, so these are all slots, also of a board without an index of slots.
 local fields = {}

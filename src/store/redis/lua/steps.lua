@@ -8,5 +8,7 @@ track.fetch, track.prepare, track.cell_of, track.cell_from = fetch, prepare, cel
 track.total_entry, track.check, track.apply = total_entry, check, apply
 track.save, track.finish, track.score_text = save, finish, score_text
 track.filling = filling
+-- The largest number of keys, if the track limits them.
+track.most_keys = tonumber(ARGV.most_keys)
 -- The id of the track's edition, if the board has two.
 track.edition = ARGV.edition

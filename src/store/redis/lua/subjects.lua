@@ -2,8 +2,9 @@
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking, then, if `capped`, the companion of each subject's values
 --       (COUNT_DISTINCT), then the slots to read
--- ARGV  the partition's, `order`: `desc` or `asc`, `ranks` to get scores and ranks, or '', number of `subjects`,
---       `capped` to get the time of the latest dropped value, or ''; then the subjects
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get scores and ranks, or '',
+--       number of `subjects`, `capped` to get the time of the latest dropped value, or ''; then the subjects, with
+--       their key if there are keys
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
 --       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
 --       every slot that has data
@@ -11,9 +12,11 @@
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
 
 local FIRST, SUBJECTS, CAPPED = FIXED_ARGUMENTS + 1, tonumber(ARGV.subjects), ARGV.capped == 'capped'
+-- Where the name of a subject begins, which a ranking has without the key.
+local NAME = ARGV.key ~= '' and #ARGV.key + 2 or 1
 local FIRST_SLOT = CAPPED and 7 + SUBJECTS or 7
 
-local early = enter()
+local early = enter_ranking()
 if early then
   return early
 end
@@ -22,7 +25,7 @@ reply[5] = call('ZCARD', SORTED)
 for i = 1, SUBJECTS do
   local score, better = '', 0
   if ARGV.ranks == 'ranks' then
-    score = call('ZSCORE', SORTED, ARGV[FIRST + i - 1]) or ''
+    score = call('ZSCORE', SORTED, string.sub(ARGV[FIRST + i - 1], NAME)) or ''
     better = better_than(score == '' and '0' or score)
   end
   reply[5 + i] = {score, better, CAPPED and call('ZSCORE', KEYS[6 + i], 'c') or ''}

@@ -4,19 +4,21 @@
 --       (board.lua), then one slot for each start in ARGV, then, in the main track only and if there are ids, the
 --       current dedupe bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), number of `slots`, number of `entries`, `coded`: not '' if the entries have codes, which
---       are required if a subject may occur twice or if the number of slots is not one, `bucket`: number of the current
---       dedupe bucket if there are ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items
---       that each entry stands for, separated by commas, or '' if each is one item, `margins`: how far from the bound
---       each sum must stay, or '' if none must, `edition`: id of the track's edition if there are two, else ''; then
---       the start of each slot; then, each for all entries in their order: in the main track subjects and amounts;
---       codes, if any: 4 x position of its slot from 0, or -4 if the entry does not change this track, or in the main
---       track of an edition 4 x the position of the reason in `REASONS` if there is one; in the main track plus 2 if
---       later entries of the subject must wait for the items of a refused sum, plus 1 if its score is wanted; in the
---       main track ids, if there are any, with an empty text for an entry that has none
+--       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of
+--       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
+--       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', number of `buckets`, dedupe `horizon` in ms, `items`: number of items that each entry stands for,
+--       separated by commas, or '' if each is one item, `margins`: how far from the bound each sum must stay, or '' if
+--       none must, `edition`: id of the track's edition if there are two, else ''; then the start of each slot; then,
+--       each for all entries in their order: in the main track subjects and amounts; codes, if any: 4 x position of its
+--       slot from 0, or -4 if the entry does not change this track, or in the main track of an edition 4 x the position
+--       of the reason in `REASONS` if there is one; in the main track plus 2 if later entries of the subject must wait
+--       for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an
+--       empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
---       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
+--       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `too_many_keys`, `behind` (not
+--       tried: an earlier sum of its subject was refused, and the items of that sum must be tried before it) or
+--       `damaged`; the subject's
 --       score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
 --       editions would refuse an entry. Nothing was done except advancing, and change.lua must be called with the same
 --       sequence number
@@ -62,7 +64,11 @@ local fields, is_duplicate, bucket_is_new, arrivals = {}, {}, false, {}
 local function read(track)
   local keys, argv = track.keys, track.argv
   local count = tonumber(argv.slots)
-  track.bound, track.ranking, track.index = tonumber(argv.bound), keys[3], keys[2]
+  track.bound, track.index = tonumber(argv.bound), keys[2]
+  track.most_keys = tonumber(argv.most_keys)
+  if track.most_keys then
+    track.count_keys()
+  end
   track.codes = argv.coded ~= '' and (track == main and CODES or FIXED_ARGUMENTS + count) or nil
   local by_slot = {[0] = subjects}
   if track.codes and (count ~= 1 or #tracks > 1) then
@@ -92,7 +98,7 @@ local function read(track)
       zero = {},
     }
   end
-  local held = call('ZMSCORE', track.ranking, unpack(subjects))
+  local held = track.scores_of(subjects)
   local scores = {}
   for i = 1, ENTRIES do
     scores[subjects[i]] = held[i]
@@ -125,6 +131,22 @@ local function read_ids()
   end
 end
 
+-- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
+-- while one of them has as many keys as it may have.
+local function has_too_many_keys(number, subject)
+  local is_full = false
+  for _, track in ipairs(editions[1]) do
+    local place = track.codes and floor(track.argv[track.codes + number] / 4) or 0
+    if track.slots[place] then
+      is_full = is_full or track.count_keys() >= track.most_keys
+      if track.is_key_ranked(subject) then
+        return false
+      end
+    end
+  end
+  return is_full
+end
+
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
 -- simply counted and the scores that are wanted. Returns false if one of two editions refuses an entry.
 local function judge_entries()
@@ -147,6 +169,8 @@ local function judge_entries()
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
+    elseif main.most_keys and has_too_many_keys(i, subject) then
+      outcome = 'too_many_keys'
     else
       local amount = tonumber(ARGV[LAST_SUBJECT + i])
       for t = 1, count do
@@ -188,6 +212,9 @@ local function judge_entries()
           if score == 0 then
             track.zero[#track.zero + 1] = subject
           else
+            if track.most_keys then
+              track.note_ranked(subject)
+            end
             local size = #lines
             lines[size + 1], lines[size + 2] = text_of('%d', score), subject
           end
@@ -249,11 +276,11 @@ local function save(track)
     end
   end
   if #track.pairs > 0 then
-    call('ZADD', track.ranking, unpack(track.pairs))
+    track.rank(track.pairs)
   end
   local zero = still_zero(track.zero, track.scores)
   if #zero > 0 then
-    call('ZREM', track.ranking, unpack(zero))
+    track.unrank(zero)
   end
   for _, slot in pairs(track.slots) do
     if slot.counted > 0 then

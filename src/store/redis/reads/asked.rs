@@ -160,8 +160,8 @@ impl<R: Read> Asked<R> {
 
     /// Answers with a reply that was read, and caches it.
     fn keep_and_answer(self, read: Result<R::Reply, ServerFailure>, pages: &Pages) {
-        let Question { part, read: asked, .. } = &self.question;
-        let reply = read.map(|reply| asked.keep(part, reply, pages));
+        let Question { part, key, read: asked, .. } = &self.question;
+        let reply = read.map(|reply| asked.keep(part, key.as_ref(), reply, pages));
         self.callers.answer(reply);
     }
 
@@ -256,7 +256,7 @@ impl<R: Read> Pending for Asked<R> {
         let pages = (!self.is_outdated).then_some(pages);
         let peek = match self.by_script {
             true => None,
-            false => self.question.read.peek(&self.question.part, moment, pages),
+            false => self.question.read.peek(&self.question.part, self.question.key.as_ref(), moment, pages),
         };
         if let Some(peek) = peek {
             let on_look = move |glance: Glance<'_>, receiving: &mut Receiving<'_>| {
@@ -265,7 +265,7 @@ impl<R: Read> Pending for Asked<R> {
             return Outgoing::Look(peek.commands, Box::new(on_look));
         }
         let mut call = session.begin(moment);
-        let script = self.question.read.call(moment, &mut call);
+        let script = self.question.read.call(moment, self.question.key.as_ref(), &mut call);
         Outgoing::Script(script, call, Box::new(move |heard, receiving| self.hear(heard, receiving)))
     }
 

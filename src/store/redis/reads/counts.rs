@@ -1,9 +1,9 @@
 //! Counts and scores that do not depend on one place of a ranking: scores and ranks of given subjects, and what several
 //! partitions return about the lines between two places.
 
-use super::question::{FARTHEST, LEAST, Read, Seen, order, ranking};
+use super::question::{FARTHEST, LEAST, Read, Seen, add_ranking};
 use super::share::{Share, Stamp};
-use crate::board::{Kind, Track};
+use crate::board::{Kind, RankingKey, Track};
 use crate::store::Place;
 use crate::store::redis::merge::{Between, Sampled, Scored, Scores, Stretch};
 use crate::store::redis::reply::Reply;
@@ -27,9 +27,10 @@ impl Read for Scores {
         subjects / SCORES + ranks * RANK + counted * (RANK + self.near) * self.near.min(1)
     }
 
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
-        call.key(ranking(moment.part));
-        call.arg("order", order(&moment.part.track)).arg("ranks", if self.ranks { "ranks" } else { "" });
+    fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
+        call.key(&moment.part.keys.ranking);
+        add_ranking(moment.part, key, call);
+        call.arg("ranks", if self.ranks { "ranks" } else { "" });
         call.arg("near", self.near).arg("subjects", self.subjects.len());
         call.all(&*self.subjects);
         call.all(self.better_than.iter().map(|score| score_text(Some(*score))));
@@ -67,11 +68,12 @@ impl Read for Between {
         self.all_up_to.saturating_add(LEAST)
     }
 
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
+    fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         let score = |place: &Option<Place>| score_text(place.as_ref().map(|place| place.score));
         let subject =
             |place: &Option<Place>| place.as_ref().map_or_else(String::new, |place| place.subject.to_string());
-        call.key(ranking(moment.part)).arg("order", order(&moment.part.track));
+        call.key(&moment.part.keys.ranking);
+        add_ranking(moment.part, key, call);
         call.arg("from_score", score(&self.lo)).arg("from_subject", subject(&self.lo));
         call.arg("till_score", score(&self.hi)).arg("till_subject", subject(&self.hi));
         call.arg("samples", self.samples).arg("all_up_to", self.all_up_to.min(FARTHEST));

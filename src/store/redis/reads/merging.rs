@@ -74,7 +74,7 @@ pub(super) async fn run(lanes: Arc<LanesByWeight>, lane: Arc<ReadLane<AskedPage>
 async fn fly(lanes: &LanesByWeight, taken: Vec<AskedPage>) {
     let read = taken.into_iter().map(async |asked| {
         let AskedPage { parts, wanted, callers } = asked;
-        let spread = Spread { lanes, parts: &parts, is_here: true };
+        let spread = Spread { lanes, parts: &parts, key: None, is_here: true };
         callers.answer(spread.lines(&wanted).await);
     });
     join_all(read).await;

@@ -19,7 +19,7 @@
 //! | [`look`], [`pages`] | what a caller checks in place of a script; the cache |
 //! | [`share`] | what partitions return, and the stamp of the state that it is from |
 //! | [`spread`], [`merging`] | the ranking of a board, whose partitions are asked and merged |
-//! | [`status`] | the state of a part as a whole: a call of its own, not a kind of read |
+//! | [`status`] | the state of a part as a whole, and its keys: calls of their own, not kinds of read |
 //!
 //! There are two lanes to each node, each with a connection of its own. A call that reads many cells uses the bulk
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
@@ -57,7 +57,7 @@ use self::merging::AskedPage;
 use self::pages::Pages;
 use self::question::{Question, Read};
 use self::spread::Spread;
-pub(super) use self::spread::status;
+pub(super) use self::spread::{keys, status};
 use self::subject::{Scope, SubjectRead};
 pub(super) use self::subject_keys::remove;
 use self::values::ValuesRead;
@@ -66,7 +66,7 @@ use super::part::Part;
 use super::partitions::Parts;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
-use crate::board::Subject;
+use crate::board::{RankingKey, Subject};
 use crate::store::{Lookup, Page, PageStart, SlotContents, SlotQuery, Standing, StoreError, Values, ValuesStart};
 
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
@@ -106,42 +106,68 @@ impl Reads {
         answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }
 
-    fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
-        Spread { lanes: &self.lanes, parts, is_here: false }
+    fn spread<'a>(&'a self, parts: &'a Parts, key: Option<&'a RankingKey>) -> Spread<'a> {
+        Spread { lanes: &self.lanes, parts, key, is_here: false }
     }
 
-    pub async fn page(&self, parts: &Arc<Parts>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
+    pub async fn page(
+        &self,
+        parts: &Arc<Parts>,
+        key: Option<&RankingKey>,
+        start: &PageStart,
+        limit: u32,
+    ) -> Result<Page, ServerFailure> {
         let wanted = Wanted::Page { start: start.clone(), limit: limit.into() };
         match start {
             // Equal pages of several partitions are merged once.
-            PageStart::Offset(_) if parts.count() > 1 => {
+            PageStart::Offset(_) if parts.count() > 1 && key.is_none() => {
                 let (asked, answered) = AskedPage::new(parts.clone(), wanted);
                 self.merging.add(asked);
                 self.merging.go();
                 answer_of(answered).await
             }
-            _ => self.spread(parts).lines(&wanted).await,
+            _ => self.spread(parts, key).lines(&wanted).await,
         }
     }
 
-    pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
-        let own = parts.number_of(subject);
+    pub async fn neighbors(
+        &self,
+        parts: &Parts,
+        key: Option<&RankingKey>,
+        subject: &Subject,
+        radius: u32,
+    ) -> Result<Page, ServerFailure> {
+        let spread = self.spread(parts, key);
+        let own = spread.number_of(subject);
         let wanted = Wanted::Neighbors { subject: subject.clone(), own, radius: radius.into() };
-        self.spread(parts).lines(&wanted).await
+        spread.lines(&wanted).await
     }
 
-    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
-        self.spread(parts).lookup(subjects, ranks).await
+    pub async fn lookup(
+        &self,
+        parts: &Parts,
+        key: Option<&RankingKey>,
+        subjects: &[Subject],
+        ranks: bool,
+    ) -> Result<Lookup, ServerFailure> {
+        self.spread(parts, key).lookup(subjects, ranks).await
     }
 
-    /// Reads the standing of a subject. The subject's own partition has all of it, unless others have lines of the
-    /// ranking.
-    pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, ServerFailure> {
+    /// Reads the standing of a subject, which has its key if there are keys. The subject's own partition has all of it,
+    /// unless others have lines of the ranking.
+    pub async fn standing(
+        &self,
+        parts: &Parts,
+        key: Option<&RankingKey>,
+        subject: &Subject,
+    ) -> Result<Standing, ServerFailure> {
         let part = parts.of(subject);
-        if part.track.is_ranked() && parts.count() > 1 {
-            return self.spread(parts).standing(subject).await;
+        if part.track.is_ranked() && parts.count() > 1 && key.is_none() {
+            return self.spread(parts, None).standing(subject).await;
         }
-        let found = self.ask(part, SubjectRead::standing(subject.clone())).await?;
+        let question =
+            Question { key: key.cloned(), ..Question::new(part.clone(), SubjectRead::standing(subject.clone())) };
+        let found = answer_of(self.lanes.ask(question)).await?;
         Ok(found.standing(&part.track))
     }
 
@@ -164,7 +190,8 @@ impl Reads {
     ) -> Vec<Result<Result<SlotContents, StoreError>, ServerFailure>> {
         let question = |query: &SlotQuery| {
             let SlotQuery { track, subject, range, as_of } = query;
-            let (part, subject, range, as_of) = (session.part_for(track, subject), subject.clone(), *range, *as_of);
+            let (subject, range, as_of) = (track.stored(subject).into_owned(), *range, *as_of);
+            let part = session.part_for(track, &subject);
             Question::new(part, SubjectRead { subject, scope: Scope::Slots { range, as_of }, with_rank: false })
         };
         let questions: Vec<Question<SubjectRead>> = queries.iter().map(question).collect();

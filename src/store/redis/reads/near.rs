@@ -13,11 +13,11 @@ use redis::cmd;
 
 use super::look::{self, Look};
 use super::pages::{CachedPage, Extent, Pages};
-use super::question::{FARTHEST, Peek, Read, Seen, cells, order, ranking};
+use super::question::{FARTHEST, Peek, Read, Seen, add_ranking, cells};
 use super::share::{About, Excerpt, Share, Stamp};
 use super::slot_range::Range;
 use super::subject::positioned;
-use crate::board::{Frame, Kind, Order, Subject, Track};
+use crate::board::{Frame, Kind, Order, RankingKey, Subject, Track};
 use crate::store::redis::merge::{Center, Located, Near};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -35,7 +35,7 @@ impl Read for Near {
         self.before.saturating_add(self.after).saturating_add(slots)
     }
 
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
+    fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         let part = moment.part;
         let (center, at, subject) = match &self.center {
             Center::Position(position) => ("position", (*position).min(FARTHEST).to_string(), ""),
@@ -45,7 +45,7 @@ impl Read for Near {
             }
             Center::Subject { subject, absent } => ("subject", score_text(*absent), subject.as_str()),
         };
-        call.key(ranking(part));
+        call.key(&part.keys.ranking);
         let mut capped = "";
         if let Some(subject) = self.subject_with_slots() {
             if part.track.max_values().is_some() {
@@ -56,7 +56,8 @@ impl Read for Near {
                 call.key(part.keys.slot(*start));
             }
         }
-        call.arg("order", order(&part.track)).arg("center", center).arg("at", at).arg("subject", subject);
+        add_ranking(part, key, call);
+        call.arg("center", center).arg("at", at).arg("subject", subject);
         call.arg("before", self.before.min(FARTHEST)).arg("after", self.after.min(FARTHEST)).arg("capped", capped);
         &LINES
     }
@@ -77,9 +78,16 @@ impl Read for Near {
         Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
-    fn peek(&self, part: &Arc<Part>, _: &Moment<'_>, pages: Option<&Pages>) -> Option<Peek<Self>> {
-        let is_first = self.is_first();
-        let held = pages.filter(|_| self.is_kept()).and_then(|pages| pages.get(part, Extent::Partition, self));
+    fn peek(
+        &self,
+        part: &Arc<Part>,
+        key: Option<&RankingKey>,
+        _: &Moment<'_>,
+        pages: Option<&Pages>,
+    ) -> Option<Peek<Self>> {
+        // Only scripts know the name of the ranking of a key.
+        let is_first = self.is_first() && key.is_none();
+        let held = pages.filter(|_| self.is_kept()).and_then(|pages| pages.get(part, &Extent::of(key), self));
         match held.filter(|held| !is_first || held.is_worth_a_look()) {
             Some(held) => Some(Peek {
                 commands: Vec::new(),
@@ -91,13 +99,13 @@ impl Read for Near {
         }
     }
 
-    fn keep(&self, part: &Arc<Part>, reply: Self::Reply, pages: &Pages) -> Self::Reply {
+    fn keep(&self, part: &Arc<Part>, key: Option<&RankingKey>, reply: Self::Reply, pages: &Pages) -> Self::Reply {
         if !self.is_kept() || reply.version.is_none() {
             return reply;
         }
         let Share { frame, version, said: Excerpt { total, first, items, subject } } = reply;
         let held = CachedPage::new(Page { frame, total, first, items }, vec![version.clone()]);
-        let items = pages.put(part, Extent::Partition, self, held).items;
+        let items = pages.put(part, Extent::of(key), self, held).items;
         Share { frame, version, said: Excerpt { total, first, items, subject } }
     }
 }
@@ -119,9 +127,9 @@ impl Near {
     fn peek_at_first(&self, part: &Part) -> Peek<Self> {
         let mut lines = cmd(if part.track.order() == Order::Asc { "ZRANGE" } else { "ZREVRANGE" });
         // Position 0 to -1 would be all lines, so without lines the first one is read and dropped.
-        lines.arg(ranking(part)).arg(0).arg(self.after.max(1) - 1).arg("WITHSCORES");
+        lines.arg(&part.keys.ranking).arg(0).arg(self.after.max(1) - 1).arg("WITHSCORES");
         let mut total = cmd("ZCARD");
-        total.arg(ranking(part));
+        total.arg(&part.keys.ranking);
         Peek { commands: vec![look::command(part), lines, total], is_cached: false, read: Box::new(read_first) }
     }
 }

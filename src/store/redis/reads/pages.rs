@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::share::Stamp;
-use crate::board::Timestamp;
+use crate::board::{RankingKey, Timestamp};
 use crate::store::redis::merge::Near;
 use crate::store::redis::part::Part;
 use crate::store::{Page, Ranked};
@@ -55,11 +55,12 @@ pub(super) struct CachedPage {
 #[derive(Debug, Default)]
 pub(super) struct Pages(Mutex<Halves>);
 
-/// The lines that a page has: those of one partition, or of a whole board of several, which its first partition
-/// identifies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The lines that a page has: those of one partition, of the ranking of one key in it, or of a whole board of several,
+/// which its first partition identifies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Extent {
     Partition,
+    Key(RankingKey),
     Board,
 }
 
@@ -77,6 +78,13 @@ struct Halves {
 /// so that no other partition can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
 type Key = (usize, Extent, Near);
+
+impl Extent {
+    /// Returns the lines of one partition, or of one key.
+    pub fn of(key: Option<&RankingKey>) -> Self {
+        key.map_or(Self::Partition, |key| Self::Key(key.clone()))
+    }
+}
 
 impl CachedPage {
     pub fn new(page: Page, stamps: Vec<Option<Stamp>>) -> Self {
@@ -108,8 +116,8 @@ impl CachedPage {
 }
 
 impl Pages {
-    pub fn get(&self, part: &Arc<Part>, extent: Extent, near: &Near) -> Option<Arc<CachedPage>> {
-        let key = (Arc::as_ptr(part).addr(), extent, near.clone());
+    pub fn get(&self, part: &Arc<Part>, extent: &Extent, near: &Near) -> Option<Arc<CachedPage>> {
+        let key = (Arc::as_ptr(part).addr(), extent.clone(), near.clone());
         let mut halves = self.0.lock();
         if let Some((_, held)) = halves.young.get(&key) {
             return Some(held.clone());
@@ -201,7 +209,7 @@ mod tests {
             let pages = Pages::default();
             let read = |version: &str| {
                 pages.put(&part, Extent::Partition, &page(0, 9), held(&part, lines, version));
-                pages.get(&part, Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
+                pages.get(&part, &Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
             };
             let worth = ["one", "one", "two", "three", "three"].map(read);
             assert_eq!(worth, [true, true, without_a_look, without_a_look, true]);
@@ -220,7 +228,7 @@ mod tests {
         let read_again = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, "two"));
         assert_eq!(read_again.items.made(|_| "computed again".to_owned()).unwrap(), "two");
         // The merged page of a board that begins with this partition is a different one.
-        assert!(pages.get(&part, Extent::Board, &page(0, 9)).is_none());
+        assert!(pages.get(&part, &Extent::Board, &page(0, 9)).is_none());
     }
 
     #[test]
@@ -229,7 +237,7 @@ mod tests {
         let pages = Pages::default();
         let bytes = held(&part, 1_000, "one").bytes();
         let room = MAX_BYTES / bytes;
-        let get = |part: &Arc<Part>, near: Near| pages.get(part, Extent::Partition, &near);
+        let get = |part: &Arc<Part>, near: Near| pages.get(part, &Extent::Partition, &near);
         for offset in 0..3 * room as u64 {
             pages.put(&part, Extent::Partition, &page(offset, 1_000), held(&part, 1_000, "one"));
             assert!(get(&part, page(0, 1_000)).is_some(), "{offset}");

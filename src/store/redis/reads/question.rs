@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 
 use super::look::Look;
 use super::pages::Pages;
-use crate::board::{Frame, Order, Timestamp, Track};
+use crate::board::{Frame, Order, RankingKey, Timestamp, Track};
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -30,20 +30,27 @@ pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Returns the cost of the reply for the server and its size in memory, in cells read.
     fn cells(&self, track: &Track) -> u64;
 
-    /// Adds the keys and arguments that follow those of every script about a board, and returns the script.
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script;
+    /// Adds the keys and arguments that follow those of every script about a board, and returns the script. `key` is the
+    /// key of the ranking, if it is one of several.
+    fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script;
 
     /// Reads the rest of the script's reply.
     fn read(&self, moment: &Moment<'_>, seen: Seen, reply: &mut Reply) -> Result<Self::Reply, ServerFailure>;
 
     /// Returns how the read is answered without a script, or `None` if only a script can. `pages` is `None` if a cached
     /// reply was found to be outdated.
-    fn peek(&self, _part: &Arc<Part>, _moment: &Moment<'_>, _pages: Option<&Pages>) -> Option<Peek<Self>> {
+    fn peek(
+        &self,
+        _part: &Arc<Part>,
+        _key: Option<&RankingKey>,
+        _moment: &Moment<'_>,
+        _pages: Option<&Pages>,
+    ) -> Option<Peek<Self>> {
         None
     }
 
     /// Caches a reply that was read, if replies of this kind are cached. Returns the reply.
-    fn keep(&self, _part: &Arc<Part>, reply: Self::Reply, _pages: &Pages) -> Self::Reply {
+    fn keep(&self, _part: &Arc<Part>, _key: Option<&RankingKey>, reply: Self::Reply, _pages: &Pages) -> Self::Reply {
         reply
     }
 }
@@ -74,12 +81,14 @@ pub(super) struct Question<R> {
     pub part: Arc<Part>,
     /// The head of a different partition, to which this one advances first.
     pub at_least: Option<Timestamp>,
+    /// The key of the ranking that is read, if the part has a ranking for each key.
+    pub key: Option<RankingKey>,
     pub read: R,
 }
 
 impl<R: Read> Question<R> {
     pub fn new(part: Arc<Part>, read: R) -> Self {
-        Self { part, at_least: None, read }
+        Self { part, at_least: None, key: None, read }
     }
 
     /// Returns the weight of the question in a flight.
@@ -90,7 +99,8 @@ impl<R: Read> Question<R> {
 
 impl<R: PartialEq> PartialEq for Question<R> {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.part, &other.part) && self.at_least == other.at_least && self.read == other.read
+        let is_same_ranking = Arc::ptr_eq(&self.part, &other.part) && self.key == other.key;
+        is_same_ranking && self.at_least == other.at_least && self.read == other.read
     }
 }
 
@@ -98,14 +108,14 @@ impl<R: Hash> Hash for Question<R> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.part).hash(state);
         self.at_least.hash(state);
+        self.key.hash(state);
         self.read.hash(state);
     }
 }
 
-/// Returns the key of the ranking that is read. A script about a ranking gets this key, whichever ranking of the
-/// partition it is.
-pub(super) fn ranking(part: &Part) -> &str {
-    &part.keys.ranking
+/// Adds the ranking that is read, as every script about a ranking gets it.
+pub(super) fn add_ranking(part: &Part, key: Option<&RankingKey>, call: &mut ScriptCall) {
+    call.arg("order", order(&part.track)).arg("key", key.map_or("", RankingKey::as_str));
 }
 
 pub(super) fn order(track: &Track) -> &'static str {

@@ -1,6 +1,7 @@
 //! Questions about the ranking of a board: its partitions are asked, and `merge` makes the answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
@@ -9,8 +10,8 @@ use super::lanes::LanesByWeight;
 use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
 use super::share::{About, Excerpt, Share, Stamp};
-use super::status::status_of;
-use crate::board::{Subject, Timestamp, Value};
+use super::status::{keys_of, status_of};
+use crate::board::{RankingKey, Subject, Timestamp, Value};
 use crate::store::redis::merge::{
     self, Between, Center, KnownPage, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted,
     of_one_head,
@@ -19,12 +20,14 @@ use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::{Lookup, Page, PageStart, Standing, Status};
+use crate::store::{Keys, Lookup, Page, PageStart, Standing, Status};
 
-/// A reader of the ranking of a board.
+/// A reader of a ranking of a board.
 pub(super) struct Spread<'a> {
     pub lanes: &'a LanesByWeight,
     pub parts: &'a Parts,
+    /// The key of the ranking, if there are several. It is in one partition, and no other one is asked.
+    pub key: Option<&'a RankingKey>,
     /// Whether this runs on the thread of the lanes.
     pub is_here: bool,
 }
@@ -43,7 +46,7 @@ impl PartitionReads for Spread<'_> {
     type Extra = About;
 
     fn count(&self) -> usize {
-        self.parts.count()
+        self.all().len()
     }
 
     async fn lines(&self, round: Round<Near>) -> Result<Vec<Share<Excerpt>>, ServerFailure> {
@@ -60,11 +63,25 @@ impl PartitionReads for Spread<'_> {
 }
 
 impl Spread<'_> {
+    /// Returns the partitions that have the ranking.
+    fn all(&self) -> &[Arc<Part>] {
+        match self.key {
+            Some(key) => std::slice::from_ref(self.parts.of_key(key)),
+            None => self.parts.all(),
+        }
+    }
+
+    /// Returns the index of the one of them that has the subject.
+    pub fn number_of(&self, subject: &Subject) -> usize {
+        if self.key.is_some() { 0 } else { self.parts.number_of(subject) }
+    }
+
     async fn ask<R: Read>(&self, round: Round<R>) -> Result<Vec<R::Reply>, ServerFailure> {
         let Round { at_least, questions } = round;
         let questions = questions.into_iter().map(|(number, read)| Question {
-            part: self.parts.all()[number].clone(),
+            part: self.all()[number].clone(),
             at_least,
+            key: self.key.cloned(),
             read,
         });
         let answered = self.lanes.ask_all(questions);
@@ -76,15 +93,15 @@ impl Spread<'_> {
 
     /// Reads lines of the ranking.
     pub async fn lines(&self, wanted: &Wanted) -> Result<Page, ServerFailure> {
-        let first = self.parts.first();
+        let first = &self.all()[0];
         // What one partition returns is cached where it is read.
         let cached = match wanted {
-            Wanted::Page { start: PageStart::Offset(offset), limit } if self.parts.count() > 1 => {
+            Wanted::Page { start: PageStart::Offset(offset), limit } if self.count() > 1 => {
                 Some(Near { center: Center::Position(*offset), ..Near::first(*limit) })
             }
             _ => None,
         };
-        let held = cached.as_ref().and_then(|near| self.lanes.pages.get(first, Extent::Board, near));
+        let held = cached.as_ref().and_then(|near| self.lanes.pages.get(first, &Extent::Board, near));
         let known = held.as_ref().map(|held| KnownPage { head: held.head(), versions: &held.stamps });
         let merged = merge::lines(self, first.track.order(), wanted, known).await.map_err(failure)?;
         let merge::Merged { frame, versions: stamps, total, found } = merged;
@@ -120,9 +137,9 @@ impl Spread<'_> {
 
     /// Looks up scores and ranks. All partitions are asked, because each returns its own total.
     pub async fn lookup(&self, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
-        let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.parts.count()];
+        let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.count()];
         for (place, subject) in subjects.iter().enumerate() {
-            let (places, asked) = &mut shares[self.parts.number_of(subject)];
+            let (places, asked) = &mut shares[self.number_of(subject)];
             places.push(place);
             asked.push(subject.clone());
         }
@@ -148,7 +165,7 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     };
     let shares = of_one_head(&all, None, |_| (), ask).await.map_err(failure)?;
     let (mut frame, _, said) = merge::take_apart(shares).ok_or(ServerFailure::KeptChanging)?;
-    let mut upheavals = 0_u64;
+    let (mut upheavals, mut keys) = (0_u64, None);
     let (mut total, mut slots, mut retiring, mut events) = (0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
         for (start, number) in more {
@@ -157,6 +174,7 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     };
     for said in said {
         total += said.total;
+        keys = said.keys.map(|more| keys.unwrap_or(0) + more);
         upheavals = upheavals.wrapping_add(said.upheavals);
         add(&mut slots, said.slots);
         add(&mut retiring, said.retiring);
@@ -167,12 +185,36 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     Ok(Status {
         frame,
         total,
-        keys: None,
+        keys,
         slots: ordered(slots),
         retiring: ordered(retiring),
         events: ordered(events),
         upheavals,
     })
+}
+
+/// Returns keys of a track that have a ranking, in the order of their bytes: all partitions with the same head.
+pub(in crate::store::redis) async fn keys(
+    session: &Session,
+    parts: &Parts,
+    after: Option<&RankingKey>,
+    limit: u32,
+) -> Result<Keys, ServerFailure> {
+    let all: Vec<usize> = (0..parts.count()).collect();
+    let ask = |round: Round<()>| {
+        let share = |(number, ()): (usize, ())| async move {
+            let said = keys_of(session, &parts.all()[number], round.at_least, after, limit).await?;
+            Ok::<_, ServerFailure>(Share { frame: said.frame, version: None, said })
+        };
+        try_join_all(round.questions.into_iter().map(share).collect::<Vec<_>>())
+    };
+    let shares = of_one_head(&all, None, |_| (), ask).await.map_err(failure)?;
+    let (frame, _, said) = merge::take_apart(shares).ok_or(ServerFailure::KeptChanging)?;
+    let total = said.iter().map(|said| said.total).sum();
+    let mut keys: Vec<RankingKey> = said.into_iter().flat_map(|said| said.keys).collect();
+    keys.sort_unstable();
+    keys.truncate(limit as usize);
+    Ok(Keys { frame, total, keys })
 }
 
 async fn status_share(

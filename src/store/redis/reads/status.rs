@@ -1,13 +1,13 @@
-//! The state of a part as a whole.
+//! The state of a part as a whole, and the keys that have a ranking in it.
 
 use std::collections::BTreeMap;
 
-use crate::board::Timestamp;
-use crate::store::Status;
+use crate::board::{RankingKey, Timestamp};
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::STATUS;
+use crate::store::redis::scripts::{RANKING_KEYS, STATUS};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ScriptAnswer, Session};
+use crate::store::{Keys, Status};
 
 /// Returns the state of a part as a whole.
 pub(super) async fn status_of(
@@ -23,7 +23,8 @@ pub(super) async fn status_of(
         moment.existing.slots.clone()
     });
     let ScriptAnswer { frame, asked: starts, mut reply, .. } = answer.await?;
-    let (total, dropped, upheavals) = (reply.count()?, reply.time()?, reply.count()?);
+    let (total, keys) = (reply.count()?, reply.maybe_integer()?.and_then(|keys| u64::try_from(keys).ok()));
+    let (dropped, upheavals) = (reply.time()?, reply.count()?);
     let (mut slots, mut retiring) = (Vec::new(), Vec::new());
     for start in starts.iter() {
         let subjects = reply.count()?;
@@ -40,5 +41,25 @@ pub(super) async fn status_of(
             events.insert(start, items);
         }
     }
-    Ok(Status { frame, total, keys: None, slots, retiring, events: events.into_iter().collect(), upheavals })
+    Ok(Status { frame, total, keys, slots, retiring, events: events.into_iter().collect(), upheavals })
+}
+
+/// Returns keys of a part that have a ranking, in the order of their bytes.
+pub(super) async fn keys_of(
+    session: &Session,
+    part: &Part,
+    at_least: Option<Timestamp>,
+    after: Option<&RankingKey>,
+    limit: u32,
+) -> Result<Keys, ServerFailure> {
+    let answer = session.ask_at_least(part, Channel::Calls, at_least, &RANKING_KEYS, |_, call| {
+        call.arg("after", after.map_or("", RankingKey::as_str)).arg("limit", limit);
+    });
+    let ScriptAnswer { frame, mut reply, .. } = answer.await?;
+    let total = reply.count()?;
+    let mut keys = Vec::with_capacity(reply.len());
+    while !reply.is_empty() {
+        keys.push(RankingKey::from_stored(reply.text()?));
+    }
+    Ok(Keys { frame, total, keys })
 }

@@ -12,11 +12,11 @@ use redis::Value;
 use super::asked::{Asked, Heard, Receiving};
 use super::look::Look;
 use super::pages::Pages;
-use super::question::{Peek, Question, Read, Seen, cells, order, ranking};
+use super::question::{Peek, Question, Read, Seen, add_ranking, cells};
 use super::share::Cells;
 use super::slot_range::Range;
 use super::subject_keys;
-use crate::board::{Aggregate, Frame, Kind, Subject, Timestamp, Track, Value as Score, Window};
+use crate::board::{Aggregate, Frame, Kind, RankingKey, Subject, Timestamp, Track, Value as Score, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{READ_SLOTS, SUBJECTS, Script, ScriptCall};
@@ -30,6 +30,7 @@ const TOGETHER: usize = 1_000;
 /// A read of slots of a subject, and of its score and rank.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SubjectRead {
+    /// The subject as it is stored, with its key if it has one.
     pub subject: Subject,
     pub scope: Scope,
     /// Whether score and rank are requested, on a ranked board.
@@ -119,7 +120,7 @@ impl Read for SubjectRead {
         }
     }
 
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
+    fn call(&self, moment: &Moment<'_>, _: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         subject_keys::call(moment, &self.subject, &self.range(moment), false, call);
         &READ_SLOTS
     }
@@ -129,7 +130,13 @@ impl Read for SubjectRead {
         Ok(self.found(moment, seen.frame, capped, held))
     }
 
-    fn peek(&self, _: &Arc<Part>, moment: &Moment<'_>, _: Option<&Pages>) -> Option<Peek<Self>> {
+    fn peek(
+        &self,
+        _: &Arc<Part>,
+        _: Option<&RankingKey>,
+        moment: &Moment<'_>,
+        _: Option<&Pages>,
+    ) -> Option<Peek<Self>> {
         let range = self.range(moment);
         let command = subject_keys::command(moment.part, &self.subject, &range)?;
         let read = move |read: &Self, moment: &Moment<'_>, look: &Look, values: Vec<Value>| {
@@ -176,8 +183,11 @@ impl SubjectSlots {
 /// subjects.
 pub(super) fn group(groups: &mut Vec<Vec<Asked<SubjectRead>>>, asked: Asked<SubjectRead>) {
     let same = |group: &&mut Vec<Asked<SubjectRead>>| {
-        let first = group.first().is_some_and(|first| first.question.read.has_slots_of(&asked.question.read));
-        first && group.len() < TOGETHER
+        let is_alike = |first: &Asked<SubjectRead>| {
+            let (one, other) = (&first.question, &asked.question);
+            one.key == other.key && one.read.has_slots_of(&other.read)
+        };
+        group.first().is_some_and(is_alike) && group.len() < TOGETHER
     };
     match groups.iter_mut().find(same) {
         Some(group) => group.push(asked),
@@ -191,11 +201,12 @@ pub(super) fn call_together(
     all: &[Asked<SubjectRead>],
     call: &mut ScriptCall,
 ) -> Option<(&'static Script, Range)> {
-    let (part, first) = (moment.part, &all.first()?.question.read);
+    let question = &all.first()?.question;
+    let (part, first) = (moment.part, &question.read);
     let range = first.range(moment);
     let capped = part.track.max_values().is_some();
     let subjects = || all.iter().map(|asked| &asked.question.read.subject);
-    call.key(ranking(part));
+    call.key(&part.keys.ranking);
     if capped {
         for subject in subjects() {
             call.key(part.keys.gone(subject));
@@ -204,7 +215,8 @@ pub(super) fn call_together(
     for start in range.starts.iter() {
         call.key(part.keys.slot(*start));
     }
-    call.arg("order", order(&part.track)).arg("ranks", if first.with_rank { "ranks" } else { "" });
+    add_ranking(part, question.key.as_ref(), call);
+    call.arg("ranks", if first.with_rank { "ranks" } else { "" });
     call.arg("subjects", all.len()).arg("capped", if capped { "capped" } else { "" });
     call.all(subjects());
     Some((&SUBJECTS, range))

@@ -1,7 +1,7 @@
 //! A page of the values that a subject was seen with.
 
 use super::question::{Read, Seen};
-use crate::board::{Subject, Track};
+use crate::board::{RankingKey, Subject, Track};
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{Script, ScriptCall, VALUES};
 use crate::store::redis::servers::ServerFailure;
@@ -22,7 +22,7 @@ impl Read for ValuesRead {
         self.limit.into()
     }
 
-    fn call(&self, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
+    fn call(&self, moment: &Moment<'_>, _: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         let keys = &moment.part.keys;
         let (offset, last_seen, value) = match &self.start {
             ValuesStart::Offset(offset) => ((*offset).min(u32::MAX.into()), String::new(), ""),

@@ -100,7 +100,8 @@ async fn scan(
 async fn write(session: &Session, bucket: i64, ids: Vec<StoredId>, target: &Parts) -> Result<(), ServerFailure> {
     let mut shares: BTreeMap<usize, Vec<StoredId>> = BTreeMap::new();
     for (field, arrival) in ids {
-        let subject = field.split(|byte| *byte == 0).next().unwrap_or_default();
+        // A subject with a key has a zero byte too.
+        let subject = field.rsplitn(2, |byte| *byte == 0).last().unwrap_or_default();
         let subject = Subject::from_stored(String::from_utf8_lossy(subject).into_owned());
         shares.entry(target.number_of(&subject)).or_default().push((field, arrival));
     }

@@ -9,11 +9,13 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
+//! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`; with keys also the list of keys and `has_room` |
 //! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
+//! | `ranking` | `enter_ranking`, which chooses the ranking that is read |
 //! | `operation` | `record`, which makes it safe to send a write again; `count_events`; `track`, what a script uses of one track |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
-//! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
+//! | `scores` | `stored_of`, `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
 //! | `steps` | the fields of `track` that `change` uses |
@@ -117,7 +119,7 @@ macro_rules! of_tracks {
 /// The body of a function that returns one track, as `change` uses it.
 macro_rules! track_text {
     ($($part:literal),*) => {
-        concat!(texts!("clock", "board", "operation", "entries", $($part,)* "steps"), "return track\nend\n\n")
+        concat!(texts!("clock", "board", "rankings", "operation", "entries", $($part,)* "steps"), "return track\nend\n\n")
     };
 }
 
@@ -161,14 +163,14 @@ macro_rules! scripts {
             script!($name, [$($before),*], $keys, [$($argument),*], is_repeatable!($($repeatable)?));)*
         pub(super) static WRITE: LazyLock<Script> = of_tracks!(
             "write",
-            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $write_arguments
         );
         pub(super) static COMPARE: LazyLock<Script> = of_tracks!(
             "compare",
             5,
-            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $compare_arguments,
             true
@@ -176,7 +178,7 @@ macro_rules! scripts {
         pub(super) static END_FILL: LazyLock<Script> = of_tracks!(
             "end_fill",
             6,
-            concat!(texts!("clock", "board", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $end_fill_arguments,
             true
@@ -224,38 +226,40 @@ macro_rules! scripts {
         )
     };
     (retire $arguments:tt [$part:literal]) => {
-        script!("retire", ["stopwatch", "clock", "board", $part, "scores"], 8, $arguments, false)
+        script!("retire", ["stopwatch", "clock", "board", "rankings", $part, "scores"], 8, $arguments, false)
     };
     (merge $arguments:tt [$($part:literal),*]) => {
-        script!("merge", ["clock", "board", "operation", "entries", $($part),*], 5, $arguments, false)
+        script!("merge", ["clock", "board", "rankings", "operation", "entries", $($part),*], 5, $arguments, false)
     };
 }
 
 scripts! {
     {
-        ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks"];
-        LINES = "lines" after ["clock", "board", "places"] with 6 keys
-            ["board", "order", "center", "at", "subject", "before", "after", "capped"] repeatable;
-        BETWEEN = "between" after ["clock", "board", "places"] with 6 keys
-            ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
-        LOOKUP = "lookup" after ["clock", "board", "places"] with 6 keys
-            ["board", "order", "ranks", "near", "subjects"] repeatable;
-        SUBJECTS = "subjects" after ["clock", "board", "places"] with 6 keys
-            ["board", "order", "ranks", "subjects", "capped"] repeatable;
-        STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
+        ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks", "keys"];
+        LINES = "lines" after ["clock", "board", "places", "ranking"] with 6 keys
+            ["board", "order", "key", "center", "at", "subject", "before", "after", "capped"] repeatable;
+        BETWEEN = "between" after ["clock", "board", "places", "ranking"] with 6 keys
+            ["board", "order", "key", "from_score", "from_subject", "till_score", "till_subject", "samples",
+            "all_up_to"] repeatable;
+        LOOKUP = "lookup" after ["clock", "board", "places", "ranking"] with 6 keys
+            ["board", "order", "key", "ranks", "near", "subjects"] repeatable;
+        SUBJECTS = "subjects" after ["clock", "board", "places", "ranking"] with 6 keys
+            ["board", "order", "key", "ranks", "subjects", "capped"] repeatable;
+        RANKING_KEYS = "ranking_keys" after ["clock", "board", "rankings"] with 5 keys ["board", "after", "limit"] repeatable;
+        STATUS = "status" after ["clock", "board", "rankings"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
         READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action", "subject"] repeatable;
         FORGET = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action", "subject"];
-        REMOVE = "remove" after ["clock", "board"] with 5 keys ["board", "subject", "version"];
-        AUDIT = "audit" after ["clock", "board"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
-        AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys
-            ["board", "place", "cursor", "subjects", "version", "from", "slots"] repeatable;
+        REMOVE = "remove" after ["clock", "board", "rankings"] with 5 keys ["board", "subject", "version"];
+        AUDIT = "audit" after ["clock", "board", "rankings"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
+        AUDIT_FIND = "audit_find" after ["clock", "board", "rankings"] with 5 keys
+            ["board", "place", "cursor", "key", "subjects", "version", "from", "slots"] repeatable;
         AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys
             ["board", "below", "slots", "subjects"] repeatable;
-        AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "rankings"] with 5 keys
             ["board", "version", "read_at", "subjects", "slots"] repeatable;
         CONTENTS = "contents" after ["clock", "board"] with 5 keys ["board", "from", "slots", "cursor", "cells"] repeatable;
         CONTENTS_FIND = "contents_find" after ["clock", "board"] with 7 keys
@@ -280,13 +284,13 @@ scripts! {
         SET_CLOCK = "set_clock" after [] with 1 keys ["action", "mode", "time"] repeatable;
     }
     write [
-        "board", "operation", "sizes", "bound", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
+        "board", "operation", "sizes", "bound", "most_keys", "slots", "entries", "coded", "bucket", "buckets", "horizon", "items",
         "edition", "margins"
     ]
     compare ["board", "operation", "sizes", "stored", "life"]
     end_fill ["board", "operation", "sizes", "run", "ends"]
     change [
-        "board", "operation", "sizes", "bound", "slots", "subjects", "entries", "bucket", "horizon",
+        "board", "operation", "sizes", "bound", "most_keys", "slots", "subjects", "entries", "bucket", "horizon",
         "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"
     ] {
         CHANGE_FROM_FIRST: ["kind/from_first"];

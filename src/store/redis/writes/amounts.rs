@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::operation::{WriteOperation, sizes};
+use super::operation::{WriteOperation, most_keys, sizes};
 use super::plan::Validity;
 use crate::board::{Amount, NotCounted, Timestamp};
 use crate::store::redis::id_buckets;
@@ -35,26 +35,46 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns the call of `add.lua`.
     pub fn add_command(&self, slots: &Slots) -> Cmd {
-        let (parts, entries) = (self.parts(), self.chunk.entries);
+        let parts = self.parts();
+        let mut entries: Vec<&Entry<'_>> = self.chunk.entries.iter().collect();
+        let mut keys: Vec<(&str, usize)> = Vec::new();
+        if self.lane.flush.partition.board().has_keys() {
+            entries.sort_unstable_by_key(|entry| entry.subject);
+            for key in entries.iter().filter_map(|entry| entry.subject.key()) {
+                match keys.last_mut() {
+                    Some((last, subjects)) if *last == key => *subjects += 1,
+                    _ => keys.push((key, 1)),
+                }
+            }
+        }
         let slot = |part: &Part| slots.of(part.track.number()).unwrap_or_default();
         let bytes: usize = entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
-        let mut command = Cmd::with_capacity(20 + 7 * parts.len() + 2 * entries.len(), bytes + 256 + 256 * parts.len());
+        let arguments = 20 + 7 * parts.len() + 3 * entries.len() + 2 * keys.len();
+        let mut command = Cmd::with_capacity(arguments, 2 * bytes + 256 + 256 * parts.len());
         command.arg("EVALSHA").arg(ADD.hash()).arg(3 * parts.len());
         for part in parts {
             command.arg(&part.keys.meta).arg(part.keys.slot(slot(part))).arg(&part.keys.ranking);
         }
         let items: usize = entries.iter().map(|entry| entry.items.len()).sum();
         let mut fixed = self.begin(&parts[0], &ADD, &mut command);
-        fixed.arg("items", items).arg("tracks", parts.len()).end();
+        fixed.arg("items", items).arg("tracks", parts.len()).arg("keys", keys.len()).end();
         for part in parts {
             command.arg(part.generation().to_string()).arg(self.window(part).head.millis());
             command.arg(part.track.slot_bound().0).arg(slot(part).millis());
         }
-        for entry in entries {
+        for entry in &entries {
             command.arg(entry.subject.as_str());
         }
-        for entry in entries {
+        for entry in &entries {
             command.arg(held(entry));
+        }
+        if !keys.is_empty() {
+            for entry in &entries {
+                command.arg(entry.subject.name());
+            }
+        }
+        for (key, subjects) in keys {
+            command.arg(key).arg(subjects);
         }
         command
     }
@@ -98,6 +118,7 @@ impl WriteOperation<'_, '_, '_> {
             let is_main = part.track.is_main();
             let mut fixed = self.begin(part, &WRITE, &mut command);
             fixed.arg("sizes", &sizes).arg("bound", part.track.slot_bound().0);
+            fixed.arg("most_keys", most_keys(part));
             fixed.arg("slots", slots.len()).arg("entries", entries.len());
             fixed.arg("coded", if codes.is_some() { "coded" } else { "" });
             fixed.arg("bucket", if has_ids { bucket.to_string() } else { String::new() });

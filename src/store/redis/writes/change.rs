@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redis::Cmd;
 
-use super::operation::{WriteOperation, sizes};
+use super::operation::{WriteOperation, most_keys, sizes};
 use crate::board::{Board, BoardEdition, Change, Edition, Kind, NotCounted, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
@@ -150,7 +150,7 @@ impl WriteOperation<'_, '_, '_> {
         let entries = self.entries(part);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
         let mut fixed = self.begin(part, kinds::change_script(self.board()), command);
-        fixed.arg("sizes", sizes).arg("bound", part.track.slot_bound().0);
+        fixed.arg("sizes", sizes).arg("bound", part.track.slot_bound().0).arg("most_keys", most_keys(part));
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
         let bucket =
             if has_ids && part.track.is_main() { self.planned.validity.bucket.to_string() } else { String::new() };

@@ -129,6 +129,7 @@ impl<'a> Flush<'a> {
                     continue;
                 }
                 Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
+                Some("too_many_keys") => Outcome::Rejected(Rejection::TooManyKeys),
                 Some("importing") => Outcome::Rejected(Rejection::ImportOpen),
                 Some(other) => {
                     let detail =

@@ -118,6 +118,11 @@ fn unless_unusual(reply: Reply) -> Option<Reply> {
     Some(reply).filter(|reply| !reply.is_word("unusual"))
 }
 
+/// Returns the argument `most_keys` of the scripts that change tracks.
+pub(super) fn most_keys(part: &Part) -> String {
+    part.most_keys().map_or_else(String::new, |most| most.to_string())
+}
+
 /// Returns the argument `sizes` of the scripts that change several tracks of a board, given the numbers of keys and
 /// arguments of each.
 pub(super) fn sizes(board: &Board, tracks: impl ExactSizeIterator<Item = (usize, usize)>) -> String {

@@ -1,0 +1,178 @@
+-- The rankings of a track: one, or on a track with keys one for each key. Not a script of its own.
+--
+-- KEYS  3 the ranking, subject by score; on a track with keys the epochs of its rankings, a key that ends with `:k`
+--
+-- With keys, a subject is its key, a zero byte and its name. The ranking of a key has names by score. A sorted set, in
+-- which all scores are 0, is the list of the keys that have a ranking. The names of these sorted sets contain their
+-- epoch, which is `dropped`: when that moves, all rankings are dropped at once, and retire.lua deletes those of earlier
+-- epochs. The names are not in KEYS, because the caller does not know `dropped`. They have the hash tag of all keys of
+-- the partition.
+--
+-- Keys are listed before they have a ranking, and their epoch before that, because a server that is restarted may have
+-- kept only the first writes of a script.
+
+local HAS_KEYS = string.sub(RANKING, -2) == ':k'
+-- held_score(subject): returns its score, or false. scores_of(subjects, first, last): returns those of some subjects,
+-- of a thousand at most. rank(lines): sets scores, given as score, subject, … unrank(subjects): removes subjects, and
+-- returns how many were ranked.
+local held_score, scores_of, rank, unrank
+-- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. count_keys(): returns the number of
+-- keys. is_key_ranked(subject): returns whether its key has a ranking. note_ranked(subject): has these two functions
+-- count the key of a subject that this script ranks.
+local key_list, ranking_of, count_keys, is_key_ranked, note_ranked
+
+if not HAS_KEYS then
+  function held_score(subject)
+    return call('ZSCORE', RANKING, subject)
+  end
+
+  function scores_of(subjects, first, last)
+    return call('ZMSCORE', RANKING, unpack(subjects, first, last))
+  end
+
+  function rank(lines)
+    each_thousand('ZADD', RANKING, lines)
+  end
+
+  function unrank(subjects)
+    return each_thousand('ZREM', RANKING, subjects)
+  end
+else
+  -- By subject, what it consists of.
+  local keys, names = {}, {}
+  -- By key: whether the list has it, if that is known; and whether this script ranks the first subject of it.
+  local listed, added, number_added = {}, {}, 0
+  local list, prefix, number_before
+
+  function key_list()
+    list = list or RANKING .. ':' .. format(dropped)
+    return list
+  end
+
+  function ranking_of(key)
+    prefix = prefix or string.sub(RANKING, 1, -2) .. 'r:' .. format(dropped) .. ':'
+    return prefix .. key
+  end
+
+  local function divide(subject)
+    local key = keys[subject]
+    if key then
+      return key, names[subject]
+    end
+    local zero = string.find(subject, '\0', 1, true) or #subject + 1
+    key = string.sub(subject, 1, zero - 1)
+    local name = string.sub(subject, zero + 1)
+    keys[subject], names[subject] = key, name
+    return key, name
+  end
+
+  -- Adds to the number of ranked subjects. This comes after other writes, so it must not fail.
+  local function count_ranked(by)
+    if by ~= 0 then
+      redis.pcall('HINCRBY', META, 'ranked', by)
+    end
+  end
+
+  function held_score(subject)
+    local key, name = divide(subject)
+    return call('ZSCORE', ranking_of(key), name)
+  end
+
+  function scores_of(subjects, first, last)
+    first, last = first or 1, last or #subjects
+    local places, wanted, scores = {}, {}, {}
+    for i = first, last do
+      local key, name = divide(subjects[i])
+      local own = wanted[key]
+      if not own then
+        wanted[key], places[key] = {name}, {i - first + 1}
+      else
+        own[#own + 1] = name
+        places[key][#own] = i - first + 1
+      end
+    end
+    for key, own in pairs(wanted) do
+      local found, at = call('ZMSCORE', ranking_of(key), unpack(own)), places[key]
+      for i = 1, #own do
+        local score = found[i]
+        scores[at[i]] = score
+        if score then
+          listed[key] = true
+        end
+      end
+    end
+    return scores
+  end
+
+  function rank(lines)
+    local of, unlisted = {}, {}
+    for i = 1, #lines, 2 do
+      local key, name = divide(lines[i + 1])
+      local own = of[key]
+      if not own then
+        own = {}
+        of[key] = own
+        if not listed[key] then
+          unlisted[#unlisted + 1], unlisted[#unlisted + 2] = 0, key
+          listed[key] = true
+        end
+      end
+      local size = #own
+      own[size + 1], own[size + 2] = lines[i], name
+    end
+    if #unlisted > 0 then
+      call('ZADD', RANKING, format(dropped), format(dropped))
+      each_thousand('ZADD', key_list(), unlisted)
+    end
+    local more = 0
+    for key, own in pairs(of) do
+      more = more + each_thousand('ZADD', ranking_of(key), own)
+    end
+    count_ranked(more)
+  end
+
+  function unrank(subjects)
+    local of, gone, fewer = {}, {}, 0
+    for i = 1, #subjects do
+      local key, name = divide(subjects[i])
+      of[key] = of[key] or {}
+      of[key][#of[key] + 1] = name
+    end
+    for key, own in pairs(of) do
+      local removed = each_thousand('ZREM', ranking_of(key), own)
+      fewer = fewer + removed
+      if removed > 0 and call('EXISTS', ranking_of(key)) == 0 then
+        gone[#gone + 1] = key
+        listed[key] = nil
+      end
+    end
+    if #gone > 0 then
+      each_thousand('ZREM', key_list(), gone)
+      if call('EXISTS', key_list()) == 0 then
+        call('ZREM', RANKING, format(dropped))
+      end
+    end
+    count_ranked(-fewer)
+    return fewer
+  end
+
+  function count_keys()
+    number_before = number_before or call('ZCARD', key_list())
+    return number_before + number_added
+  end
+
+  function is_key_ranked(subject)
+    local key = divide(subject)
+    if listed[key] == nil then
+      listed[key] = call('ZSCORE', key_list(), key) ~= false
+    end
+    return listed[key] or added[key]
+  end
+
+  function note_ranked(subject)
+    if not is_key_ranked(subject) then
+      local key = divide(subject)
+      added[key], number_added = true, number_added + 1
+    end
+  end
+end
