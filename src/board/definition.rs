@@ -129,8 +129,9 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
     #[schema(value_type = u32, minimum = 1, example = 1000)]
     pub max_values: Option<u32>,
-    /// Maximum number of keys with a ranking, for a metric with `BY`. An item of a further key is refused, those of
-    /// existing keys count. A board of a Redis store with `shards` has at most a tenth more. Default: 1,000,000.
+    /// Maximum number of keys that have a ranked subject, for a metric with `BY`. Items of further keys are refused, those
+    /// of existing keys count. A board that a Redis store divides into shards may have somewhat more. Default:
+    /// 1,000,000.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
     #[schema(value_type = u32, minimum = 1, example = 100_000)]
     pub max_keys: Option<u32>,

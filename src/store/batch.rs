@@ -100,7 +100,7 @@ pub enum Rejection {
     MemoryFull,
     /// The subject would be new on a ranked board that has as many as it may have.
     TooManySubjects,
-    /// The key has no ranking in one of the tracks, which has as many as it may have: see
+    /// The key has no ranking, and the board has as many as it may have: see
     /// [`Definition::most_keys`](crate::board::Definition::most_keys).
     TooManyKeys,
     /// A sample, while contents are being imported into the board.

@@ -52,9 +52,10 @@
 //!   filled and audited is a subject [in a ranking](crate::board::Subject::in_ranking). A read of a ranking, or of one
 //!   subject, is about the [key of its track](BoardTrack::key): the subjects that are given and returned have no key.
 //!   A key without ranked subjects does not exist, and reads of it return an empty ranking. While a track has as many
-//!   keys as [`Track::most_keys`](crate::board::Track::most_keys) allows, items of others are rejected
-//!   ([`Rejection::TooManyKeys`]). A store that divides the board may allow up to a tenth more. What expires may make
-//!   a subject ranked again, and so exceed the limit.
+//!   keys as [`Track::most_keys`](crate::board::Track::most_keys) allows, items of keys that have no ranking in any track
+//!   are rejected ([`Rejection::TooManyKeys`]). This is decided by the current edition. What is merged or filled is not
+//!   rejected, and what expires may make a subject ranked again. Subjects that are not ranked have no part in it. A
+//!   store that divides a board may allow somewhat more, and never fewer.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -148,6 +149,14 @@ pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
+
+/// Returns an error if a read of this track must name a key, and does not.
+fn require_key(track: &BoardTrack) -> Result<()> {
+    if track.board().has_keys() && track.key().is_none() {
+        return Err(StoreError::Unsupported { detail: "a read of a board with keys that names none".to_owned() });
+    }
+    Ok(())
+}
 
 /// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -224,8 +224,8 @@ pub async fn all_of_track(site: &Site, track: &BoardTrack, subjects: &[Subject])
 /// board takes many keys on many servers: each kind of store is tested with each kind of board, and which is drawn.
 pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
     let one_of = match site.kind {
-        Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::Redis(_) => 1,
-        Kind::RedisCluster(_) | Kind::RedisParts(..) => all.len().min(3),
+        Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::EmbeddedKeys | Kind::Redis(_) => 1,
+        Kind::RedisKeys(_) | Kind::RedisCluster(_) | Kind::RedisParts(..) => all.len().min(3),
         Kind::RedisClusterParts(..) => all.len().min(9),
     };
     let one_of = one_of.max(1);

@@ -15,12 +15,12 @@ mod redis_server;
 #[path = "../support/redis_cluster.rs"]
 mod redis_cluster;
 
+mod altered;
 mod carrying;
 mod contract;
 mod given;
 mod model;
 mod oracle;
-mod sharded;
 mod site;
 
 mod embedded_only;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rolltop::board::{Aggregate, Board, Definition, Timestamp, Value};
+use rolltop::board::{Aggregate, Board, Definition, RankingKey, Timestamp, Value};
 use rolltop::store::embedded::{Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
@@ -14,11 +14,11 @@ use rolltop::store::{
 };
 use tempfile::TempDir;
 
+use crate::altered::{Alteration, Altered};
 use crate::given::{OnTrack, Units, definition, exact, name, new_board, subject, t, unranked};
 use crate::oracle::Oracle;
 use crate::redis_cluster::RedisCluster;
 use crate::redis_server::{Engine, RedisServer};
-use crate::sharded::Sharded;
 
 /// The time on a new site's clock.
 pub const START: &str = "2026-01-01T09:30:00Z";
@@ -30,7 +30,11 @@ pub enum Kind {
     Embedded,
     /// An embedded store that constantly makes checkpoints of whatever it has written.
     EmbeddedCheckpointing,
+    /// An embedded store on which every ranked board has a key.
+    EmbeddedKeys,
     Redis(Engine),
+    /// One server, with a key on every ranked board.
+    RedisKeys(Engine),
     /// A cluster of six masters.
     RedisCluster(Engine),
     /// One server, with every board spread over this many parts.
@@ -48,6 +52,11 @@ impl Kind {
     /// Returns a server of each available engine.
     pub fn servers() -> Vec<Kind> {
         Engine::available().into_iter().map(Kind::Redis).collect()
+    }
+
+    /// Returns servers with a key on every ranked board.
+    pub fn servers_with_keys() -> Vec<Kind> {
+        Engine::available().into_iter().map(Kind::RedisKeys).collect()
     }
 
     /// Returns stores whose boards have this many parts, on one server of each available engine.
@@ -69,35 +78,43 @@ impl Kind {
 /// The place of a store's data. It is empty at first and used by no other store.
 pub enum Home {
     Oracle,
-    Embedded { name: &'static str, folder: TempDir, pace: Pace },
-    Redis { name: String, url: String, prefix: String, shards: Option<u32> },
+    Embedded { name: &'static str, folder: TempDir, pace: Pace, to: Alteration },
+    Redis { name: String, url: String, prefix: String, to: Alteration },
 }
 
 impl Home {
     pub fn new(kind: Kind) -> Home {
         match kind {
             Kind::Oracle => Home::Oracle,
-            Kind::Embedded => Home::Embedded { name: "embedded", folder: Home::folder(), pace: Pace::default() },
+            Kind::Embedded => Home::embedded("embedded", Pace::default(), Alteration::default()),
+            Kind::EmbeddedKeys => Home::embedded("embedded-keys", Pace::default(), with_key()),
             Kind::EmbeddedCheckpointing => {
                 let tick = Duration::from_millis(1);
                 let pace = Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() };
-                Home::Embedded { name: "embedded-checkpointing", folder: Home::folder(), pace }
+                Home::embedded("embedded-checkpointing", pace, Alteration::default())
             }
-            Kind::Redis(engine) => Home::redis(engine.name.to_owned(), server_url(&engine), None),
-            Kind::RedisCluster(engine) => Home::redis(format!("{}-cluster", engine.name), cluster_url(&engine), None),
+            Kind::Redis(engine) => Home::redis(engine.name.to_owned(), server_url(&engine), Alteration::default()),
+            Kind::RedisKeys(engine) => Home::redis(format!("{}-keys", engine.name), server_url(&engine), with_key()),
+            Kind::RedisCluster(engine) => {
+                Home::redis(format!("{}-cluster", engine.name), cluster_url(&engine), Alteration::default())
+            }
             Kind::RedisParts(engine, parts) => {
-                Home::redis(format!("{}-{parts}-parts", engine.name), server_url(&engine), Some(parts))
+                Home::redis(format!("{}-{parts}-parts", engine.name), server_url(&engine), in_parts(parts))
             }
             Kind::RedisClusterParts(engine, parts) => {
-                Home::redis(format!("{}-cluster-{parts}-parts", engine.name), cluster_url(&engine), Some(parts))
+                Home::redis(format!("{}-cluster-{parts}-parts", engine.name), cluster_url(&engine), in_parts(parts))
             }
         }
     }
 
-    fn redis(name: String, url: String, shards: Option<u32>) -> Home {
+    fn embedded(name: &'static str, pace: Pace, to: Alteration) -> Home {
+        Home::Embedded { name, folder: Home::folder(), pace, to }
+    }
+
+    fn redis(name: String, url: String, to: Alteration) -> Home {
         static PREFIXES: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
-        Home::Redis { name, url, prefix, shards }
+        Home::Redis { name, url, prefix, to }
     }
 
     fn folder() -> TempDir {
@@ -122,25 +139,19 @@ impl Home {
         let limits = Limits::default();
         match self {
             Home::Oracle => Arc::new(Oracle::new(clock)),
-            Home::Embedded { folder, pace, .. } => {
+            Home::Embedded { folder, pace, to, .. } => {
                 let path = folder.path().join("data");
                 let options = EmbeddedOptions { limits, ..EmbeddedOptions::new(path, clock) };
-                Embedded::open_at_pace(options, *pace).await.expect("an embedded store")
+                altered(Embedded::open_at_pace(options, *pace).await.expect("an embedded store"), to)
             }
-            Home::Redis { url, prefix, shards, .. } => {
+            Home::Redis { url, prefix, to, .. } => {
                 let options =
                     RedisOptions { prefix: prefix.clone(), queue: 1_000_000, ..RedisOptions::new(url.clone(), clock) };
                 // On a machine that is busy with other tests, a connection may take longer than a service would wait.
                 for _ in 0..10 {
                     match RedisStore::connect(options.clone()).await {
                         Err(error) if error.is_transient() => {}
-                        connected => {
-                            let store: Arc<dyn Store> = connected.expect("a Redis store");
-                            return match *shards {
-                                Some(shards) => Arc::new(Sharded { store, shards }),
-                                None => store,
-                            };
-                        }
+                        connected => return altered(connected.expect("a Redis store"), to),
                     }
                 }
                 panic!("{} cannot be reached", options.url)
@@ -155,6 +166,21 @@ impl Home {
             instances.push(self.instance(clock).await);
         }
         instances
+    }
+}
+
+fn with_key() -> Alteration {
+    Alteration { shards: None, key: Some(RankingKey::parse("a {key}: é").expect("a key")) }
+}
+
+fn in_parts(parts: u32) -> Alteration {
+    Alteration { shards: Some(parts), key: None }
+}
+
+fn altered(store: Arc<dyn Store>, to: &Alteration) -> Arc<dyn Store> {
+    match to {
+        Alteration { shards: None, key: None } => store,
+        to => Arc::new(Altered { store, to: to.clone() }),
     }
 }
 

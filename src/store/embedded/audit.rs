@@ -4,7 +4,7 @@
 //! needed because no record shows an entry whose subject does not exist or has another score.
 
 use super::holdings::Holdings;
-use super::ranking::{Entry, TextSource};
+use super::ranking::{Entry, TextSource as _};
 use super::tables::Tables;
 use crate::board::Subject;
 use crate::store::{AuditCursor, AuditStep, Difference};
@@ -16,8 +16,8 @@ const WORK_PER_STEP: usize = 400;
 enum Position {
     /// The records with ids below this one.
     RecordsBefore(u32),
-    /// The entries after this score and subject.
-    Entry(i64, String),
+    /// The entries after this group, score and name.
+    Entry(u32, i64, String),
     /// The first entry.
     FirstEntry,
 }
@@ -29,12 +29,16 @@ impl Position {
         if text == "entries" {
             return Position::FirstEntry;
         }
-        if let Some((score, subject)) = text.strip_prefix("entry ").and_then(|rest| rest.split_once(' '))
-            && let Ok(score) = score.parse()
-        {
-            return Position::Entry(score, subject.to_owned());
+        if let Some(entry) = text.strip_prefix("entry ").and_then(Self::entry) {
+            return entry;
         }
         Position::RecordsBefore(text.strip_prefix("records before ").and_then(|id| id.parse().ok()).unwrap_or(u32::MAX))
+    }
+
+    fn entry(text: &str) -> Option<Self> {
+        let (group, rest) = text.split_once(' ')?;
+        let (score, name) = rest.split_once(' ')?;
+        Some(Position::Entry(group.parse().ok()?, score.parse().ok()?, name.to_owned()))
     }
 }
 
@@ -50,9 +54,9 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
     step.next = match Position::parse(cursor) {
         Position::RecordsBefore(end) => Some(check_records(holdings, end, repair, &mut step)),
         Position::FirstEntry => check_entries(holdings, 0, repair, &mut step),
-        Position::Entry(score, subject) => {
+        Position::Entry(group, score, name) => {
             // There is no id: the position only has to sort directly after the entry with this score and subject.
-            let place = holdings.ranking.position_after(score, &subject, &holdings.subjects);
+            let place = holdings.ranking.position_after(group, score, &name, &holdings.subjects);
             check_entries(holdings, place, repair, &mut step)
         }
     }
@@ -78,20 +82,20 @@ fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut Aud
         }
         step.checked += 1;
         let computed = holdings.computed_key(id);
-        let entry = Entry::new(key, holdings.subjects.text(id), id);
+        let entry = holdings.subjects.entry(id, key);
         let ranked = holdings.ranking.contains(entry, &holdings.subjects);
         if key == computed && ranked == (key != absent) {
             continue;
         }
         step.differences.push(Difference {
-            subject: Subject::from_stored(holdings.subjects.text(id)),
+            subject: Subject::from_stored(holdings.subjects.whole_text(id)),
             score: traits.score_of_key(if ranked { key } else { absent }),
             slots: traits.score_of_key(computed),
         });
         if repair {
-            holdings.ranking.remove(entry, &holdings.subjects);
+            holdings.unrank(entry);
             if computed != absent {
-                holdings.ranking.insert(entry.with_score(computed), &holdings.subjects);
+                holdings.rank(entry.with_score(computed));
             }
             if let Some(record) = holdings.subjects.get_mut(id) {
                 record.key = computed;
@@ -108,13 +112,13 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(WORK_PER_STEP).collect();
     for entry in &found {
         let record = holdings.subjects.get(entry.id);
-        if record.is_some_and(|record| record.key == entry.score) {
+        if record.is_some_and(|record| holdings.subjects.entry(entry.id, record.key) == *entry) {
             continue;
         }
         step.checked += 1;
         step.differences.push(Difference {
             subject: Subject::from_stored(if record.is_some() {
-                holdings.subjects.text(entry.id)
+                holdings.subjects.whole_text(entry.id)
             } else {
                 "(unknown)"
             }),
@@ -122,10 +126,10 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
             slots: traits.score_of_key(holdings.computed_key(entry.id)),
         });
         if repair {
-            step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.subjects));
+            step.repaired += u64::from(holdings.unrank(*entry));
         }
     }
     let last = found.last().filter(|_| found.len() == WORK_PER_STEP)?;
-    let score = last.score;
-    Some(format!("entry {score} {}", holdings.subjects.text(last.id)))
+    let (group, score) = (last.group, last.score);
+    Some(format!("entry {group} {score} {}", holdings.subjects.text(last.id)))
 }

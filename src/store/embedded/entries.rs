@@ -283,6 +283,9 @@ impl EntryApplication<'_> {
         let room = self.room;
         let is_crowded =
             |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
+        if self.too_many_keys(entry) {
+            return Some(Rejection::TooManyKeys);
+        }
         if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
             return None;
         }
@@ -305,6 +308,21 @@ impl EntryApplication<'_> {
             }
         }
         (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
+    }
+
+    /// Returns whether an entry is of a key without a ranking, and a track has as many keys as it may have. The current
+    /// edition decides.
+    fn too_many_keys(&self, entry: &Entry) -> bool {
+        let Some(key) = entry.subject.key().filter(|_| entry.change(0).is_some()) else { return false };
+        let (mut is_full, mut is_known) = (false, false);
+        for number in self.board.edition().numbers().filter(|number| self.slot(entry, *number).is_some()) {
+            let holdings = &self.state.tracks[number].holdings;
+            if let (Some(most), Some(groups)) = (holdings.traits.most_keys, holdings.subjects.groups()) {
+                is_full |= groups.len() >= most;
+                is_known |= groups.is_ranked(key);
+            }
+        }
+        is_full && !is_known
     }
 
     /// Applies a change to each track of an edition that still has the slot of the entry. If there are several, each is

@@ -46,6 +46,7 @@ mod entries;
 mod event_counts;
 mod filling;
 mod fingerprint;
+mod groups;
 mod hash_table;
 mod hashed_name;
 mod holdings;
@@ -102,7 +103,7 @@ use self::rows::StoredRows;
 use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
-use super::{Limits, Result, StoreError};
+use super::{Limits, Result, StoreError, require_key};
 use crate::board::{Board, BoardTrack, Track};
 
 /// The embedded store. See the [module](self).
@@ -240,6 +241,12 @@ impl Embedded {
             let advance = advanced.map(|(_, advance)| std::mem::take(advance)).unwrap_or_default();
             work(track, &mut state.tracks[number], advance)
         })
+    }
+
+    /// Does `work` on the tables of a track for a read of a ranking or of one subject, which names a key if there are keys.
+    fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables) -> T) -> Result<T> {
+        require_key(track)?;
+        self.read_tables(track, |_, tables, _| work(tables))
     }
 
     /// Unlocks a board, counts its memory, and passes on the data to drop.

@@ -1,104 +1,151 @@
 //! Reads of a track's tables. Each function sees a single instant, because its caller holds the board's lock.
 
+use std::ops::Range;
+
+use super::groups::Groups;
 use super::hashed_name::HashedName;
 use super::holdings::Holdings;
-use super::ranking;
+use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, Order, Subject, Timestamp, Track, Value};
-use crate::store::{Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
+use crate::board::{Aggregate, Amount, BoardTrack, Order, RankingKey, Subject, Timestamp, Value};
+use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
 
-/// Returns a page of at most `limit` lines. O(log n + limit).
-pub(super) fn page(track: &Track, tables: &Tables, start: &PageStart, limit: u32) -> Page {
-    let (first, count) = match start {
-        PageStart::Offset(offset) => (*offset, u64::from(limit)),
-        PageStart::Place(next_to) => next_to.span(boundary(track, tables, next_to) as u64, u64::from(limit)),
-    };
-    let at = |position| usize::try_from(position).unwrap_or(usize::MAX);
-    page_from(track, tables, at(first), at(count))
+/// A ranking: all entries of a track or, if the board has keys, the group of one of them.
+struct OneRanking<'a> {
+    order: Order,
+    tables: &'a Tables,
+    group: u32,
+    /// Its positions among the entries of the track.
+    positions: Range<usize>,
 }
 
-/// Returns the number of lines before the boundary of the lines next to a place. O(log n).
-fn boundary(track: &Track, tables: &Tables, next_to: &NextTo) -> usize {
-    let Holdings { ranking, subjects, traits, .. } = &tables.holdings;
-    let Place { score, subject } = &next_to.place;
-    let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
-    match (track.order(), next_to.is_boundary_after_line()) {
-        (Order::Asc, false) => ranking.position_from(key, text, subjects),
-        (Order::Asc, true) => ranking.position_after(key, text, subjects),
-        (Order::Desc, false) => ranking.len() - ranking.position_after(key, text, subjects),
-        (Order::Desc, true) => ranking.len() - ranking.position_from(key, text, subjects),
+impl<'a> OneRanking<'a> {
+    /// Returns the ranking of the track, or that of its key. A key that nothing is known of has an empty one. O(1), with
+    /// keys O(log n + log keys).
+    fn of(track: &BoardTrack, tables: &'a Tables) -> Self {
+        let Holdings { ranking, subjects, .. } = &tables.holdings;
+        let number = track.key().map(|key| subjects.groups().and_then(|groups| groups.number(key.as_str())));
+        let (group, positions) = match number {
+            None => (UNGROUPED, 0..ranking.len()),
+            Some(None) => (UNGROUPED, 0..0),
+            Some(Some(group)) => (group, ranking.positions_of(group)),
+        };
+        Self { order: track.order(), tables, group, positions }
     }
+
+    fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Returns the number of lines before the entry at this position of the track. O(1).
+    fn lines_before(&self, position: usize) -> usize {
+        match self.order {
+            Order::Asc => position - self.positions.start,
+            Order::Desc => self.positions.end - 1 - position,
+        }
+    }
+
+    /// Returns the number of lines before the boundary of the lines next to a place. O(log n).
+    fn boundary(&self, next_to: &NextTo) -> usize {
+        let Holdings { ranking, subjects, traits, .. } = &self.tables.holdings;
+        let Place { score, subject } = &next_to.place;
+        let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
+        let is_after = next_to.is_boundary_after_line() == (self.order == Order::Asc);
+        let position = match is_after {
+            true => ranking.position_after(self.group, key, text, subjects),
+            false => ranking.position_from(self.group, key, text, subjects),
+        };
+        let position = position.clamp(self.positions.start, self.positions.end);
+        match self.order {
+            Order::Asc => position - self.positions.start,
+            Order::Desc => self.positions.end - position,
+        }
+    }
+
+    /// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
+    fn count_better(&self, key: i64) -> u64 {
+        if self.positions.is_empty() {
+            return 0;
+        }
+        let ranking = &self.tables.holdings.ranking;
+        let count = match self.order {
+            Order::Desc => self.positions.end - ranking.position_after_score(self.group, key),
+            Order::Asc => ranking.position_of_score(self.group, key) - self.positions.start,
+        };
+        count as u64
+    }
+
+    /// Returns at most `limit` lines after the first `offset` lines. O(log n + limit).
+    fn lines(&self, offset: usize, limit: usize) -> Page {
+        let Holdings { ranking, subjects, traits, .. } = &self.tables.holdings;
+        let room = limit.min(self.len().saturating_sub(offset));
+        let mut items: Vec<Ranked> = Vec::with_capacity(room);
+        let mut push = |(index, entry): (usize, ranking::Entry)| {
+            // Every ranked subject has a score, so this never returns early.
+            let Some(score) = traits.score_of_key(entry.score) else { return };
+            let rank = match items.last() {
+                Some(last) if last.score == score => last.rank,
+                Some(_) => (offset + index) as u64 + 1,
+                // Only the first line can share its rank with lines before the page.
+                None => self.count_better(entry.score) + 1,
+            };
+            let subject = Subject::from_stored(subjects.text(entry.id));
+            items.push(Ranked { rank, subject, score });
+        };
+        let skipped = |outside: usize| outside.saturating_add(offset);
+        match self.order {
+            Order::Desc => {
+                let entries = ranking.descending(skipped(ranking.len() - self.positions.end));
+                entries.take(room).enumerate().for_each(&mut push);
+            }
+            Order::Asc => {
+                ranking.ascending(skipped(self.positions.start)).take(room).enumerate().for_each(&mut push);
+            }
+        }
+        let first = offset.min(self.len()) as u64;
+        Page { frame: self.tables.frame(), total: self.len() as u64, first, items: items.into() }
+    }
+}
+
+/// Returns a page of at most `limit` lines. O(log n + limit).
+pub(super) fn page(track: &BoardTrack, tables: &Tables, start: &PageStart, limit: u32) -> Page {
+    let ranking = OneRanking::of(track, tables);
+    let (first, count) = match start {
+        PageStart::Offset(offset) => (*offset, u64::from(limit)),
+        PageStart::Place(next_to) => next_to.span(ranking.boundary(next_to) as u64, u64::from(limit)),
+    };
+    let at = |position| usize::try_from(position).unwrap_or(usize::MAX);
+    ranking.lines(at(first), at(count))
 }
 
 /// Returns the lines around a subject. O(log n + radius).
-pub(super) fn neighbors(track: &Track, tables: &Tables, subject: &Subject, radius: u32) -> Page {
-    let ranking = &tables.holdings.ranking;
-    let place = tables
-        .holdings
-        .entry_of(subject.as_str().into())
-        .and_then(|entry| ranking.position(entry, &tables.holdings.subjects))
-        .map(|position| match track.order() {
-            Order::Asc => position,
-            Order::Desc => ranking.len() - 1 - position,
-        });
-    match place {
-        Some(place) => {
+pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, subject: &Subject, radius: u32) -> Page {
+    let (ranking, holdings) = (OneRanking::of(track, tables), &tables.holdings);
+    let entry = holdings.entry_of(track.stored(subject).as_str().into());
+    match entry.and_then(|entry| holdings.ranking.position(entry, &holdings.subjects)) {
+        Some(position) => {
+            let place = ranking.lines_before(position);
             let from = place.saturating_sub(radius as usize);
-            page_from(track, tables, from, place - from + 1 + radius as usize)
+            ranking.lines(from, place - from + 1 + radius as usize)
         }
-        None => page_from(track, tables, 0, 0),
+        None => ranking.lines(0, 0),
     }
-}
-
-fn page_from(track: &Track, tables: &Tables, offset: usize, limit: usize) -> Page {
-    let (ranking, subjects) = (&tables.holdings.ranking, &tables.holdings.subjects);
-    let traits = tables.holdings.traits;
-    let room = limit.min(ranking.len().saturating_sub(offset));
-    let mut items: Vec<Ranked> = Vec::with_capacity(room);
-    let mut push = |(index, entry): (usize, ranking::Entry)| {
-        // Every ranked subject has a score, so this never returns early.
-        let Some(score) = traits.score_of_key(entry.score) else { return };
-        let rank = match items.last() {
-            Some(last) if last.score == score => last.rank,
-            Some(_) => (offset + index) as u64 + 1,
-            // Only the first line can share its rank with lines before the page.
-            None => count_better(track, tables, entry.score) + 1,
-        };
-        let subject = Subject::from_stored(ranking::TextSource::text(subjects, entry.id));
-        items.push(Ranked { rank, subject, score });
-    };
-    match track.order() {
-        Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
-        Order::Asc => ranking.ascending(offset).take(room).enumerate().for_each(&mut push),
-    }
-    let first = offset.min(ranking.len()) as u64;
-    Page { frame: tables.frame(), total: ranking.len() as u64, first, items: items.into() }
-}
-
-/// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
-fn count_better(track: &Track, tables: &Tables, key: i64) -> u64 {
-    let ranking = &tables.holdings.ranking;
-    let count = match track.order() {
-        Order::Desc => ranking.len() - ranking.count_through(key),
-        Order::Asc => ranking.count_below(key),
-    };
-    count as u64
 }
 
 /// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log
 /// n).
-pub(super) fn lookup(track: &Track, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
-    let traits = tables.holdings.traits;
+pub(super) fn lookup(track: &BoardTrack, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
+    let (ranking, traits) = (OneRanking::of(track, tables), tables.holdings.traits);
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
     for subject in subjects {
-        let key = tables.holdings.key_of(subject.as_str().into());
+        let key = tables.holdings.key_of(track.stored(subject).as_str().into());
         let key = Some(key).filter(|key| *key != traits.absent_key());
         scores.push(key.and_then(|key| traits.score_of_key(key)));
-        ranks.push(key.filter(|_| with_ranks).map(|key| count_better(track, tables, key) + 1));
+        ranks.push(key.filter(|_| with_ranks).map(|key| ranking.count_better(key) + 1));
     }
-    Lookup { frame: tables.frame(), total: tables.holdings.ranking.len() as u64, scores, ranks }
+    Lookup { frame: tables.frame(), total: ranking.len() as u64, scores, ranks }
 }
 
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
@@ -116,23 +163,34 @@ pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
 }
 
 /// Returns the position of one subject. O(log n + slots).
-pub(super) fn standing(track: &Track, tables: &Tables, subject: &Subject) -> Standing {
-    let holdings = &tables.holdings;
+pub(super) fn standing(track: &BoardTrack, tables: &Tables, subject: &Subject) -> Standing {
+    let (ranking, holdings, subject) = (OneRanking::of(track, tables), &tables.holdings, track.stored(subject));
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
-        None if !ranked => holdings.ranking.len() as u64,
-        _ => count_better(track, tables, key),
+        None if !ranked => ranking.len() as u64,
+        _ => ranking.count_better(key),
     };
     Standing {
         frame: tables.frame(),
-        total: holdings.ranking.len() as u64,
-        score: score(tables, subject),
+        total: ranking.len() as u64,
+        score: score(tables, &subject),
         rank: ranked.then_some(better + 1),
         better,
-        slots: live_aggregates(tables, subject),
-        capped: capped_from(tables, subject, tables.window.floor),
+        slots: live_aggregates(tables, &subject),
+        capped: capped_from(tables, &subject, tables.window.floor),
+    }
+}
+
+/// Returns keys that have a ranked subject. O(log keys + limit).
+pub(super) fn keys(tables: &Tables, after: Option<&RankingKey>, limit: u32) -> Keys {
+    let groups = tables.holdings.subjects.groups();
+    let after = groups.into_iter().flat_map(|groups| groups.keys_after(after.map(RankingKey::as_str)));
+    Keys {
+        frame: tables.frame(),
+        total: groups.map_or(0, Groups::len) as u64,
+        keys: after.take(limit as usize).map(|key| RankingKey::from_stored(key.clone())).collect(),
     }
 }
 
@@ -161,7 +219,7 @@ pub(super) fn status(tables: &Tables) -> Status {
     Status {
         frame: tables.frame(),
         total: tables.holdings.ranking.len() as u64,
-        keys: None,
+        keys: tables.holdings.subjects.groups().map(|groups| groups.len() as u64),
         slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
         retiring: lists.take_while(|list| list.start < floor).map(count).collect(),
         events: tables.events.since(floor).map(|(start, count)| (Timestamp::from_millis(start), count)).collect(),

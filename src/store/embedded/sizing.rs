@@ -6,6 +6,7 @@
 //! | name | its length and 1, rounded up to 8 | [`Arena`](super::arena) |
 //! | index | 10 | an entry of 8 at a load of 0.72 to 0.9 ([`hash_table`](super::hash_table)) |
 //! | ranking | 35 | an entry of 28; leaves are 0.79 full after random updates ([`ranking`](super::ranking)) |
+//! | with `BY` | the key before the name, its number, a tenth of the key itself | [`Groups`], for ten subjects a key |
 //! | slot lists | 4 a slot | [`SlotList`](super::slot_list) of a ranked board |
 //! | cells after the first | 16 a slot, in pieces of rounded size | [`PackedCell`], [`pool`](super::pool) |
 //! | AVG, LAST | 32, and 8 a slot from two slots on | [`cell_pairs`](super::cell_pairs) |
@@ -15,6 +16,7 @@
 //! A test compares the results with what a board's tables take, and `docs/performance.md` with the memory of the
 //! process.
 
+use super::groups::Groups;
 use super::kinds;
 use super::pool::rounded_units;
 use super::ranking::Entry;
@@ -46,6 +48,10 @@ pub(super) fn bytes_per_subject(track: &Track) -> BytesPerSubject {
 fn bytes(track: &Track, content: Content) -> usize {
     let slots = content.slots;
     let mut bytes = size_of::<Record>() + INDEX + (1 + TEXT_BYTES).next_multiple_of(8);
+    if track.metric().by.is_some() {
+        // The text has the key before the name.
+        bytes += (1 + TEXT_BYTES).next_multiple_of(8) + Groups::bytes_per_subject(TEXT_BYTES);
+    }
     if track.is_from_first() {
         return bytes;
     }

@@ -8,16 +8,16 @@ use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Value
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
 pub(super) fn read(track: &Track, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
+    let subject = query.track.stored(&query.subject);
     if tables.holdings.traits.counter_duration.is_some() {
-        return Ok(counter(tables, &query.subject));
+        return Ok(counter(tables, &subject));
     }
     let (window, slots) = match query.as_of {
         Some(time) => past_window(track, tables, query.range, time)?,
         None => current_window(track, tables, query.range)?,
     };
-    let aggregates =
-        tables.holdings.aggregates(query.subject.as_str().into(), window.floor.millis(), window.head.millis());
-    let capped = ranking_reads::capped_from(tables, &query.subject, window.floor);
+    let aggregates = tables.holdings.aggregates(subject.as_str().into(), window.floor.millis(), window.head.millis());
+    let capped = ranking_reads::capped_from(tables, &subject, window.floor);
     let mut frame = tables.frame();
     frame.window = window;
     Ok(SlotContents { frame, slots, aggregates, capped })

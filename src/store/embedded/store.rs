@@ -236,24 +236,24 @@ impl Store for Embedded {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        self.read_tables(track, |track, tables, _| ranking_reads::page(track, tables, start, limit))
+        self.read_ranking(track, |tables| ranking_reads::page(track, tables, start, limit))
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        self.read_tables(track, |track, tables, _| ranking_reads::neighbors(track, tables, subject, radius))
+        self.read_ranking(track, |tables| ranking_reads::neighbors(track, tables, subject, radius))
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.read_tables(track, |track, tables, _| ranking_reads::lookup(track, tables, subjects, ranks))
+        self.read_ranking(track, |tables| ranking_reads::lookup(track, tables, subjects, ranks))
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        self.read_tables(track, |track, tables, _| ranking_reads::standing(track, tables, subject))
+        self.read_ranking(track, |tables| ranking_reads::standing(track, tables, subject))
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let read = |query: &SlotQuery| {
-            self.read_tables(&query.track, |track, tables, _| slot_reads::read(track, tables, query))?
+            self.read_ranking(&query.track, |tables| slot_reads::read(&query.track, tables, query))?
         };
         queries.iter().map(read).collect()
     }
@@ -265,7 +265,8 @@ impl Store for Embedded {
         start: &ValuesStart,
         limit: u32,
     ) -> Result<Values> {
-        self.read_tables(track, |_, tables, _| slot_reads::values(tables, subject, start, limit))
+        let subject = track.stored(subject);
+        self.read_ranking(track, |tables| slot_reads::values(tables, &subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
@@ -302,8 +303,8 @@ impl Store for Embedded {
         removal.ok_or(StoreError::BoardChanged)
     }
 
-    async fn keys(&self, _track: &BoardTrack, _after: Option<&RankingKey>, _limit: u32) -> Result<Keys> {
-        Err(StoreError::Unsupported { detail: "a ranking for each key".to_owned() })
+    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+        self.read_tables(track, |_, tables, _| ranking_reads::keys(tables, after, limit))
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

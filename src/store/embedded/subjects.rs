@@ -4,17 +4,19 @@
 //! - the *slab*: a record of 32 bytes, including the newest cell;
 //! - the *names*: 16 bytes for a name of 14;
 //! - the *older cells*: 16 bytes for each further cell;
-//! - the *aggregate state* of metrics that keep more than one number per slot.
+//! - the *aggregate state* of metrics that keep more than one number per slot;
+//! - the *groups* of a board that has a ranking for each key.
 
 use std::any::Any;
 
 use super::aggregate_state::{AggregateState, Garbage};
 use super::arena::Arena;
+use super::groups::Groups;
 use super::hash_table::{Entry, ExtendibleTable};
 use super::hashed_name::{HashedName, SubjectHash};
 use super::numbering::Numbering;
 use super::pool::{NONE, Pool, resize_piece};
-use super::ranking::TextSource;
+use super::ranking::{self, TextSource};
 use super::record::{Cell, PackedCell, Record};
 use super::slab::Slab;
 use super::track_traits::TrackTraits;
@@ -28,6 +30,8 @@ pub(super) struct Subjects {
     names: Arena,
     older_cells: Pool<PackedCell>,
     aggregates: Box<dyn AggregateState>,
+    /// The keys, if the board has any.
+    groups: Option<Groups>,
     pub numbering: Numbering,
     /// Whether records are moved to lower ids when they are visited.
     compacting: bool,
@@ -51,7 +55,7 @@ impl Entry for IndexEntry {
 
 impl TextSource for Subjects {
     fn text(&self, id: u32) -> &str {
-        self.slab.get(id).map_or("", |record| self.names.get(record.text))
+        text_in_group(&self.slab, &self.names, self.groups.is_some(), id)
     }
 }
 
@@ -60,12 +64,23 @@ impl TextSource for Subjects {
 pub(super) struct SubjectTexts<'a> {
     slab: &'a Slab<Record>,
     texts: &'a Arena,
+    has_keys: bool,
 }
 
 impl TextSource for SubjectTexts<'_> {
     fn text(&self, id: u32) -> &str {
-        self.slab.get(id).map_or("", |record| self.texts.get(record.text))
+        text_in_group(self.slab, self.texts, self.has_keys, id)
     }
+}
+
+fn text_in_group<'a>(slab: &Slab<Record>, texts: &'a Arena, has_keys: bool, id: u32) -> &'a str {
+    let text = slab.get(id).map_or("", |record| texts.get(record.text));
+    if has_keys { split(text).1 } else { text }
+}
+
+/// Returns the key and the name of a subject: see [`Subject::in_ranking`](crate::board::Subject::in_ranking).
+fn split(text: &str) -> (&str, &str) {
+    text.split_once('\0').unwrap_or(("", text))
 }
 
 impl Subjects {
@@ -77,6 +92,7 @@ impl Subjects {
             names: Arena::default(),
             older_cells: Pool::default(),
             aggregates,
+            groups: traits.most_keys.map(|_| Groups::default()),
             numbering,
             compacting: false,
         }
@@ -84,7 +100,27 @@ impl Subjects {
 
     /// Returns the names of the subjects.
     pub(super) fn texts(&self) -> SubjectTexts<'_> {
-        SubjectTexts { slab: &self.slab, texts: &self.names }
+        SubjectTexts { slab: &self.slab, texts: &self.names, has_keys: self.groups.is_some() }
+    }
+
+    /// Returns the whole text of a subject: with its key, if it has one.
+    pub(super) fn whole_text(&self, id: u32) -> &str {
+        self.slab.get(id).map_or("", |record| self.names.get(record.text))
+    }
+
+    /// Returns the entry of a subject with this score in the ranking.
+    pub(super) fn entry(&self, id: u32, score: i64) -> ranking::Entry {
+        let group = self.groups.as_ref().map_or(ranking::UNGROUPED, |groups| groups.of(id));
+        ranking::Entry::new(score, self.text(id), id).in_group(group)
+    }
+
+    /// Returns the keys, if the board has any.
+    pub(super) fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    pub(super) fn groups_mut(&mut self) -> Option<&mut Groups> {
+        self.groups.as_mut()
     }
 
     /// Returns the number of index entries moved so far.
@@ -134,6 +170,9 @@ impl Subjects {
         };
         self.index.insert(IndexEntry([name.hash.0, id]));
         self.aggregates.subject_added(id);
+        if let Some(groups) = &mut self.groups {
+            groups.add(id, split(name.text).0);
+        }
         Some(id)
     }
 
@@ -174,9 +213,10 @@ impl Subjects {
             self.older_cells.free(record.older, record.len() - 1);
         }
         let garbage = self.aggregates.remove_subject(id, record.len());
-        if self.slab.remove(id) {
-            self.aggregates.free_chunk(id);
+        if let Some(groups) = &mut self.groups {
+            groups.remove(id);
         }
+        self.free_id(id);
         garbage
     }
 
@@ -360,13 +400,19 @@ impl Subjects {
             entry.0[1] = lower;
         }
         self.aggregates.change_id(id, lower);
+        if let Some(groups) = &mut self.groups {
+            groups.change_id(id, lower);
+        }
         Some(lower)
     }
 
-    /// Frees an id whose record has a lower id now.
+    /// Frees an id, whose record was removed or has a lower id now.
     pub(super) fn free_id(&mut self, id: u32) {
         if self.slab.remove(id) {
             self.aggregates.free_chunk(id);
+            if let Some(groups) = &mut self.groups {
+                groups.free_chunk(id);
+            }
         }
     }
 
@@ -383,6 +429,7 @@ impl Subjects {
             + self.names.memory_bytes()
             + self.older_cells.memory_bytes()
             + self.aggregates.memory_bytes()
+            + self.groups.as_ref().map_or(0, Groups::memory_bytes)
     }
 
     fn unpack(&self, cell: &PackedCell) -> Cell {

@@ -11,6 +11,8 @@ pub(super) struct TrackTraits {
     pub min_samples: i64,
     /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
     pub max_values: Option<usize>,
+    /// The largest number of keys with a ranking, if there is a ranking for each key.
+    pub most_keys: Option<usize>,
     /// For `from_first`: the length of a subject's counter, in milliseconds.
     pub counter_duration: Option<i64>,
     /// For COUNT_DISTINCT over all time: the time for which tombstones are kept, in milliseconds.
@@ -24,6 +26,7 @@ impl TrackTraits {
             ranked: track.is_ranked(),
             min_samples: track.min_samples(),
             max_values: track.max_values().map(|most| most as usize),
+            most_keys: track.most_keys().map(|most| most as usize),
             counter_duration: track.is_from_first().then(|| track.length().approximate_millis()),
             tombstone_life: track.tombstone_life(),
         }
@@ -88,6 +91,7 @@ mod tests {
             ranked: true,
             min_samples: 1,
             max_values: None,
+            most_keys: None,
             counter_duration: None,
             tombstone_life: None,
         };

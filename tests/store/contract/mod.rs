@@ -25,6 +25,7 @@ mod hostile;
 mod ids;
 mod imports;
 mod kept;
+mod keys;
 mod latest;
 mod looking_back;
 mod means;
@@ -71,6 +72,7 @@ macro_rules! contract {
             })*
         }
         contract! { for embedded, |_| [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for embedded_keys, |_| [super::Kind::EmbeddedKeys]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for redis, |behavior| super::by_turns(behavior, super::Kind::servers());
             $($room::$behaviour,)* $($step_room::$step,)* }
         // The next two on the engine that the others do not use.
@@ -297,6 +299,13 @@ contract! {
         extremes::extremes_return_scores_and_count_ids_once,
         extremes::extremes_accept_the_largest_and_smallest_amounts,
         extremes::a_removed_extreme_starts_over,
+        keys::each_key_has_a_ranking_of_its_own,
+        keys::a_read_names_a_key_and_an_unknown_one_is_empty,
+        keys::a_key_without_ranked_subjects_is_gone,
+        keys::new_keys_are_refused_beyond_max_keys,
+        keys::keys_of_one_batch_are_counted_one_by_one,
+        keys::keys_and_names_of_every_form_are_distinct,
+        keys::every_metric_ranks_each_key_as_the_oracle_does,
         kept::the_newest_slots_are_kept_beside_the_total,
         kept::kept_slots_are_deleted_and_never_subtracted,
         kept::kept_slots_answer_for_shorter_windows_and_earlier_times,

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Order, Subject, Timestamp, Track, Window,
+    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Order, RankingKey, Subject, Timestamp,
+    Track, Window,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Limits, Listing, Lookup, Merged, NextTo,
-    Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
-    Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
+    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
+    NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing,
+    Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -258,7 +259,7 @@ impl Store for Oracle {
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
         self.with(track, |held, frame, _| {
-            let ranking = held.ranking(&frame);
+            let ranking = held.ranking(&frame, track.key());
             let total = ranking.len();
             let limit = limit as usize;
             let range = match start {
@@ -290,7 +291,7 @@ impl Store for Oracle {
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
         self.with(track, |held, frame, _| {
-            let ranking = held.ranking(&frame);
+            let ranking = held.ranking(&frame, track.key());
             let total = ranking.len() as u64;
             let radius = radius as usize;
             let (first, items) = match ranking.iter().position(|line| line.subject == *subject) {
@@ -307,7 +308,7 @@ impl Store for Oracle {
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
         self.with(track, |held, frame, _| {
-            let ranking = held.ranking(&frame);
+            let ranking = held.ranking(&frame, track.key());
             let line = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject);
             let score = |subject: &Subject| line(subject).map(|line| line.score);
             let rank = |subject: &Subject| line(subject).filter(|_| ranks).map(|line| line.rank);
@@ -318,8 +319,9 @@ impl Store for Oracle {
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         self.with(track, |held, frame, _| {
-            let ranking = held.ranking(&frame);
-            let score = held.score(&frame, subject);
+            let ranking = held.ranking(&frame, track.key());
+            let stored = &*track.stored(subject);
+            let score = held.score(&frame, stored);
             let is_better = |line: &&Ranked| match held.track.order() {
                 Order::Desc => Some(line.score) > score,
                 Order::Asc => Some(line.score) < score,
@@ -331,8 +333,8 @@ impl Store for Oracle {
                 score,
                 rank: ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
                 better: if held.track.is_ranked() { better } else { 0 },
-                slots: held.live(&frame, subject).into_iter().collect(),
-                capped: held.is_capped(&frame, subject, frame.window.floor),
+                slots: held.live(&frame, stored).into_iter().collect(),
+                capped: held.is_capped(&frame, stored, frame.window.floor),
             }
         })
     }
@@ -358,7 +360,7 @@ impl Store for Oracle {
     ) -> Result<Values> {
         self.with(track, |held, frame, _| {
             let floor = frame.window.floor;
-            let all = LastSeen::after(&held.track, held.past(subject), floor).newest_first();
+            let all = LastSeen::after(&held.track, held.past(&track.stored(subject)), floor).newest_first();
             let total = all.len() as u64;
             let is_before = |(value, seen): &&(Counted, Timestamp), place: &ValuePlace| {
                 (*seen, value.as_str()) >= (place.last_seen, place.value.as_str())
@@ -393,6 +395,15 @@ impl Store for Oracle {
         })?
     }
 
+    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+        self.with(track, |held, frame, _| {
+            let keys = held.keys(&frame);
+            let total = keys.len() as u64;
+            let is_after = |key: &RankingKey| after.is_none_or(|after| key > after);
+            Keys { frame, total, keys: keys.into_iter().filter(is_after).take(limit as usize).collect() }
+        })
+    }
+
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
         self.with(track, |held, frame, _| {
             let mut slots: BTreeMap<Timestamp, u64> = BTreeMap::new();
@@ -401,10 +412,11 @@ impl Store for Oracle {
                     *slots.entry(slot).or_default() += 1;
                 }
             }
-            let total = held.ranking(&frame).len() as u64;
+            let total = held.ranking(&frame, None).len() as u64;
+            let keys = track.board().has_keys().then(|| held.keys(&frame).len() as u64);
             let events = held.events.range(frame.window.floor..).map(|(slot, items)| (*slot, *items)).collect();
             let (slots, upheavals) = (slots.into_iter().collect(), held.upheavals);
-            Status { frame, total, slots, retiring: Vec::new(), events, upheavals }
+            Status { frame, total, keys, slots, retiring: Vec::new(), events, upheavals }
         })
     }
 
@@ -423,7 +435,7 @@ impl Store for Oracle {
 
     async fn audit_step(&self, track: &BoardTrack, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
         self.with(track, |held, frame, _| {
-            let checked = held.ranking(&frame).len() as u64;
+            let checked = held.ranking(&frame, None).len() as u64;
             AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })
     }

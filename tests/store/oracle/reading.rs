@@ -1,9 +1,9 @@
 //! The results of reads, computed from the past of each subject.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rolltop::board::{Aggregate, Frame, Mode, Order, Subject, Timestamp, Value, Window};
+use rolltop::board::{Aggregate, Frame, Mode, Order, RankingKey, Subject, Timestamp, Value, Window};
 use rolltop::store::{Ranked, Result, SlotContents, SlotQuery, SlotRange, StoreError};
 
 use super::distinct::LastSeen;
@@ -37,10 +37,12 @@ impl Held {
             && LastSeen::after(&self.track, self.past(subject), frame.window.floor).is_capped_from(from)
     }
 
-    pub fn ranking(&self, frame: &Frame) -> Vec<Ranked> {
+    /// Returns the ranking of a key, or of all subjects together.
+    pub fn ranking(&self, frame: &Frame, key: Option<&RankingKey>) -> Vec<Ranked> {
         let mut lines: Vec<(Value, &Subject)> = Vec::new();
         if self.track.is_ranked() {
-            for subject in self.past.keys() {
+            for subject in self.past.keys().filter(|subject| key.is_none_or(|key| subject.key() == Some(key.as_str())))
+            {
                 let score = self.score(frame, subject);
                 lines.extend(score.filter(|_| self.track.kind().ranks(score)).map(|score| (score, subject)));
             }
@@ -55,9 +57,17 @@ impl Held {
                 Some(before) if before.score == score => before.rank,
                 _ => place as u64 + 1,
             };
-            ranking.push(Ranked { rank, subject: subject.clone(), score });
+            let subject = if key.is_some() { subject.clone().without_key() } else { subject.clone() };
+            ranking.push(Ranked { rank, subject, score });
         }
         ranking
+    }
+
+    /// Returns the keys that have a ranked subject.
+    pub fn keys(&self, frame: &Frame) -> BTreeSet<RankingKey> {
+        let ranking = self.ranking(frame, None);
+        let keys = ranking.iter().filter_map(|line| line.subject.key());
+        keys.map(|key| RankingKey::parse(key).unwrap()).collect()
     }
 
     pub fn read(&self, frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
@@ -68,7 +78,7 @@ impl Held {
     }
 
     fn read_slots(&self, mut frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
-        let board = &self.track;
+        let (board, subject) = (&self.track, &*query.track.stored(&query.subject));
         let calendar = board.calendar();
         let kept = walk_back(calendar, frame.window.head, board.kept());
         let lowest = match query.as_of {
@@ -96,10 +106,10 @@ impl Held {
             slots += 1;
         }
         let aggregates: Vec<(Timestamp, Aggregate)> = match board.is_ranked() {
-            true => self.live(&frame, &query.subject).into_iter().collect(),
-            false => aggregates(board, self.past(&query.subject), kept).into_iter().collect(),
+            true => self.live(&frame, subject).into_iter().collect(),
+            false => aggregates(board, self.past(subject), kept).into_iter().collect(),
         };
-        let capped = self.is_capped(&frame, &query.subject, oldest);
+        let capped = self.is_capped(&frame, subject, oldest);
         frame.window = Window { floor: oldest, head: newest, end: calendar.next(newest) };
         let within = |(slot, _): &(Timestamp, Aggregate)| oldest <= *slot && *slot <= newest;
         Ok(SlotContents { frame, slots, aggregates: aggregates.into_iter().filter(within).collect(), capped })

@@ -58,6 +58,10 @@ impl HeldBoard {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::ImportOpen));
                 continue;
             }
+            if self.too_many_keys(frames, &placed, first) {
+                outcomes[index] = Some(Outcome::Rejected(Rejection::TooManyKeys));
+                continue;
+            }
             for index in self.next_together(frames, max_skew, &batch.increments, index, &placed) {
                 outcomes[index] = Some(self.take(frames, &placed, &batch.increments[index], answered));
             }
@@ -72,6 +76,17 @@ impl HeldBoard {
             }
         }
         outcomes
+    }
+
+    /// Returns whether an item is of a key without a ranking in any track of the current edition, one of which has as
+    /// many keys as it may have.
+    fn too_many_keys(&self, frames: &[Frame], placed: &Placed, item: &Increment) -> bool {
+        let Some(key) = item.subject.key().filter(|_| placed.missed[0].is_none()) else { return false };
+        let reached = self.board.edition().numbers().filter(|number| placed.slots[*number].is_some());
+        let keys: Vec<_> = reached.map(|number| self.tracks[number].keys(&frames[number])).collect();
+        let most = self.board.definition().most_keys().unwrap_or(u32::MAX) as usize;
+        let is_known = keys.iter().flatten().any(|ranked| ranked.as_str() == key);
+        keys.iter().any(|keys| keys.len() >= most) && !is_known
     }
 
     /// Returns the items that take effect next, one by one: this one and, on a board with several tracks, further

@@ -3,7 +3,6 @@
 
 use super::Holdings;
 use crate::store::embedded::last_seen::Floors;
-use crate::store::embedded::ranking::{Entry, TextSource};
 
 impl Holdings {
     /// Drops an unranked track's cells of a subject before the slot of this number. O(1) if there are none, otherwise
@@ -52,9 +51,8 @@ impl Holdings {
             }
             let key = self.subjects.get(lower).map_or(self.traits.absent_key(), |record| record.key);
             if key != self.traits.absent_key() {
-                let entry = Entry::new(key, self.subjects.text(id), id);
-                self.ranking.remove(entry, &self.subjects);
-                let entry = Entry::new(key, self.subjects.text(lower), lower);
+                let entry = self.subjects.entry(lower, key);
+                self.ranking.remove(entry.with_id(id), &self.subjects);
                 self.ranking.insert(entry, &self.subjects);
             }
         }

@@ -30,7 +30,7 @@ use super::last_seen::Floors;
 use super::log_operations::LogOperations;
 use super::memory::Demand;
 use super::numbering::Numbering;
-use super::ranking::{Entry, Ranking, TextSource};
+use super::ranking::{Entry, Ranking};
 use super::record::{Cell, Record};
 use super::slot_list::SlotLists;
 use super::subjects::Subjects;
@@ -250,7 +250,7 @@ impl Holdings {
     /// Returns the ranking's entry of a subject, if it is ranked.
     pub(super) fn entry_of(&self, name: HashedName) -> Option<Entry> {
         let (id, record) = self.record(name).filter(|_| self.traits.ranked)?;
-        (record.key != self.traits.absent_key()).then(|| Entry::new(record.key, name.text, id))
+        (record.key != self.traits.absent_key()).then(|| self.subjects.entry(id, record.key))
     }
 
     /// Returns the content of the slots from `from` through `through`, oldest first. O(slots found).
@@ -402,15 +402,32 @@ impl Holdings {
         if old == key {
             return;
         }
-        let old = Entry::new(old, self.subjects.text(id), id);
+        let old = self.subjects.entry(id, old);
         let new = old.with_score(key);
         if old.score == absent {
-            self.ranking.insert(new, &self.subjects);
+            self.rank(new);
         } else if key == absent {
-            self.ranking.remove(old, &self.subjects);
+            self.unrank(old);
         } else {
             self.ranking.replace(old, new, &self.subjects);
         }
+    }
+
+    /// Adds an entry to the ranking. O(log n).
+    pub(super) fn rank(&mut self, entry: Entry) {
+        self.ranking.insert(entry, &self.subjects);
+        if let Some(groups) = self.subjects.groups_mut() {
+            groups.ranked(entry.group);
+        }
+    }
+
+    /// Removes an entry from the ranking. Returns whether it was there. O(log n).
+    pub(super) fn unrank(&mut self, entry: Entry) -> bool {
+        let was_ranked = self.ranking.remove(entry, &self.subjects);
+        if was_ranked && let Some(groups) = self.subjects.groups_mut() {
+            groups.unranked(entry.group);
+        }
+        was_ranked
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Holdings;
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::last_seen::Floors;
-use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
+use crate::store::embedded::ranking::{Ranking, Unsorted};
 use crate::store::embedded::record::{Cell, Counter};
 
 impl Holdings {
@@ -75,7 +75,11 @@ impl Holdings {
                 record.key = key;
             }
             if key != self.traits.absent_key() {
-                entries.push(Entry::new(key, self.subjects.text(id), id));
+                let entry = self.subjects.entry(id, key);
+                if let Some(groups) = self.subjects.groups_mut() {
+                    groups.ranked(entry.group);
+                }
+                entries.push(entry);
             }
         }
         self.ranking = Ranking::build(entries, &self.subjects.texts());

@@ -6,7 +6,6 @@
 
 use super::{CellAt, Holdings, Remainder};
 use crate::store::embedded::log_operations::LogOperations;
-use crate::store::embedded::ranking::TextSource;
 
 /// The largest number of records visited in one portion, however few operations they give.
 const MAX_RECORDS: usize = 4_096;
@@ -77,7 +76,7 @@ impl Holdings {
         end: usize,
         operations: &mut LogOperations,
     ) -> Option<Remainder> {
-        let subject = self.subjects.text(id);
+        let subject = self.subjects.whole_text(id);
         if let Some(counter) = self.counter_of(id).filter(|_| self.traits.counter_duration.is_some()) {
             operations.amount(counter.start, counter.amount, subject);
             return None;

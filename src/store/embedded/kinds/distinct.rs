@@ -9,7 +9,6 @@ use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, Remainder, 
 use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
-use crate::store::embedded::ranking::TextSource;
 use crate::store::embedded::record::Cell;
 use crate::store::embedded::slab::Column;
 use crate::store::embedded::subjects::Subjects;
@@ -366,7 +365,7 @@ impl Holdings {
         end: usize,
         operations: &mut LogOperations,
     ) -> Option<Remainder> {
-        let (subject, values) = (self.subjects.text(id), values(&self.subjects, id)?);
+        let (subject, values) = (self.subjects.whole_text(id), values(&self.subjects, id)?);
         let (first, after) = match within {
             Remainder::Value { retracted, at, value } => (retracted, Some((at, value))),
             _ => {

@@ -7,7 +7,7 @@ use super::few::FewValues;
 use super::texts::{self, ValueTexts};
 use super::{LastSeen, SeenValue};
 use crate::store::embedded::hash_table::{self, ExtendibleTable};
-use crate::store::embedded::ranking::{Entry, Ranking};
+use crate::store::embedded::ranking::{Entry, Ranking, UNGROUPED};
 use crate::store::sizing::allocated;
 
 /// The largest number of texts that are moved for each value removed.
@@ -96,7 +96,7 @@ impl ManyValues {
 
     /// Returns the same values from this time and value on. O(log values) to start.
     pub(super) fn from(&self, retracted: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'_>> {
-        let place = self.ranking_of(retracted).position_from(at, value, &self.texts);
+        let place = self.ranking_of(retracted).position_from(UNGROUPED, at, value, &self.texts);
         self.ranking_of(retracted).ascending(place).map(|entry| self.seen_value(entry))
     }
 
@@ -107,12 +107,12 @@ impl ManyValues {
 
     /// Returns the number of values with a time of `floor` or later. O(log values).
     pub(super) fn count_from(&self, retracted: bool, floor: i64) -> usize {
-        self.ranking_of(retracted).len() - self.ranking_of(retracted).count_below(floor)
+        self.ranking_of(retracted).len() - self.ranking_of(retracted).position_of_score(UNGROUPED, floor)
     }
 
     /// Returns the number of values seen that are at this time and value, or after it. O(log values).
     pub(super) fn count_from_place(&self, at: i64, value: &str) -> usize {
-        self.seen.len() - self.seen.position_from(at, value, &self.texts)
+        self.seen.len() - self.seen.position_from(UNGROUPED, at, value, &self.texts)
     }
 
     fn seen_value(&self, entry: Entry) -> SeenValue<'_> {

@@ -5,7 +5,7 @@
 //! from. So building takes hardly more memory than the ranking.
 
 use super::Sorted;
-use super::entry::{Entry, TextSource, WORDS, words};
+use super::entry::{Entry, PREFIX, TextSource, WORDS, words};
 use super::node::{Leaf, Node};
 
 /// The approximate number of entries in a part, which are sorted together: 900 KB.
@@ -156,7 +156,7 @@ fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl TextSource) -
 fn sort(entries: &mut [Entry], texts: &impl TextSource) {
     entries.sort_unstable_by(Entry::cmp_key);
     for run in entries.chunk_by_mut(|a, b| a.cmp_key(b).is_eq()) {
-        sort_run(run, WORDS, texts);
+        sort_run(run, PREFIX, texts);
     }
 }
 

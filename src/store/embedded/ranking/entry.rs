@@ -2,27 +2,46 @@
 
 use std::cmp::Ordering;
 
-/// A source of the subjects' texts, by id.
+/// A source of the texts by which equal scores are ordered, by id.
 pub(in super::super) trait TextSource {
-    /// Returns the text of a subject.
+    /// Returns the text of a subject: its name within its group.
     fn text(&self, id: u32) -> &str;
 }
 
+/// The group of the entries of a ranking without groups.
+pub(in super::super) const UNGROUPED: u32 = 0;
+
 /// A subject's entry in the ranking.
 ///
-/// It names its subject by id and contains the first sixteen bytes of the text, so that ties rarely have to read the
-/// text itself, which costs two cache misses. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
+/// It names its subject by id and contains the first twelve bytes of the text, so that ties rarely have to read the text
+/// itself, which costs two cache misses. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
+///
+/// A ranking may consist of groups, one after the other, each ordered by itself: the rankings of a board's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub(in super::super) struct Entry {
+    pub group: u32,
     pub score: i64,
-    prefix: [u64; 2],
+    start: u32,
+    further: u64,
     pub id: u32,
 }
 
 impl Entry {
     pub(in super::super) fn new(score: i64, text: &str, id: u32) -> Self {
-        Self { score, prefix: words(text, 0), id }
+        let [first, second] = words(text, 0);
+        let (start, further) = ((first >> 32) as u32, first << 32 | second >> 32);
+        Self { group: UNGROUPED, score, start, further, id }
+    }
+
+    /// Returns the same entry in a group.
+    pub(in super::super) fn in_group(self, group: u32) -> Self {
+        Self { group, ..self }
+    }
+
+    /// Returns the entry of the same subject with a different id.
+    pub(in super::super) fn with_id(self, id: u32) -> Self {
+        Self { id, ..self }
     }
 
     /// Returns the entry of the same subject with a different score.
@@ -30,7 +49,8 @@ impl Entry {
         Self { score, ..self }
     }
 
-    /// Compares by score, then by the bytes of the subject. Where the prefixes are equal, compares the texts.
+    /// Compares by group, then by score, then by the bytes of the subject. Where the prefixes are equal, compares the
+    /// texts.
     #[inline]
     pub(super) fn cmp(&self, other: &Entry, texts: &impl TextSource) -> Ordering {
         match self.head().cmp(&other.head()) {
@@ -42,26 +62,26 @@ impl Entry {
     /// Compares two entries whose heads are equal.
     #[inline(never)]
     fn cmp_texts(&self, other: &Entry, texts: &impl TextSource) -> Ordering {
-        match { self.prefix[1] }.cmp(&{ other.prefix[1] }) {
+        match { self.further }.cmp(&{ other.further }) {
             Ordering::Equal if self.id == other.id => Ordering::Equal,
             Ordering::Equal => texts.text(self.id).as_bytes().cmp(texts.text(other.id).as_bytes()),
             unequal => unequal,
         }
     }
 
-    /// Compares only the data in the entries: the score and the prefix of the subject.
+    /// Compares only the data in the entries: the group, the score and the prefix of the subject.
     pub(super) fn cmp_key(&self, other: &Entry) -> Ordering {
         match self.head().cmp(&other.head()) {
-            Ordering::Equal => { self.prefix[1] }.cmp(&{ other.prefix[1] }),
+            Ordering::Equal => { self.further }.cmp(&{ other.further }),
             unequal => unequal,
         }
     }
 
-    /// Returns the score and the first eight bytes as one number in the same order, so that few comparisons need a
-    /// branch.
+    /// Returns the group, the score and the first four bytes as one number in the same order, so that few comparisons
+    /// need a branch.
     fn head(&self) -> u128 {
         let score = self.score.cast_unsigned() ^ (1 << 63);
-        u128::from(score) << 64 | u128::from(self.prefix[0])
+        u128::from(self.group) << 96 | u128::from(score) << 32 | u128::from(self.start)
     }
 }
 
@@ -79,6 +99,9 @@ pub(super) fn count_while(entries: &[Entry], holds: impl Fn(&Entry) -> bool) -> 
 
 /// The distance of the entries that [`count_while`] tests first.
 const STRIDE: usize = 32;
+
+/// The number of bytes of its text that an entry contains.
+pub(super) const PREFIX: usize = 12;
 
 /// The number of bytes of a text that [`words`] reads.
 pub(super) const WORDS: usize = 16;

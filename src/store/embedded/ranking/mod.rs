@@ -1,7 +1,7 @@
 //! Order statistics: finds the position of a subject among millions, or the subject at a position, with few memory
 //! reads.
 //!
-//! Entries are kept sorted by (score, subject bytes) in three levels: leaves of at most 292 entries, nodes of at most
+//! Entries are kept sorted by (group, score, subject bytes) in three levels: leaves of at most 292 entries, nodes of at most
 //! 128 leaves, and the list of nodes. At each level the first entries and the sizes of the level below are stored in
 //! adjacent memory. So finding a position, or the entry at a position, takes two short sums and a search in one leaf.
 //!
@@ -18,15 +18,17 @@ mod node;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 pub(super) use self::build::Unsorted;
-pub(super) use self::entry::{Entry, TextSource};
+pub(super) use self::entry::{Entry, TextSource, UNGROUPED};
 use self::node::{Node, locate};
 
 /// The ranking of a track. A leaf takes 8,176 bytes, because allocators divide 64 KB into eight such blocks without
 /// waste. With leaves of 14,336 bytes (512 entries) they waste an eighth, and the process grew by 43 bytes per entry.
 pub(super) type Ranking = Sorted<292, 128>;
 
-/// Entries ascending by (score, subject bytes), in leaves of at most `LEAF` entries, in nodes of at most `NODE` leaves.
+/// Entries ascending by (group, score, subject bytes), in leaves of at most `LEAF` entries, in nodes of at most `NODE` leaves.
 #[derive(Debug)]
 pub(super) struct Sorted<const LEAF: usize, const NODE: usize> {
     /// The nodes. None is empty.
@@ -133,28 +135,35 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.find(&entry, texts).map(|(at, leaf, place)| self.before(at) + self.nodes[at].before(leaf) + place)
     }
 
-    /// Returns the position of the first entry after this score and subject, which need not be ranked. O(log n).
-    pub(super) fn position_after(&self, score: i64, text: &str, texts: &impl TextSource) -> usize {
-        let subject = Entry::new(score, text, 0);
+    /// Returns the positions of the entries of a group. O(log n).
+    pub(super) fn positions_of(&self, group: u32) -> Range<usize> {
+        self.count_while(|held| held.group < group)..self.count_while(|held| held.group <= group)
+    }
+
+    /// Returns the position of the first entry after this score and subject of a group, which need not be ranked.
+    /// O(log n).
+    pub(super) fn position_after(&self, group: u32, score: i64, text: &str, texts: &impl TextSource) -> usize {
+        let subject = Entry::new(score, text, 0).in_group(group);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_le())
     }
 
-    /// Returns the position of the first entry at or after this score and subject, which need not be ranked. O(log n).
-    pub(super) fn position_from(&self, score: i64, text: &str, texts: &impl TextSource) -> usize {
-        let subject = Entry::new(score, text, 0);
+    /// Returns the position of the first entry at or after this score and subject of a group, which need not be ranked.
+    /// O(log n).
+    pub(super) fn position_from(&self, group: u32, score: i64, text: &str, texts: &impl TextSource) -> usize {
+        let subject = Entry::new(score, text, 0).in_group(group);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_lt())
     }
 
-    /// Returns the number of entries with a score less than `score`. O(log n).
-    pub(super) fn count_below(&self, score: i64) -> usize {
-        self.count_while(|e| e.score < score)
+    /// Returns the position of the first entry of a group with a score of `score` or more. O(log n).
+    pub(super) fn position_of_score(&self, group: u32, score: i64) -> usize {
+        self.count_while(|held| (held.group, held.score) < (group, score))
     }
 
-    /// Returns the number of entries with a score of `score` or less. O(log n).
-    pub(super) fn count_through(&self, score: i64) -> usize {
-        self.count_while(|e| e.score <= score)
+    /// Returns the position of the first entry of a group with a score of more than `score`. O(log n).
+    pub(super) fn position_after_score(&self, group: u32, score: i64) -> usize {
+        self.count_while(|held| (held.group, held.score) <= (group, score))
     }
 
     /// Returns the entries upward from position `from`. O(log n) to start, then O(1) each.

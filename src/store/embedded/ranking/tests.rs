@@ -79,6 +79,14 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     }
 }
 
+/// The number of groups of the model.
+const GROUPS: u32 = 3;
+
+/// Returns the entry of a subject in its group.
+fn grouped(score: i64, texts: &[String], id: u32) -> Entry {
+    Entry::new(score, &texts[id as usize], id).in_group(id * 7 % GROUPS + 1)
+}
+
 fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
     ranking.assert_sound();
     assert_eq!(ranking.len(), model.len());
@@ -89,16 +97,26 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
         assert!(ranking.descending(place).take(70).eq(model.iter().rev().copied().skip(place).take(70)));
         if let Some(entry) = model.get(place) {
             assert_eq!(ranking.position(*entry, texts), Some(place));
-            assert_eq!(ranking.position_after(entry.score, texts.text(entry.id), texts), place + 1);
-            assert_eq!(ranking.position_from(entry.score, texts.text(entry.id), texts), place);
-            assert_eq!(ranking.count_below(entry.score), model.partition_point(|e| e.score < entry.score));
-            assert_eq!(ranking.count_through(entry.score), model.partition_point(|e| e.score <= entry.score));
+            let (group, score, text) = (entry.group, entry.score, texts.text(entry.id));
+            assert_eq!(ranking.position_after(group, score, text, texts), place + 1);
+            assert_eq!(ranking.position_from(group, score, text, texts), place);
+            check_score(ranking, model, group, score);
         }
     }
-    for score in [i64::MIN, -1, 0, 1, i64::MAX] {
-        assert_eq!(ranking.count_below(score), model.partition_point(|e| e.score < score));
-        assert_eq!(ranking.count_through(score), model.partition_point(|e| e.score <= score));
+    for group in 0..=GROUPS + 1 {
+        let first = model.partition_point(|e| e.group < group);
+        assert_eq!(ranking.positions_of(group), first..model.partition_point(|e| e.group <= group));
+        for score in [i64::MIN, -1, 0, 1, i64::MAX] {
+            check_score(ranking, model, group, score);
+        }
     }
+}
+
+fn check_score(ranking: &Small, model: &[Entry], group: u32, score: i64) {
+    let first = model.partition_point(|e| (e.group, e.score) < (group, score));
+    assert_eq!(ranking.position_of_score(group, score), first);
+    let after = model.partition_point(|e| (e.group, e.score) <= (group, score));
+    assert_eq!(ranking.position_after_score(group, score), after);
 }
 
 proptest! {
@@ -114,8 +132,8 @@ proptest! {
         let mut model = BTreeSet::new();
         let shrinking = (0..900).map(|id| (id, 0, 0)).filter(|_| shrink);
         for (id, score, kind) in changes.into_iter().chain(shrinking) {
-            let entry = |score| Entry::new(score, &texts[id as usize], id);
-            let key = |score| (score, texts[id as usize].as_bytes(), id);
+            let entry = |score| grouped(score, &texts, id);
+            let key = |score| (entry(score).group, score, texts[id as usize].as_bytes(), id);
             let slot: &mut Option<i64> = &mut scores[id as usize];
             let (before, nodes) = (ranking.moved, ranking.nodes.len());
             match (*slot, kind) {
@@ -146,7 +164,7 @@ proptest! {
             prop_assert!(ranking.moved - before <= ranking.bound().max(nodes));
         }
         let model: Vec<Entry> =
-            model.into_iter().map(|(score, _, id)| Entry::new(score, &texts[id as usize], id)).collect();
+            model.into_iter().map(|(_, score, _, id)| grouped(score, &texts, id)).collect();
         check(&ranking, &model, &texts);
         check(&Small::build(model.iter().rev().copied().collect(), &texts), &model, &texts);
     }
@@ -240,11 +258,12 @@ fn a_ranking_built_from_unsorted_entries_is_sorted() {
     let mut numbers = Numbers(1);
     let mut texts = numbers.names(50_000);
     texts.extend((0..50_000).map(|i| format!("https://example.com/products/category-7/item-{}", i * 7_919 % 50_000)));
-    let entry = |id: u32| Entry::new(i64::from(id % 3), &texts[id as usize], id);
+    let entry = |id: u32| Entry::new(i64::from(id % 3), &texts[id as usize], id).in_group(id % 5 / 4);
     let ranking = Ranking::build((0..100_000).map(entry).collect(), &texts);
     ranking.assert_sound();
     let mut model: Vec<Entry> = (0..100_000).map(entry).collect();
-    model.sort_by(|a, b| ({ a.score }, texts.text(a.id)).cmp(&({ b.score }, texts.text(b.id))));
+    let key = |entry: &Entry| (entry.group, entry.score, texts.text(entry.id).to_owned());
+    model.sort_by_cached_key(key);
     assert!(ranking.ascending(0).eq(model));
     assert!(ranking.fill() > 0.85, "{}", ranking.fill());
 }

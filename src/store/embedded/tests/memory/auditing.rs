@@ -5,7 +5,6 @@ use super::*;
 use crate::board::Value;
 use crate::store::AuditCursor;
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::ranking::{Entry, TextSource};
 
 fn like(number: i64, amount: i64) -> Increment {
     named(format!("post {number}"), Change::Amount(Amount(amount)))
@@ -25,7 +24,7 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
         }
         // The scores of two of the remaining subjects are not the sums of their cells.
         for id in [3_520, 3_950] {
-            let entry = |score| Entry::new(score, holdings.subjects.text(id), id);
+            let entry = |score| holdings.subjects.entry(id, score);
             let (old, wrong) = (entry(1), entry(9));
             holdings.ranking.replace(old, wrong, &holdings.subjects);
             holdings.subjects.get_mut(id).unwrap().key = 9;
@@ -79,7 +78,7 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
         let live = live(&store);
         let mut tables = live.state.lock();
         let holdings = &mut tables.holdings;
-        let entry = |score, id: u32| Entry::new(score, holdings.subjects.text(id), id);
+        let entry = |score, id: u32| holdings.subjects.entry(id, score);
         let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
         // One subject is not ranked, one is ranked a second time, and one has a score that is not the sum of its
         // cells.

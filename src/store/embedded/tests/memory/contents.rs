@@ -3,7 +3,6 @@
 use super::*;
 use crate::board::{Aggregate, Kind, Value};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::ranking::{Entry, TextSource};
 use crate::store::embedded::slot_list::SlotList;
 use crate::store::embedded::tables::Tables;
 
@@ -21,12 +20,12 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
     let mut next = 0;
     while let Some(id) = subjects.next_from(next) {
         next = id + 1;
-        let (record, text) = (subjects.get(id).unwrap(), subjects.text(id));
+        let (record, text) = (subjects.get(id).unwrap(), subjects.whole_text(id));
         let name = HashedName::from(text);
         assert!(!subjects.is_empty(id) && subjects.id(name) == Some(id));
         if traits.ranked {
             assert_eq!(record.key, holdings.computed_key(id));
-            let entry = Entry::new(record.key, text, id);
+            let entry = subjects.entry(id, record.key);
             assert_eq!(holdings.ranking.contains(entry, subjects), record.key != traits.absent_key());
             ranked += usize::from(record.key != traits.absent_key());
         }
