@@ -318,10 +318,8 @@ async fn a_key_is_removed_with_all_its_subjects() {
     for (path, code) in
         [("b/keys/%ff", "invalid_field"), ("b/keys/%", "invalid_field"), ("plain/keys/a", "unexpected_key")]
     {
-        let answer = site
-            .client
-            .raw(format!("DELETE /v1/boards/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").as_bytes());
-        let answer = answer.await;
+        let request = format!("DELETE /v1/boards/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+        let answer = site.client.raw(request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 422") && answer.contains(&format!("\"{code}\"")), "{path}: {answer}");
     }
 }
