@@ -107,6 +107,13 @@ impl Subject {
         self.0.split_once(BETWEEN).map_or(&self.0, |(_, name)| name)
     }
 
+    /// Returns the key of the ranking that the subject is in, if the board has keys, and the subject of the name.
+    #[must_use]
+    pub fn split(self) -> (Option<RankingKey>, Self) {
+        let key = self.key().map(RankingKey::from_stored);
+        (key, self.without_key())
+    }
+
     /// Returns the subject of the name, without a key.
     #[must_use]
     pub fn without_key(self) -> Self {

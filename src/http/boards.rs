@@ -20,7 +20,7 @@ use super::state::HttpState;
 use super::{body, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{
-    BoardEdition, BoardName, Definition, EditionRole, Shown, Span, Subject, Timestamp, Track, WindowLength,
+    BoardEdition, BoardName, Definition, EditionRole, RankingKey, Shown, Span, Subject, Timestamp, Track, WindowLength,
 };
 use crate::service::{About, Difference, Status};
 
@@ -111,8 +111,12 @@ pub(super) struct BoardStatus {
     /// Start of the oldest slot that counts, over all time of the oldest slot kept; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
-    /// Number of ranked subjects.
+    /// Number of ranked subjects, of all keys together on a board with `BY`.
     total: u64,
+    /// Number of keys that have a ranked subject. Absent on boards without `BY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    keys: Option<u64>,
     /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has
     /// its own window. Over all time, the slots that are kept beside the totals; empty if none are.
     slots: Vec<SlotStatus>,
@@ -145,8 +149,12 @@ pub(super) struct WindowStatus {
     /// Start of the oldest slot that counts; null if the window has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
-    /// Number of ranked subjects.
+    /// Number of ranked subjects, of all keys together on a board with `BY`.
     total: u64,
+    /// Number of keys that have a ranked subject. Absent on boards without `BY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    keys: Option<u64>,
     /// Slots of the window that have subjects or events, oldest first; empty over all time.
     slots: Vec<SlotStatus>,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
@@ -164,6 +172,7 @@ impl WindowStatus {
             head: has_slots.then_some(status.frame.window.head),
             floor: has_slots.then_some(status.frame.window.floor),
             total: status.total,
+            keys: status.keys,
             slots,
             retiring_slots: retiring_slots(window, &status.retiring),
         }
@@ -241,6 +250,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
         head: has_slots.then_some(window.head),
         floor: has_slots.then_some(window.floor),
         total: status.total,
+        keys: status.keys,
         slots_are_partial: kept.is_some(),
         slots: match kept {
             Some((kept_slots, kept)) => live_slots(kept_slots, &kept.slots, &kept.events),
@@ -388,6 +398,9 @@ pub(super) struct AuditDifference {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false, example = "7d")]
     window: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The score in the ranking.
@@ -427,11 +440,15 @@ pub(super) async fn audit(
     let edition = state.service.edition(&caller, &name, of).await?;
     let About { of: edition, answer: report } = state.service.audit(&edition, repair).await?;
     let (has_several, decimals) = (edition.windows().len() > 1, edition.decimals());
-    let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
-        window: has_several.then(|| window.to_string()),
-        subject: difference.subject,
-        score: response::score(decimals, difference.score),
-        slots: response::score(decimals, difference.slots),
+    let example = |(window, difference): (WindowLength, Difference)| {
+        let (by, subject) = difference.subject.split();
+        AuditDifference {
+            window: has_several.then(|| window.to_string()),
+            by,
+            subject,
+            score: response::score(decimals, difference.score),
+            slots: response::score(decimals, difference.slots),
+        }
     };
     Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,

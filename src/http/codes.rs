@@ -185,6 +185,12 @@ request_codes! {
     /// The body or the query has an unknown field; `field` names it.
     UnknownField = "unknown_field", UNPROCESSABLE_ENTITY, "A field is unknown",
         "Remove or rename the field; the detail lists the known ones.";
+    /// The board has a ranking for each key, because its metric has `BY`, and the request or its item names no key.
+    MissingKey = "missing_key", UNPROCESSABLE_ENTITY, "A key of the ranking is missing",
+        "Name the key with by: as a parameter of reads and removals, as a member of increments, samples and queries.";
+    /// The request or its item names a key, and the metric of the board has no `BY`.
+    UnexpectedKey = "unexpected_key", UNPROCESSABLE_ENTITY, "The board has no keys",
+        "Leave out by, or define a board whose metric has BY.";
     /// The name is not a valid board name.
     InvalidBoardName = "invalid_board_name", UNPROCESSABLE_ENTITY, "The board name is invalid",
         "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit.";
@@ -308,6 +314,15 @@ item_codes! {
         "Send a JSON number.";
     /// The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
     InvalidSubject = "invalid_subject",
+        "Send a string of 1 to 512 bytes without control characters.";
+    /// The board has a ranking for each key, because its metric has `BY`, and the item has no `by`.
+    MissingKey = "missing_key",
+        "Add by, the key of the ranking.";
+    /// The item has `by`, and the metric of the board has no `BY`.
+    UnexpectedKey = "unexpected_key",
+        "Leave out by, or define a board whose metric has BY.";
+    /// `by` is not a string, empty, longer than 512 bytes, or contains control characters.
+    InvalidBy = "invalid_by",
         "Send a string of 1 to 512 bytes without control characters.";
     /// The id is not a string, empty, longer than 128 bytes, contains control characters, or begins with `token:`.
     InvalidId = "invalid_id",

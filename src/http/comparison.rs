@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{response, schemas};
-use crate::board::{Shown, Subject, Timestamp};
+use crate::board::{RankingKey, Shown, Subject, Timestamp};
 use crate::service::{Comparison, MirroredDifference, TopOverlap};
 
 /// A comparison of a board and its successor, subject by subject. The two scores of a subject are of one instant.
@@ -38,7 +38,7 @@ pub(super) struct ComparisonShown {
     only_next: u64,
     /// Number of subjects that both have, with different scores.
     different: u64,
-    /// What the first lines of both rankings have in common; empty on unranked boards. The two rankings are read one
+    /// What the first lines of both rankings have in common; empty on unranked boards and on those with `BY`. The two rankings are read one
     /// after the other.
     tops: Vec<TopShown>,
     /// The first subjects that differ, at most 100.
@@ -62,6 +62,9 @@ pub(super) struct TopShown {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EditionDifference)]
 pub(super) struct DifferenceShown {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// Score on the board; null if it has none.
@@ -79,6 +82,9 @@ pub(super) struct MirroredDifferenceShown {
     /// `page`, `lookup`, `standing` or `neighbors`.
     #[schema(example = "page")]
     read: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     /// The store's time of the board's answer.
     #[schema(schema_with = schemas::time)]
     at: Timestamp,
@@ -118,10 +124,10 @@ impl ComparisonShown {
             (Some(_), None) => "done",
             (None, None) => "running",
         };
-        let difference = |(subject, [board, next]): (Subject, [Option<_>; 2])| DifferenceShown {
-            subject,
-            score: response::score(decimals[0], board),
-            next_score: response::score(decimals[1], next),
+        let difference = |(subject, [board, next]): (Subject, [Option<_>; 2])| {
+            let (by, subject) = subject.split();
+            let (score, next_score) = (response::score(decimals[0], board), response::score(decimals[1], next));
+            DifferenceShown { by, subject, score, next_score }
         };
         let top = |TopOverlap { lines, common, largest_change }| TopShown { lines, common, largest_change };
         Self {
@@ -147,6 +153,7 @@ impl MirroredDifferenceShown {
             let (subject, score) = difference.lines[edition].clone()?;
             Some(ScoredLine { subject, score: response::score(difference.decimals[edition], score) })
         });
-        Self { read: difference.read.name(), at: difference.at, position: difference.position, line, next_line }
+        let MirroredDifference { read, key, at, position, .. } = difference;
+        Self { read: read.name(), by: key.clone(), at: *at, position: *position, line, next_line }
     }
 }

@@ -1,7 +1,7 @@
 //! Cursors of pages as text.
 //!
 //! A cursor is URL-safe Base64 of: version (1 byte), flags (1), id of the track (8), number (8), text (1 to 512),
-//! CRC-32C of all before it (4). Integers are big-endian. In a ranking, number and text are the stored score and the
+//! CRC-32C of all before it and, on a board with keys, of the key of the ranking (4). Integers are big-endian. In a ranking, number and text are the stored score and the
 //! subject. The score is the integer or the bits of the float, so nothing is lost. In a list of values, they are the
 //! time in milliseconds and the value. The checksum finds texts that were changed or cut off by mistake; it protects
 //! nothing, because a cursor gives access to nothing that an offset does not.
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::parameters::Parameters;
 use super::problem::Problem;
-use crate::board::{Amount, Counted, Subject, Timestamp, Track, TrackId, Value};
+use crate::board::{Amount, BoardTrack, Counted, RankingKey, Subject, Timestamp, TrackId, Value};
 use crate::service::{Cursor, Direction, NextTo, Page, Place, ValuePlace, Values, ValuesCursor};
 
 const VERSION: u8 = 1;
@@ -35,23 +35,24 @@ pub(super) const VALUES_EXAMPLE: &str = "AQhfHCqdBLfjhgAAAZtRhI0AdXNlci0x5PN8tQ"
 /// Returns the cursor in the parameters of a request, if there is one. It excludes an offset.
 pub(super) fn requested<C>(
     parameters: &Parameters,
-    parse: impl Fn(&str) -> Result<C, Problem>,
+    parse: impl Fn(&str, Option<&RankingKey>) -> Result<C, Problem>,
 ) -> Result<Option<C>, Problem> {
-    let cursor = parameters.text("cursor").map(parse).transpose()?;
+    let key = parameters.key()?;
+    let cursor = parameters.text("cursor").map(|text| parse(text, key.as_ref())).transpose()?;
     if cursor.is_some() && parameters.text("offset").is_some() {
         return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
     }
     Ok(cursor)
 }
 
-/// Parses the text of a cursor.
-pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
-    decode(text).ok_or_else(|| Problem::field("cursor", "'cursor' must be the 'next' or 'prev' of a page, unchanged"))
+/// Parses the text of a cursor in the ranking of this key.
+pub(super) fn parse(text: &str, key: Option<&RankingKey>) -> Result<Cursor, Problem> {
+    decode(text, key).ok_or_else(|| invalid("'next' or 'prev'"))
 }
 
 /// Returns the cursors of the pages before and after a page, which was read at `cursor` or at an offset.
-pub(super) fn beside(track: &Track, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
-    let text = |next_to: NextTo| encode(&Cursor { track: track.id(), next_to });
+pub(super) fn beside(track: &BoardTrack, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
+    let text = |next_to: NextTo| encode(&Cursor { track: track.id(), next_to }, track.key());
     let (has_prev, has_next) = (page.first > 0, page.has_next());
     match (page.items.first(), page.items.last()) {
         (Some(first), Some(last)) => {
@@ -67,20 +68,27 @@ pub(super) fn beside(track: &Track, page: &Page, cursor: Option<Cursor>) -> (Opt
     }
 }
 
-/// Parses the text of a cursor in a list of values.
-pub(super) fn parse_values(text: &str) -> Result<ValuesCursor, Problem> {
-    decode_values(text).ok_or_else(|| Problem::field("cursor", "'cursor' must be the 'next' of a page, unchanged"))
+/// Parses the text of a cursor in a list of values of a subject in the ranking of this key.
+pub(super) fn parse_values(text: &str, key: Option<&RankingKey>) -> Result<ValuesCursor, Problem> {
+    decode_values(text, key).ok_or_else(|| invalid("'next'"))
+}
+
+fn invalid(which: &str) -> Problem {
+    let detail = format!(
+        "'cursor' must be the {which} of a page, unchanged; on a board whose metric has BY, of a page with the same 'by'"
+    );
+    Problem::field("cursor", detail)
 }
 
 /// Returns the cursor of the page of values after this one, if there is one.
-pub(super) fn after_values(track: &Track, page: &Values) -> Option<String> {
+pub(super) fn after_values(track: &BoardTrack, page: &Values) -> Option<String> {
     let (value, last_seen) = page.items.last()?;
     let after = ValuePlace { last_seen: *last_seen, value: value.clone() };
-    page.has_next().then(|| encode_values(&ValuesCursor { track: track.id(), after }))
+    page.has_next().then(|| encode_values(&ValuesCursor { track: track.id(), after }, track.key()))
 }
 
-/// Returns the text of a cursor.
-pub(super) fn encode(cursor: &Cursor) -> String {
+/// Returns the text of a cursor in the ranking of this key.
+pub(super) fn encode(cursor: &Cursor, key: Option<&RankingKey>) -> String {
     let Cursor { track, next_to: NextTo { place, direction, inclusive } } = cursor;
     let (score, real) = match place.score {
         Value::Exact(amount) => (amount.0.to_be_bytes(), 0),
@@ -88,17 +96,17 @@ pub(super) fn encode(cursor: &Cursor) -> String {
     };
     let backward = if *direction == Direction::Backward { BACKWARD } else { 0 };
     let flags = backward | if *inclusive { INCLUSIVE } else { 0 } | real;
-    Parts { flags, track: *track, number: score, text: place.subject.as_str() }.join()
+    Parts { flags, track: *track, number: score, text: place.subject.as_str() }.join(key)
 }
 
-fn encode_values(cursor: &ValuesCursor) -> String {
+fn encode_values(cursor: &ValuesCursor, key: Option<&RankingKey>) -> String {
     let ValuesCursor { track, after: ValuePlace { last_seen, value } } = cursor;
     let number = last_seen.millis().to_be_bytes();
-    Parts { flags: VALUES, track: *track, number, text: value.as_str() }.join()
+    Parts { flags: VALUES, track: *track, number, text: value.as_str() }.join(key)
 }
 
-fn decode(text: &str) -> Option<Cursor> {
-    let bytes = checked(text)?;
+fn decode(text: &str, key: Option<&RankingKey>) -> Option<Cursor> {
+    let bytes = checked(text, key)?;
     let Parts { flags, track, number, text } = Parts::split(&bytes)?;
     if flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
         return None;
@@ -113,8 +121,8 @@ fn decode(text: &str) -> Option<Cursor> {
     Some(Cursor { track, next_to })
 }
 
-fn decode_values(text: &str) -> Option<ValuesCursor> {
-    let bytes = checked(text)?;
+fn decode_values(text: &str, key: Option<&RankingKey>) -> Option<ValuesCursor> {
+    let bytes = checked(text, key)?;
     let Parts { flags, track, number, text } = Parts::split(&bytes)?;
     let value = Counted::parse(text).ok().filter(|_| flags == VALUES)?;
     let millis = i64::from_be_bytes(number);
@@ -131,14 +139,14 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Returns the text of the cursor.
-    fn join(&self) -> String {
+    /// Returns the text of the cursor in the ranking of this key.
+    fn join(&self, key: Option<&RankingKey>) -> String {
         let mut bytes = Vec::with_capacity(BESIDE_TEXT + self.text.len());
         bytes.extend([VERSION, self.flags]);
         bytes.extend(self.track.0.to_be_bytes());
         bytes.extend(self.number);
         bytes.extend(self.text.as_bytes());
-        bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
+        bytes.extend(checksum(&bytes, key));
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -152,14 +160,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the content of a cursor, without its checksum, which must be right.
-fn checked(text: &str) -> Option<Vec<u8>> {
+/// Returns the checksum of the content of a cursor in the ranking of this key.
+fn checksum(content: &[u8], key: Option<&RankingKey>) -> [u8; 4] {
+    let of_content = crc32c::crc32c(content);
+    key.map_or(of_content, |key| crc32c::crc32c_append(of_content, key.as_str().as_bytes())).to_be_bytes()
+}
+
+/// Returns the content of a cursor, without its checksum, which must be that of the ranking of this key.
+fn checked(text: &str, key: Option<&RankingKey>) -> Option<Vec<u8>> {
     if text.len() > MAX_LENGTH {
         return None;
     }
     let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    let (content, checksum) = bytes.split_last_chunk::<4>()?;
-    if crc32c::crc32c(content) != u32::from_be_bytes(*checksum) {
+    let (content, given) = bytes.split_last_chunk::<4>()?;
+    if checksum(content, key) != *given {
         return None;
     }
     bytes.truncate(bytes.len() - 4);
@@ -186,10 +200,10 @@ mod tests {
                     for inclusive in [false, true] {
                         let mut cursor = cursor(score, subject);
                         (cursor.next_to.direction, cursor.next_to.inclusive) = (direction, inclusive);
-                        let text = encode(&cursor);
+                        let text = encode(&cursor, None);
                         assert!(text.len() <= MAX_LENGTH, "{}", text.len());
                         assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{text}");
-                        let read = decode(&text).unwrap();
+                        let read = decode(&text, None).unwrap();
                         assert_eq!(read, cursor);
                         let is_real = |value| matches!(value, Value::Real(_));
                         assert_eq!(is_real(read.next_to.place.score), is_real(score));
@@ -198,8 +212,8 @@ mod tests {
             }
         }
         // The OpenAPI document has this number too.
-        assert_eq!((encode(&cursor(scores[0], &longest)).len(), MAX_LENGTH), (712, 712));
-        assert_eq!(encode(&cursor(Value::Exact(Amount(17)), "post-1")), EXAMPLE);
+        assert_eq!((encode(&cursor(scores[0], &longest), None).len(), MAX_LENGTH), (712, 712));
+        assert_eq!(encode(&cursor(Value::Exact(Amount(17)), "post-1"), None), EXAMPLE);
     }
 
     #[test]
@@ -210,39 +224,52 @@ mod tests {
         };
         for value in ["a", "日本/…?&=+%", "x".repeat(Counted::MAX_BYTES).as_str()] {
             for millis in [0, 1_767_225_600_123, Timestamp::MAX.millis()] {
-                let text = encode_values(&place(value, millis));
+                let text = encode_values(&place(value, millis), None);
                 assert!(text.len() <= MAX_LENGTH, "{}", text.len());
-                assert_eq!(decode_values(&text), Some(place(value, millis)));
-                assert_eq!(decode(&text), None);
+                assert_eq!(decode_values(&text, None), Some(place(value, millis)));
+                assert_eq!(decode(&text, None), None);
             }
         }
-        assert_eq!(decode_values(EXAMPLE), None);
+        assert_eq!(decode_values(EXAMPLE, None), None);
         let at = Timestamp::parse("2025-12-24T18:00:00Z").unwrap().millis();
-        assert_eq!(encode_values(&place("user-1", at)), VALUES_EXAMPLE);
+        assert_eq!(encode_values(&place("user-1", at), None), VALUES_EXAMPLE);
         for millis in [-1, Timestamp::MAX.millis() + 1, i64::MAX] {
             let parts = Parts { flags: VALUES, track: TrackId(1), number: millis.to_be_bytes(), text: "a" };
-            assert_eq!(decode_values(&parts.join()), None, "{millis}");
+            assert_eq!(decode_values(&parts.join(None), None), None, "{millis}");
         }
         for flags in [0, BACKWARD | VALUES, 16] {
             let parts = Parts { flags, track: TrackId(1), number: [0; 8], text: "a" };
-            assert_eq!(decode_values(&parts.join()), None, "{flags}");
+            assert_eq!(decode_values(&parts.join(None), None), None, "{flags}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_the_ranking_of_its_key() {
+        let (rust, go) = (RankingKey::parse("rust").unwrap(), RankingKey::parse("go").unwrap());
+        let cursor = cursor(Value::Exact(Amount(17)), "post-1");
+        let text = encode(&cursor, Some(&rust));
+        assert_eq!(text.len(), EXAMPLE.len());
+        assert_eq!(decode(&text, Some(&rust)), Some(cursor));
+        for other in [None, Some(&go)] {
+            assert_eq!(decode(&text, other), None);
+            assert_eq!(decode(EXAMPLE, Some(&rust)), None);
         }
     }
 
     #[test]
     fn no_changed_text_is_a_cursor() {
-        let text = encode(&cursor(Value::Exact(Amount(17)), "post-1"));
+        let text = encode(&cursor(Value::Exact(Amount(17)), "post-1"), None);
         for end in 0..text.len() {
-            assert_eq!(decode(&text[..end]), None, "{end}");
+            assert_eq!(decode(&text[..end], None), None, "{end}");
         }
         let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(flipped)), None, "bit {bit}");
+            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(flipped), None), None, "bit {bit}");
         }
         for added in ["=", "A", "AAAA", " ", "\n", "é"] {
-            assert_eq!(decode(&format!("{text}{added}")), None, "{added:?}");
+            assert_eq!(decode(&format!("{text}{added}"), None), None, "{added:?}");
         }
     }
 
@@ -250,7 +277,7 @@ mod tests {
     fn what_has_a_checksum_must_still_be_a_cursor() {
         let with_checksum = |content: &[u8]| {
             let checksum = crc32c::crc32c(content).to_be_bytes();
-            decode(&URL_SAFE_NO_PAD.encode([content, &checksum[..]].concat()))
+            decode(&URL_SAFE_NO_PAD.encode([content, &checksum[..]].concat()), None)
         };
         let content = |version: u8, flags: u8, subject: &[u8]| [&[version, flags][..], &[0; 16], subject].concat();
         assert!(with_checksum(&content(1, 7, b"a")).is_some());

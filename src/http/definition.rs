@@ -46,6 +46,10 @@ pub(super) struct DefinitionShown {
     /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
+    /// Maximum number of keys with a ranking. Absent unless the metric has `BY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false, minimum = 1)]
+    max_keys: Option<u32>,
     /// End of its slot that the time of a sample denotes: `start` or `end`.
     #[schema(schema_with = Stamp::schema)]
     stamp: Stamp,
@@ -122,6 +126,7 @@ impl DefinitionShown {
             keep: definition.keep,
             min_samples: definition.min_samples,
             max_values: definition.max_values,
+            max_keys: definition.most_keys(),
             stamp: definition.stamp,
             shards: definition.shards,
             dedupe: definition.dedupe,

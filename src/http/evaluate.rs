@@ -19,7 +19,9 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, events, object, response, schemas};
 use crate::access::{Caller, Scope};
-use crate::board::{BoardName, Compared, Event, Fields, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp};
+use crate::board::{
+    BoardName, Compared, Event, Fields, Metric, Operand, RankingKey, Rule, Shown, Subject, SyntaxError, Timestamp,
+};
 use crate::service::{Evaluated, Evaluation, PinnedRule, QueryAnswer, RuleName, Service};
 
 /// Maximum number of rules of one request.
@@ -95,6 +97,9 @@ struct MetricValue {
     /// The board that served the metric.
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
@@ -123,6 +128,7 @@ impl MetricValue {
         Self {
             metric: metric.to_string(),
             board: track.board().name().clone(),
+            by: track.key().cloned(),
             subject: subject.clone(),
             value: response::score(track.decimals(), *value),
             at: answer.last_at(),

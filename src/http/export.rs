@@ -261,11 +261,11 @@ impl Writing {
         let (frame, metric) = self.frame.clone();
         ndjson([ExportEnd {
             complete: problem.is_none(),
+            next: next.map(|next| cursor::encode(next, frame.key())),
             frame,
             metric,
             first_as_of: self.first_as_of,
             lines: self.lines,
-            next: next.map(cursor::encode),
             problem,
         }])
     }

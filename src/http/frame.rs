@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::schemas;
-use crate::board::{BoardName, BoardTrack, Frame, Timestamp, Track, Window};
+use crate::board::{BoardName, BoardTrack, Frame, RankingKey, Timestamp, Track, Window};
 
 /// The exact bounds of a window: `from` is inclusive, `to` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -68,9 +68,12 @@ impl FrameShown {
 pub(super) struct RankingFrame {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[serde(flatten)]
     frame: FrameShown,
-    /// Number of ranked subjects on the board; null if it is not known.
+    /// Number of ranked subjects on the board, on a board with `BY` of this key; null if it is not known.
     #[schema(value_type = Option<u64>, required = true)]
     total: u64,
 }
@@ -78,6 +81,12 @@ pub(super) struct RankingFrame {
 impl RankingFrame {
     /// Returns the frame of a response about the whole window of the board, on which `total` subjects are ranked.
     pub(super) fn of(track: &BoardTrack, frame: &Frame, total: u64) -> Self {
-        Self { board: track.board().name().clone(), frame: FrameShown::of(track, frame, track.slots()), total }
+        let (board, by) = (track.board().name().clone(), track.key().cloned());
+        Self { board, by, frame: FrameShown::of(track, frame, track.slots()), total }
+    }
+
+    /// Returns the key of the ranking, if the board has keys.
+    pub(super) fn key(&self) -> Option<&RankingKey> {
+        self.by.as_ref()
     }
 }

@@ -67,6 +67,7 @@ mod problem;
 mod problem_pages;
 mod proxies;
 mod query;
+mod ranking_keys;
 mod ranking_lines;
 mod rankings;
 mod rates;

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
-use crate::board::{EditionRole, WindowLength};
+use crate::board::{EditionRole, RankingKey, WindowLength};
 use crate::service::WindowChoice;
 
 /// The parameters of one request, all known and each given at most once, except for a list.
@@ -60,9 +60,16 @@ impl Parameters {
         self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the window of the board to read: `of`, the edition, and `window`, the length, each if it is given.
+    /// Returns the window of the board to read: `of`, the edition, `window`, the length, and `by`, the key of the
+    /// ranking, each if it is given.
     pub(super) fn window(&self) -> Result<WindowChoice, Problem> {
-        Ok(WindowChoice { of: self.edition()?, length: self.text("window").map(parse_window).transpose()? })
+        let length = self.text("window").map(parse_window).transpose()?;
+        Ok(WindowChoice { of: self.edition()?, length, by: self.key()? })
+    }
+
+    /// Returns the key of the ranking, if `by` is given.
+    pub(super) fn key(&self) -> Result<Option<RankingKey>, Problem> {
+        self.text("by").map(|text| parse_key("by", text)).transpose()
     }
 
     /// Returns the role of the edition of the board to read, if `of` is given.
@@ -103,6 +110,11 @@ pub(super) fn parse_window(text: &str) -> Result<WindowLength, Problem> {
             format!("'window': {error}; expected the length of a window of the board, such as 7d, or all"),
         )
     })
+}
+
+/// Parses the key of a ranking.
+pub(super) fn parse_key(field: &str, text: &str) -> Result<RankingKey, Problem> {
+    RankingKey::parse(text).map_err(|error| Problem::field(field, format!("'{field}': {error}")))
 }
 
 /// Parses the role of an edition of a board.

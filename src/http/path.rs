@@ -13,12 +13,14 @@ use percent_encoding::percent_decode_str;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::KeyId;
-use crate::board::{BoardName, Subject};
+use crate::board::{BoardName, RankingKey, Subject};
 
 /// Index of the segment `{board}` in `/v1/boards/{board}/…`.
 const BOARD_SEGMENT: usize = 3;
 /// Index of the segment `{key}` in `/v1/keys/{key}/…`.
 const KEY_SEGMENT: usize = 3;
+/// Index of the segment `{key}` in `/v1/boards/{board}/keys/{key}`.
+const RANKING_KEY_SEGMENT: usize = 5;
 /// Index of the segment `{subject}` in `/v1/boards/{board}/subjects/{subject}/…`.
 const SUBJECT_SEGMENT: usize = 5;
 
@@ -55,6 +57,13 @@ pub(super) fn subject(request: &HttpRequest) -> Result<Subject, Problem> {
     parse_subject(segment(request, SUBJECT_SEGMENT))
 }
 
+/// Returns the key of a ranking in the path, which is percent-encoded as one segment.
+pub(super) fn ranking_key(request: &HttpRequest) -> Result<RankingKey, Problem> {
+    let invalid = |detail: String| Problem::field("key", detail);
+    let key = decode(segment(request, RANKING_KEY_SEGMENT), "key", invalid)?;
+    RankingKey::parse(&key).map_err(|error| invalid(error.to_string()))
+}
+
 fn segment(request: &HttpRequest, index: usize) -> &str {
     request.uri().path().split('/').nth(index).unwrap_or_default()
 }
@@ -65,17 +74,21 @@ fn board_text(request: &HttpRequest) -> Cow<'_, str> {
 
 fn parse_subject(encoded: &str) -> Result<Subject, Problem> {
     let invalid = |detail: String| Problem::new(Code::InvalidSubject, detail);
-    // A literal '%' is refused, so that each subject has one encoding only.
+    Subject::parse(&decode(encoded, "subject", invalid)?).map_err(|error| invalid(error.to_string()))
+}
+
+/// Decodes a segment of the path once.
+fn decode<'e>(encoded: &'e str, what: &str, invalid: fn(String) -> Problem) -> Result<Cow<'e, str>, Problem> {
+    // A literal '%' is refused, so that each text has one encoding only.
     if let Some(position) = literal_percent(encoded) {
         let detail =
-            format!("'%' at byte {position} of the subject is not followed by two hex digits; encode it as %25");
+            format!("'%' at byte {position} of the {what} is not followed by two hex digits; encode it as %25");
         return Err(invalid(detail).with("position", position));
     }
-    let decoded = percent_decode_str(encoded).decode_utf8().map_err(|error| {
-        invalid(format!("the decoded subject is not valid UTF-8 from byte {}", error.valid_up_to()))
-            .with("position", error.valid_up_to())
-    })?;
-    Subject::parse(&decoded).map_err(|error| invalid(error.to_string()))
+    percent_decode_str(encoded).decode_utf8().map_err(|error| {
+        let position = error.valid_up_to();
+        invalid(format!("the decoded {what} is not valid UTF-8 from byte {position}")).with("position", position)
+    })
 }
 
 /// Returns the position of the first `%` that does not start an encoded byte.

@@ -96,6 +96,7 @@ impl Ranking {
             of an export. Not together with `offset`."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
@@ -123,7 +124,7 @@ pub(super) async fn page(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "by", "limit"])?;
     let format = Format::requested(&request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
@@ -206,6 +207,7 @@ pub(super) struct LookupEntry {
         ("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -225,7 +227,7 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["ranks", "window", "of"])?;
+    let parameters = Parameters::from_request(&request, &["ranks", "window", "of", "by"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;

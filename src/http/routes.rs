@@ -9,7 +9,7 @@ use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, rankings, rollover, rules, samples, set_subject, shards, subjects, values, windows,
+    query, ranking_keys, rankings, rollover, rules, samples, set_subject, shards, subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -47,6 +47,8 @@ const FROZEN: &[Code] = &[BoardFrozen];
 /// Errors of reads that may choose an edition.
 const OF: &[Code] = &[UnknownEdition];
 const KEY: &[Code] = &[UnknownKey, KeyConflict];
+/// Errors of what is about the ranking of one key.
+const BY: &[Code] = &[MissingKey, UnexpectedKey];
 const SUBJECT: &[Code] = &[InvalidSubject];
 /// Errors of metrics and rules.
 const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
@@ -92,7 +94,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/increments",
         ItemType::Increment,
         || web::to(increments::add),
-        &[QUERY, BODY, BOARD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
     ),
     items(
         Method::POST,
@@ -106,77 +108,98 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/samples",
         ItemType::Sample,
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/rankings",
         View,
         || web::to(rankings::page),
-        &[QUERY, BOARD, OF, &[NotRanked, StaleCursor, TooManyStreams], READ],
+        &[QUERY, BOARD, OF, BY, &[NotRanked, StaleCursor, TooManyStreams], READ],
     ),
     operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
         View,
         || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, OF, &[NotRanked], READ],
+        &[QUERY, BODY, BOARD, OF, BY, &[NotRanked], READ],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/rankings/by",
+        View,
+        || web::to(ranking_keys::rankings),
+        &[QUERY, BODY, BOARD, OF, &[NotRanked, UnexpectedKey], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/stream",
         View,
         || web::to(live::one),
-        &[QUERY, BOARD, OF, &[NotRanked, TooManyStreams], READ],
+        &[QUERY, BOARD, OF, BY, &[NotRanked, TooManyStreams], READ],
     ),
     operation(
         Method::GET,
         "/v1/stream",
         View,
         || web::to(live::several),
-        &[QUERY, &[UnknownBoard, UnknownEdition, BoardChanged, NotRanked, TooManyStreams], READ],
+        &[QUERY, &[UnknownBoard, UnknownEdition, BoardChanged, NotRanked, TooManyStreams], BY, READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}",
         View,
         || web::to(subjects::standing),
-        &[QUERY, BOARD, OF, SUBJECT, READ],
+        &[QUERY, BOARD, OF, BY, SUBJECT, READ],
     ),
     operation(
         Method::PUT,
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(set_subject::set),
-        &[QUERY, BODY, BOARD, SUBJECT, &[SamplesUnsupported, ImportOpen], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[SamplesUnsupported, ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(subjects::remove),
-        &[QUERY, BOARD, SUBJECT, &[ImportOpen], FROZEN, WRITE],
+        &[QUERY, BOARD, BY, SUBJECT, &[StaleCursor, ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/window",
         Read,
         || web::to(windows::window),
-        &[QUERY, BOARD, OF, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
+        &[QUERY, BOARD, OF, BY, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/values",
         Read,
         || web::to(values::values),
-        &[QUERY, BOARD, OF, SUBJECT, &[NoValues, StaleCursor], READ],
+        &[QUERY, BOARD, OF, BY, SUBJECT, &[NoValues, StaleCursor], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/neighbors",
         View,
         || web::to(subjects::neighbors),
-        &[QUERY, BOARD, OF, SUBJECT, &[NotRanked], READ],
+        &[QUERY, BOARD, OF, BY, SUBJECT, &[NotRanked], READ],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/keys",
+        Read,
+        || web::to(ranking_keys::list),
+        &[QUERY, BOARD, OF, &[NotRanked, UnexpectedKey], READ],
+    ),
+    operation(
+        Method::DELETE,
+        "/v1/boards/{board}/keys/{key}",
+        Manage,
+        || web::to(ranking_keys::remove),
+        &[QUERY, BOARD, &[UnexpectedKey, StaleCursor, ImportOpen], FROZEN, WRITE],
     ),
     // With `record` it changes something, which its handler checks.
     operation(
@@ -187,7 +210,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], FROZEN, WRITE],
     ),
     operation(Method::GET, "/v1/rules", Read, || web::to(rules::list), &[QUERY, READ]),
-    operation(Method::POST, "/v1/query", Read, || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
+    operation(
+        Method::POST,
+        "/v1/query",
+        Read,
+        || web::to(query::query),
+        &[QUERY, BODY, FEATURE, QUERIED_BOARD, BY, READ],
+    ),
     operation(Method::GET, "/v1/boards/{board}", Read, || web::to(boards::get), &[QUERY, BOARD, OF, READ]),
     operation(
         Method::PUT,

@@ -50,6 +50,19 @@ pub(super) fn subject() -> Object {
         .build()
 }
 
+/// The key of a ranking. Always optional: only boards with `BY` have keys.
+pub(super) fn by() -> Object {
+    string()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some(
+            "The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. \
+             Absent on other boards.",
+        ))
+        .build()
+}
+
 pub(super) fn value() -> Object {
     string()
         .min_length(Some(1))
@@ -138,6 +151,11 @@ pub(super) fn subjects() -> Array {
             "The subjects to look up. Duplicates are ignored. At most 200, or 1,000 with `\"ranks\": false`.",
         ))
         .build()
+}
+
+pub(super) fn keys() -> Array {
+    let description = "The keys whose rankings are read. Duplicates are ignored.";
+    ArrayBuilder::new().items(by()).min_items(Some(1)).max_items(Some(100)).description(Some(description)).build()
 }
 
 pub(super) fn id() -> Object {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::codes::Code;
 use super::problem::Problem;
-use crate::board::{Definition, FieldFault};
+use crate::board::{Board, Definition, FieldFault};
 use crate::service::{ServiceError, StoreError};
 
 impl From<ServiceError> for Problem {
@@ -32,6 +32,8 @@ impl From<ServiceError> for Problem {
                 Problem::new(Code::EditionsConflict, detail).with("board", board.as_str())
             }
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::MissingKey { board } => about_key(Code::MissingKey, detail, &board),
+            ServiceError::UnexpectedKey { board } => about_key(Code::UnexpectedKey, detail, &board),
             ServiceError::UnknownWindow { edition, .. } => {
                 let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
                 Problem::field("window", detail).with("windows", lengths)
@@ -143,6 +145,12 @@ impl From<StoreError> for Problem {
         };
         problem.retry_after_if(retry_after)
     }
+}
+
+/// Returns a problem about the key of a ranking of a board.
+fn about_key(code: Code, detail: String, board: &Board) -> Problem {
+    let metric = board.definition().metric.to_string();
+    Problem::new(code, detail).with("field", "by").with("board", board.name().as_str()).with("metric", metric)
 }
 
 /// Returns the message of a store error, with the flag that changes the outcome if there is one.

@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Amount, Board, BoardName, Shown, Subject, Timestamp};
+use crate::board::{Amount, Board, BoardName, RankingKey, Shown, Subject, Timestamp};
 use crate::service::{Outcome, ServiceError, StoreError};
 
 /// The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST.
@@ -41,6 +41,9 @@ pub(super) struct SubjectValueBody<'a> {
 pub(super) struct SubjectSet {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The new score in the main window.
@@ -65,6 +68,7 @@ pub(super) struct SubjectSet {
 /// for each other; values that different instances set at the same time may be added up.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "setSubject", tag = "subjects",
+    params(("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`.")),
     request_body(content = SubjectValueBody, description = "The value.", examples(
         ("best score" = (value = json!({"value": 880, "at": "2026-01-02T09:30:00Z"}))),
         ("a total" = (value = json!({"amount": 17}))))),
@@ -77,13 +81,13 @@ pub(super) async fn set(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+    let by = Parameters::from_request(&request, &["by"])?.key()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let body = body::read_json(&request, &caller, payload, &state).await?;
     let (mut board, mut is_repeated) = (state.service.board(&caller, &name).await?, false);
     let (outcome, as_of) = loop {
         let (amount, at) = parse(&body, &board)?;
-        match state.service.set_subject(&board, &subject, amount, at).await {
+        match state.service.set_subject(&board, &subject, by.as_ref(), amount, at).await {
             // Nothing was changed: the value is parsed again for the board as it is now.
             Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
                 (board, is_repeated) = (state.service.board(&caller, &name).await?, true);
@@ -95,6 +99,7 @@ pub(super) async fn set(
         Outcome::Counted { score } | Outcome::Duplicate { score } => Ok(response::json(&SubjectSet {
             score: response::score(board.decimals(), score),
             board: name,
+            by,
             subject,
             as_of,
         })),

@@ -1,5 +1,7 @@
 //! Single subjects: score and rank, neighbors, removal.
 
+use std::collections::HashSet;
+
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
@@ -12,7 +14,9 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Aggregate, Amount, BoardName, Decimals, Shown, Subject, Timestamp, Track, Value, Window};
+use crate::board::{
+    Aggregate, Amount, BoardName, Decimals, RankingKey, Shown, Subject, Timestamp, Track, Value, Window,
+};
 use crate::service::{About, AboutBoard};
 
 /// Score, rank and slots of a subject.
@@ -116,6 +120,7 @@ impl SubjectSlot {
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
     params(("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
         description = "Length of the window to read, one of the board's. Default: the main window.")),
     responses((status = 200, description = "Score, rank and slots.", body = Standing, examples(
@@ -151,7 +156,7 @@ pub(super) async fn standing(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["window", "of"])?.window()?;
+    let window = Parameters::from_request(&request, &["window", "of", "by"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
@@ -202,6 +207,7 @@ pub(super) struct Neighbors {
             description = "Maximum number of subjects on each side. Default: 5."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
     ),
@@ -216,7 +222,7 @@ pub(super) async fn neighbors(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["radius", "window", "of"])?;
+    let parameters = Parameters::from_request(&request, &["radius", "window", "of", "by"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
@@ -234,6 +240,9 @@ pub(super) async fn neighbors(
 pub(super) struct RemovalReceipt {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// Score before the removal.
@@ -248,10 +257,37 @@ pub(super) struct RemovalReceipt {
     as_of: Timestamp,
 }
 
+/// The answer to a removal.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Removal)]
+pub(super) enum RemovalAnswer {
+    One(RemovalReceipt),
+    AllKeys(AllKeysReceipt),
+}
+
+/// The removal of a subject from the rankings of all keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AllKeysReceipt {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    #[schema(schema_with = schemas::subject)]
+    subject: Subject,
+    /// Number of keys for which the subject had data.
+    keys: u64,
+    /// The store's time at the end of the removal.
+    #[schema(schema_with = schemas::time)]
+    as_of: Timestamp,
+}
+
 /// Remove a subject
 ///
 /// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject
 /// without data is not an error. The subject can be counted again afterwards.
+///
+/// On a board whose metric has `BY`, `by` names the key of the ranking, or `all_keys=true` removes the subject from
+/// those of all keys. That passes over everything that the board holds, in steps while other requests are answered: it
+/// takes as long as an audit. What is counted for the subject in the meantime may stay.
 ///
 /// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and
 /// the response is about the main window. What is counted for the subject in the meantime may be missing from the later
@@ -259,25 +295,44 @@ pub(super) struct RemovalReceipt {
 /// again.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
-    responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({
-        "board": "hot-posts", "subject": "post-1", "score": 17, "live_slots": 3, "retiring_slots": 0,
-        "as_of": "2026-01-02T10:07:00Z"}))),
+    params(
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
+        ("all_keys" = bool, Query, example = false,
+            description = "Whether to remove the subject from the rankings of all keys, instead of `by`. Default: false."),
+    ),
+    responses((status = 200, description = "The removed data.", body = RemovalAnswer, examples(
+        ("one" = (value = json!({"board": "hot-posts", "subject": "post-1", "score": 17, "live_slots": 3,
+            "retiring_slots": 0, "as_of": "2026-01-02T10:07:00Z"}))),
+        ("all keys" = (value = json!({"board": "posts-by-community", "subject": "post-1", "keys": 3,
+            "as_of": "2026-01-02T10:07:00Z"}))),
+    ))),
 )]
 pub(super) async fn remove(
     request: HttpRequest,
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+    let parameters = Parameters::from_request(&request, &["by", "all_keys"])?;
+    let (by, all_keys) = (parameters.key()?, parameters.flag("all_keys", false)?);
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
+    if all_keys {
+        if by.is_some() {
+            return Err(Problem::field("all_keys", "give 'by' or 'all_keys=true', not both"));
+        }
+        let names = HashSet::from([subject.clone()]);
+        let removed = state.service.remove_from_all_keys(&caller, &name, &names).await?;
+        let (keys, as_of) = (removed.subjects, removed.as_of);
+        return Ok(response::json(&RemovalAnswer::AllKeys(AllKeysReceipt { board: name, subject, keys, as_of })));
+    }
     let board = state.service.board(&caller, &name).await?;
-    let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject).await?;
-    Ok(response::json(&RemovalReceipt {
+    let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject, by.as_ref()).await?;
+    Ok(response::json(&RemovalAnswer::One(RemovalReceipt {
         score: response::score(board.decimals(), removal.score),
         live_slots: removal.live_slots,
         retiring_slots: removal.retiring_slots,
         as_of: removal.frame.as_of,
         board: name,
+        by,
         subject,
-    }))
+    })))
 }

@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{cursor, path, response, schemas};
 use crate::access::Caller;
-use crate::board::{BoardName, Counted, Subject, Timestamp};
+use crate::board::{BoardName, Counted, RankingKey, Subject, Timestamp};
 use crate::service::About;
 
 /// Maximum number of values on a page.
@@ -25,6 +25,9 @@ const MAX_OFFSET: u64 = 1_000_000_000;
 pub(super) struct ValuePage {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     window: WindowBounds,
@@ -69,6 +72,7 @@ pub(super) struct SeenValue {
             with `offset`."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` belongs to."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),
@@ -86,7 +90,7 @@ pub(super) async fn values(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "by", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -107,6 +111,7 @@ pub(super) async fn values(
         items: page.items.into_iter().map(|(value, last_seen)| SeenValue { value, last_seen }).collect(),
         next,
         board: name,
+        by: track.key().cloned(),
         subject,
     }))
 }

@@ -11,7 +11,9 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
+use crate::board::{
+    Amount, BoardName, Decimals, Edge, Kind, Metric, RankingKey, Shown, Span, Subject, Timestamp, Value,
+};
 use crate::service::{Over, Query, QueryAnswer, WindowChoice, WindowQuery};
 
 /// The value of a subject over a window. On a `from_first` board the window is the subject's own, or the one that an
@@ -20,6 +22,9 @@ use crate::service::{Over, Query, QueryAnswer, WindowChoice, WindowQuery};
 pub(super) struct WindowValue {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The requested metric, if the query was by metric.
@@ -80,6 +85,7 @@ impl WindowValue {
         };
         Self {
             board: track.board().name().clone(),
+            by: track.key().cloned(),
             subject: subject.clone(),
             metric: None,
             last: if let Over::Last(last) = over { Some(last) } else { None },
@@ -150,6 +156,7 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
     params(
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: with `last`, \
                 the one with the shortest slots of those that are as long; otherwise the main window."),
@@ -186,13 +193,13 @@ pub(super) async fn window(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["window", "of", "last", "from", "as_of", "edge"])?;
+    let parameters = Parameters::from_request(&request, &["window", "of", "by", "last", "from", "as_of", "edge"])?;
     let over = parse_over(parameters.text("last"), parameters.text("from"))?;
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let WindowChoice { of, length: window } = parameters.window()?;
-    let query = Query::Window(WindowQuery { board, subject, window, of, over, as_of, edge });
+    let WindowChoice { of, length: window, by } = parameters.window()?;
+    let query = Query::Window(WindowQuery { board, subject, window, of, by, over, as_of, edge });
     let answer = state.service.query(&caller, query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Span};
+use crate::board::{Board, Metric, Span};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
@@ -49,8 +49,10 @@ impl Service {
         let Some(until) = caller.token_until() else { return Ok(()) };
         let now = self.keys.now();
         caller.require_token(now)?;
-        let subject = &board.definition().metric.subject;
-        caller.require_subject(board.name(), |field| subject.reads(field))?;
+        // In the ranking of another key it is another subject, which counts the id once more.
+        let Metric { subject, by, .. } = &board.definition().metric;
+        let reads = |field: &str| subject.reads(field) || by.as_ref().is_some_and(|by| by.reads(field));
+        caller.require_subject(board.name(), reads)?;
         let (horizon, left) = (board.dedupe_horizon(), until.millis().saturating_sub(now.millis()));
         if caller.once().is_none() || left.saturating_add(UNDERWAY) <= horizon {
             return Ok(());

@@ -3,14 +3,16 @@
 //! Both scores of a subject are read in one atomic step, so what differs there is a difference of the editions, and not
 //! of the times at which they were read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::{NextTo, Place, Result, Service, ServiceError, StoreError, WindowChoice};
 use crate::access::{Caller, Scope};
-use crate::board::{BoardName, BoardTrack, Decimals, EditionRole, Subject, Timestamp, TrackId, Value, WindowLength};
+use crate::board::{
+    BoardName, BoardTrack, Decimals, EditionRole, RankingKey, Subject, Timestamp, TrackId, Value, WindowLength,
+};
 use crate::store::{self, Compared, Content, ContentsCursor, PageStart, Ranked};
 
 /// The numbers of first lines whose overlap is reported.
@@ -22,6 +24,8 @@ const AT_ONCE: usize = 2;
 /// The largest number of subjects of an unranked board that is compared: they are all remembered, because a walk over
 /// contents meets a subject several times.
 const MAX_UNRANKED: usize = 2_000_000;
+/// The number of keys that are read at once.
+const KEYS: u32 = 1_000;
 /// The number of attempts to compare subjects while expired slots are still being subtracted.
 const ATTEMPTS: usize = 5;
 
@@ -42,7 +46,7 @@ pub struct Comparison {
     pub only_successor: u64,
     /// The number of subjects that both have, with different scores.
     pub different: u64,
-    /// The first lines of both rankings. Empty on unranked boards.
+    /// The first lines of both rankings. Empty on unranked boards, and on boards with keys, which have many rankings.
     pub tops: Vec<TopOverlap>,
     /// The first subjects that differ, each with the score on the board and in the successor.
     pub differences: Vec<(Subject, [Option<Value>; 2])>,
@@ -106,8 +110,9 @@ impl Service {
     ) -> Result<Comparison> {
         caller.require(Scope::Read)?;
         let of = Some(EditionRole::Next);
-        let successor = self.window(caller, name, WindowChoice { of, length }, None).await?;
-        let track = self.window(caller, name, WindowChoice { of: None, length }, None).await?;
+        let choice = |of| WindowChoice { of, length, by: None };
+        let successor = self.window_of_all_keys(caller, name, choice(of)).await?;
+        let track = self.window_of_all_keys(caller, name, choice(None)).await?;
         if !Arc::ptr_eq(track.board(), successor.board()) {
             return Err(StoreError::BoardChanged.into());
         }
@@ -144,7 +149,7 @@ impl Service {
     }
 
     async fn compare_all(&self, tracks: &[BoardTrack; 2], comparison: &Mutex<Comparison>) -> store::Result<()> {
-        if tracks.iter().all(|track| track.is_ranked()) {
+        if tracks.iter().all(|track| track.is_ranked() && !track.board().has_keys()) {
             comparison.lock().tops = self.tops(tracks).await?;
         }
         for (number, track) in tracks.iter().enumerate() {
@@ -202,6 +207,27 @@ impl Service {
                 }
                 Ok((!page.items.is_empty()).then(|| page.items.iter().map(|line| line.subject.clone()).collect()))
             }
+            Walk::Keys { after, mut rest, start } => {
+                let Some(key) = rest.pop_front() else {
+                    let keys = self.store.keys(track, after.as_ref(), KEYS).await?.keys;
+                    if let Some(last) = keys.last().cloned() {
+                        *walk = Walk::Keys { after: Some(last), rest: keys.into(), start };
+                        return Ok(Some(Vec::new()));
+                    }
+                    return Ok(None);
+                };
+                let track = track.clone().of_key(Some(key.clone()));
+                let page = self.store.page_from(&track, &start, Compared::MAX_SUBJECTS as u32).await?;
+                let start = match page.items.last() {
+                    Some(last) if page.has_next() => {
+                        rest.push_front(key);
+                        PageStart::Place(NextTo::after(Place::of(last)))
+                    }
+                    _ => PageStart::Offset(0),
+                };
+                *walk = Walk::Keys { after, rest, start };
+                Ok(Some(page.items.iter().map(|line| track.stored(&line.subject).into_owned()).collect()))
+            }
             Walk::Contents(cursor, mut seen) => {
                 let step = self.store.contents_step(track, cursor).await?;
                 let is_new = |(subject, _): (Subject, Content)| seen.insert(subject.clone()).then_some(subject);
@@ -226,6 +252,13 @@ fn busy(detail: &str) -> StoreError {
 enum Walk {
     /// Over a ranking, in its order. A subject that moves meanwhile may be met twice or not at all.
     Ranking(PageStart),
+    /// Over the rankings of all keys: after which key more are read, those that are left of the ones read before, and
+    /// where the ranking of the first of these continues.
+    Keys {
+        after: Option<RankingKey>,
+        rest: VecDeque<RankingKey>,
+        start: PageStart,
+    },
     /// Over contents, with the subjects so far, because a subject has several of them.
     Contents(ContentsCursor, HashSet<Subject>),
     Ended,
@@ -233,9 +266,11 @@ enum Walk {
 
 impl Walk {
     fn of(track: &BoardTrack) -> Self {
-        match track.is_ranked() {
-            true => Walk::Ranking(PageStart::Offset(0)),
-            false => Walk::Contents(ContentsCursor::default(), HashSet::new()),
+        let start = PageStart::Offset(0);
+        match (track.is_ranked(), track.board().has_keys()) {
+            (true, false) => Walk::Ranking(start),
+            (true, true) => Walk::Keys { after: None, rest: VecDeque::new(), start },
+            (false, _) => Walk::Contents(ContentsCursor::default(), HashSet::new()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Pages next to a place.
 
+use super::ranking_keys::in_ranking;
 use super::reads::{ranked, remembers_values};
 use super::windows::window_with;
 use super::{About, Result, Service, ServiceError};
@@ -69,7 +70,7 @@ impl Service {
     ) -> Result<BoardTrack> {
         if let Some(window) = window_with(&track.edition(), of_cursor) {
             check(&window)?;
-            return Ok(window);
+            return in_ranking(window, track.key().cloned());
         }
         // The board that this instance knows may be the older one.
         let fresh = self.refreshed_edition(&track.edition()).await?;
@@ -81,7 +82,7 @@ impl Service {
             {
                 Err(ServiceError::CursorOfOtherWindow { of: window.length(), requested: track.length() })
             }
-            Some(window) => Ok(window),
+            Some(window) => in_ranking(window, track.key().cloned()),
             None => Err(ServiceError::StaleCursor(fresh.board().name().clone())),
         }
     }
@@ -94,7 +95,8 @@ impl Service {
         }
         let fresh = self.refreshed_edition(&track.edition()).await?;
         let stale = || ServiceError::StaleCursor(fresh.board().name().clone());
-        window_with(&fresh, track.id()).ok_or_else(stale).map(Some)
+        let window = window_with(&fresh, track.id()).ok_or_else(stale)?;
+        in_ranking(window, track.key().cloned()).map(Some)
     }
 
     /// Returns the store's answer about the track of a cursor, or the error that the track no longer exists.

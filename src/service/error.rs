@@ -17,6 +17,11 @@ fn way_to(role: EditionRole, board: &BoardName) -> String {
     }
 }
 
+/// Returns what names the key of a ranking: the field after `BY`.
+fn key_of(board: &Board) -> String {
+    board.definition().metric.by.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
 /// Returns the windows that a read of the edition may choose.
 fn windows_of(edition: &Edition) -> String {
     let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
@@ -72,6 +77,20 @@ pub enum ServiceError {
     /// The board is unranked.
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
+    /// The board has a ranking for each key, and the request names none.
+    #[error(
+        "board '{}' has a ranking for each {}, and the request names none; give it as 'by'",
+        board.name(),
+        key_of(board)
+    )]
+    MissingKey { board: Arc<Board> },
+    /// The request names a key, and the board has one ranking.
+    #[error(
+        "board '{}' has one ranking, because its metric {} has no BY; leave out the key",
+        board.name(),
+        board.definition().metric
+    )]
+    UnexpectedKey { board: Arc<Board> },
     /// The board has no window of the requested length.
     #[error("board '{}' has no window '{requested}'; {}", edition.board().name(), windows_of(edition))]
     UnknownWindow {

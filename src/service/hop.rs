@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use futures_util::stream::{self, StreamExt};
 
-use super::{About, Result, Service};
+use super::{About, Result, Service, WindowChoice};
 use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, Counted, Subject, Timestamp};
+use crate::board::{BoardName, BoardTrack, Counted, RankingKey, Subject, Timestamp};
 use crate::store::Values;
 
 /// The number of values that are looked up at the same time.
@@ -24,9 +24,13 @@ const MAX_HELD: usize = 100_000;
 pub struct Hop {
     /// The board whose values of `subject` are the subjects on the other board.
     pub from: BoardName,
+    /// The key of the ranking that `subject` is in, if the first board has keys.
+    pub from_key: Option<RankingKey>,
     pub subject: Subject,
     /// The board whose values are counted.
     pub to: BoardName,
+    /// The key of the ranking that the values are subjects of, if the second board has keys.
+    pub to_key: Option<RankingKey>,
     /// The largest number of values that are followed from the first board, and that are read for each of them on the
     /// second board. The values last seen most recently are taken.
     pub most: u32,
@@ -55,8 +59,9 @@ impl Service {
     pub async fn hop(&self, caller: &Caller, hop: &Hop) -> Result<HopAnswer> {
         // Both before either is looked up.
         caller.require_board(&hop.from)?;
-        let to = self.board(caller, &hop.to).await?.main();
-        let from = self.board(caller, &hop.from).await?.main();
+        let of_key = |by: &Option<RankingKey>| WindowChoice { by: by.clone(), ..WindowChoice::default() };
+        let to = self.window(caller, &hop.to, of_key(&hop.to_key), None).await?;
+        let from = self.window(caller, &hop.from, of_key(&hop.from_key), None).await?;
         // A second board without values is an error even if there is nothing to follow.
         super::reads::remembers_values(&to)?;
         let About { of: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;

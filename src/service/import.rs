@@ -120,6 +120,11 @@ impl Import {
         self.source.kind()
     }
 
+    /// Returns whether the subjects of the contents have keys.
+    pub fn has_keys(&self) -> bool {
+        self.source.has_keys()
+    }
+
     /// Returns the number of tracks that the contents are of.
     pub fn tracks(&self) -> usize {
         self.source.tracks().len()

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::compare::is_same;
-use crate::board::{BoardTrack, Decimals, EditionRole, Subject, Timestamp, TrackId, Value};
+use crate::board::{BoardTrack, Decimals, EditionRole, RankingKey, Subject, Timestamp, TrackId, Value};
 use crate::store::{self, Store};
 
 /// The number of mirrored reads that may be under way. Further ones are dropped.
@@ -49,6 +49,8 @@ pub struct MirroredDifference {
     /// The decimals of the board and of the successor.
     pub decimals: [Decimals; 2],
     pub read: MirroredRead,
+    /// The key of the ranking, if the board has keys.
+    pub key: Option<RankingKey>,
     /// The store's time of the answer of the board.
     pub at: Timestamp,
     /// The first line in which the answers differ: the position from 0, and what each answer has there.
@@ -96,7 +98,7 @@ impl Mirror {
         let count = move |result: &'static str| counter!(READS, "read" => read.name(), "result" => result).increment(1);
         let Ok(slot) = self.slots.clone().try_acquire_owned() else { return count("dropped") };
         let (answered, decimals) = (answered(), [track.decimals(), successor.decimals()]);
-        let (id, differences) = (successor.edition().id(), self.differences.clone());
+        let (id, key, differences) = (successor.edition().id(), track.key().cloned(), self.differences.clone());
         let asked = ask(store.clone(), successor);
         tokio::spawn(async move {
             let _slot = slot;
@@ -121,7 +123,7 @@ impl Mirror {
             if own.len() == KEPT {
                 own.pop_front();
             }
-            own.push_back(MirroredDifference { decimals, read, at, position, lines });
+            own.push_back(MirroredDifference { decimals, read, key, at, position, lines });
         });
     }
 
@@ -136,6 +138,6 @@ impl Mirror {
             true => next.main_track(),
             false => next.window_of(track.length())?,
         };
-        (window.is_ranked() == track.is_ranked()).then_some(window)
+        (window.is_ranked() == track.is_ranked()).then(|| window.of_key(track.key().cloned()))
     }
 }

@@ -59,8 +59,10 @@ mod mirror;
 mod new_board;
 mod preview;
 mod queries;
+mod ranking_keys;
 mod reads;
 mod registry;
+mod removals;
 mod rollover;
 mod rules;
 mod scheduler;
@@ -93,6 +95,7 @@ pub use keys::{ConfiguredKeys, ConfiguredVerifier, KeyRejection, Keys, KnownKey,
 pub use mirror::{MirroredDifference, MirroredRead};
 pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
+pub use removals::{MAX_NAMES, RemovedAll};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
@@ -110,8 +113,8 @@ use crate::store::{self, Defined, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
     Added, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction, IdCost,
-    ImportId, Increment, Lines, Lookup, Merged, NextTo, Outcome, Page, Place, Ranked, Rejection, Removal, SlotContents,
-    Standing, Status, StoreError, ValuePlace, Values,
+    ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome, Page, Place, Ranked, Rejection,
+    Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
 };
 use about::about;
 use compare::Comparisons;

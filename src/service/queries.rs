@@ -14,8 +14,8 @@ use super::windows::WindowChoice;
 use super::{Result, Service, ServiceError, board_selection};
 use crate::access::Caller;
 use crate::board::{
-    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, EditionRole, Kind, Metric, Span, Subject, Timestamp, Track,
-    Value, WindowLength, remaining_share, share_after, weighted_value,
+    Aggregate, Amount, BoardName, BoardTrack, Cover, Edge, EditionRole, Kind, Metric, RankingKey, Span, Subject,
+    Timestamp, Track, Value, WindowLength, remaining_share, share_after, weighted_value,
 };
 use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
 
@@ -33,7 +33,8 @@ const SKETCH: u64 = 32;
 pub enum Query {
     /// Names a board and a window of it.
     Window(WindowQuery),
-    /// Names a metric. A board that serves it answers: one of `boards`, or any if there are none.
+    /// Names a metric. A board that serves it answers: one of `boards`, or any if there are none. The subject is that of
+    /// [the fields](Metric::subject_of), with its key if the metric has `BY`.
     Metric { metric: Metric, subject: Subject, boards: Box<[BoardName]> },
 }
 
@@ -48,6 +49,8 @@ pub struct WindowQuery {
     pub window: Option<WindowLength>,
     /// The role of the edition to read, or `None` for the current one.
     pub of: Option<EditionRole>,
+    /// The key of the ranking that the subject is in, if the board has keys.
+    pub by: Option<RankingKey>,
     pub over: Over,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
@@ -79,8 +82,9 @@ pub struct ServingTrack {
 /// The answer to a [`Query`].
 #[derive(Clone, Debug)]
 pub struct QueryAnswer {
-    /// The track that answered.
+    /// The track that answered, with the key of the ranking if the board has keys.
     pub track: BoardTrack,
+    /// The subject, without the key.
     pub subject: Subject,
     /// The contents of the slots without the aggregates, whose result is in `value` and `measured`.
     pub contents: SlotContents,
@@ -177,7 +181,7 @@ impl Service {
     async fn plan(&self, caller: &Caller, query: &Query, lookups: &mut Lookups) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let choice = WindowChoice { of: query.of, length: query.window };
+                let choice = WindowChoice { of: query.of, length: query.window, by: query.by.clone() };
                 let window = self.window(caller, &query.board, choice, None).await?;
                 let edition = window.edition();
                 let (track, range) = match (query.window, query.over, edition.kept_track()) {
@@ -191,13 +195,15 @@ impl Service {
                         (window, range)
                     }
                 };
+                let track = track.of_key(query.by.clone());
                 let slot_query = SlotQuery { track, subject: query.subject.clone(), range, as_of: query.as_of };
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
             Query::Metric { metric, subject, boards } => {
                 let serving = self.select_board(caller, metric, boards, lookups).await?;
-                let (range, track) = (serving.range(), serving.track);
-                let slot_query = SlotQuery { track, subject: subject.clone(), range, as_of: None };
+                let (key, subject) = subject.clone().split();
+                let (range, track) = (serving.range(), serving.track.of_key(key));
+                let slot_query = SlotQuery { track, subject, range, as_of: None };
                 Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
             }
         }

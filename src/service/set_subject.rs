@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::add::translate;
 use super::{Result, Service, ServiceError};
-use crate::board::{Amount, Board, Change, Placement, Score, Subject, Timestamp, Track};
+use crate::board::{Amount, Board, Change, Placement, RankingKey, Score, Subject, Timestamp, Track};
 use crate::store::{Increment, Outcome, StoreError};
 
 impl Service {
-    /// Replaces everything that a subject has on a board, in every window and total, by one amount at one time, now if
-    /// `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
+    /// Replaces everything that a subject, in the ranking of a key if the board has keys, has on a board, in every window
+    /// and total, by one amount at one time, now if `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
     /// amount in the main window.
     ///
     /// The subject is removed from each track, and then the amount is added to all of them in one step. So a reader may
@@ -24,13 +24,18 @@ impl Service {
         &self,
         board: &Arc<Board>,
         subject: &Subject,
+        key: Option<&RankingKey>,
         amount: Amount,
         at: Option<Timestamp>,
     ) -> Result<(Outcome, Timestamp)> {
         let _one_at_a_time = self.correcting.lock().await;
+        let (current, subject) = self.stored_subject(board, subject, key).await?;
+        if !current.is_same_as(board) {
+            return Err(StoreError::BoardChanged.into());
+        }
         check(board, amount, at, self.store.now().await?)?;
         let change = Change::Amount(amount);
-        let mut increment = Increment { other: None, subject: subject.clone(), change, retract: false, at, id: None };
+        let mut increment = Increment { other: None, subject, change, retract: false, at, id: None };
         translate(board, std::slice::from_mut(&mut increment));
         let added = match self.store.replace(board, increment).await {
             // The removal comes first, and found other editions: nothing was changed.

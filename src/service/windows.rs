@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, join};
 
+use super::ranking_keys::in_ranking;
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
 use crate::board::{
-    Board, BoardEdition, BoardName, BoardTrack, EditionRole, Subject, TrackId, TrackRole, WindowLength,
+    Board, BoardEdition, BoardName, BoardTrack, EditionRole, RankingKey, Subject, TrackId, TrackRole, WindowLength,
 };
-use crate::store::{self, Removal, Standing, Status, StoreError};
+use crate::store::{self, Standing, Status, StoreError};
 
-/// The window of a board that a read chooses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The window of a board that a read chooses and, on a board whose metric has `BY`, the key of the ranking.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowChoice {
     /// The role of the edition, or `None` for the current one.
     pub of: Option<EditionRole>,
     /// The length of the window, or `None` for the main one.
     pub length: Option<WindowLength>,
+    /// The key of the ranking. Boards with keys need one, and the others have none.
+    pub by: Option<RankingKey>,
 }
 
 impl Service {
@@ -38,9 +41,36 @@ impl Service {
     /// its cursor belongs to, or else the main one. Makes no store call if this instance knows the board and its
     /// window.
     ///
-    /// Returns [`ServiceError::UnknownWindow`] if the edition has no window of this length, and
-    /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one.
+    /// Returns [`ServiceError::UnknownWindow`] if the edition has no window of this length,
+    /// [`ServiceError::CursorOfOtherWindow`] if the cursor belongs to another one, and
+    /// [`ServiceError::MissingKey`] or [`ServiceError::UnexpectedKey`] if the board needs a key or has none.
     pub async fn window(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        choice: WindowChoice,
+        cursor: Option<TrackId>,
+    ) -> Result<BoardTrack> {
+        let key = choice.by.clone();
+        let window = self.chosen_window(caller, name, choice, cursor).await?;
+        match in_ranking(window.clone(), key.clone()) {
+            Ok(window) => Ok(window),
+            // The board that this instance knows may be an older one.
+            Err(_) => in_ranking(self.refreshed_track_of_all_keys(&window).await?, key),
+        }
+    }
+
+    /// Returns the window of an edition of a board for what is about all keys.
+    pub async fn window_of_all_keys(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        choice: WindowChoice,
+    ) -> Result<BoardTrack> {
+        self.chosen_window(caller, name, choice, None).await
+    }
+
+    async fn chosen_window(
         &self,
         caller: &Caller,
         name: &BoardName,
@@ -75,20 +105,28 @@ impl Service {
     /// main one that of the same length, and otherwise the main track. One store call.
     ///
     /// Returns [`StoreError::BoardChanged`] if what was the main window is another window of the new board, because the
-    /// caller may have chosen it by its length.
+    /// caller may have chosen it by its length. Returns [`ServiceError::MissingKey`] or
+    /// [`ServiceError::UnexpectedKey`] if only one of the two boards has keys.
     pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
-        let key = track.key().cloned();
+        let fresh = self.refreshed_track_of_all_keys(track).await?;
+        match (track.board().has_keys(), track.key()) {
+            // Something that is about all keys.
+            (true, None) => Ok(fresh),
+            (_, key) => in_ranking(fresh, key.cloned()),
+        }
+    }
+
+    async fn refreshed_track_of_all_keys(&self, track: &BoardTrack) -> Result<BoardTrack> {
         let fresh = self.refreshed_edition(&track.edition()).await?;
         if track.role() == TrackRole::KeptSlots {
-            let kept = fresh.kept_track().ok_or(StoreError::BoardChanged)?;
-            return Ok(kept.of_key(key));
+            return fresh.kept_track().ok_or_else(|| StoreError::BoardChanged.into());
         }
         if !track.is_main_of_edition() {
-            return Ok(window_of(&fresh, track.length())?.of_key(key));
+            return window_of(&fresh, track.length());
         }
         match fresh.window_of(track.length()) {
             Some(window) if !window.is_main_of_edition() => Err(StoreError::BoardChanged.into()),
-            _ => Ok(fresh.main_track().of_key(key)),
+            _ => Ok(fresh.main_track()),
         }
     }
 
@@ -110,17 +148,11 @@ impl Service {
         track: &BoardTrack,
         subject: &Subject,
     ) -> store::Result<(Standing, Option<Standing>)> {
-        let kept_slots = track.edition().kept_track();
+        let kept_slots = track.edition().kept_track().map(|kept_slots| kept_slots.of_key(track.key().cloned()));
         let kept: OptionFuture<_> =
             kept_slots.as_ref().map(|kept_slots| self.store.standing(kept_slots, subject)).into();
         let (standing, kept) = join(self.standing_on(track, subject), kept).await;
         Ok((standing?, kept.transpose()?))
-    }
-
-    /// Removes a subject from every track: from the ranking and from every slot. Returns what was removed from the main
-    /// track; over all time, the number of slots is that of the kept ones.
-    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<AboutBoard<Removal>> {
-        about!(self, whole board, |current| self.store.remove(current, subject))
     }
 
     /// Returns head, floor, slots and totals of one track.
@@ -147,7 +179,7 @@ impl Service {
         about!(self, whole board, |current| self.roll_over_tracks(current))
     }
 
-    async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
+    pub(super) async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let mut report = self.rollover.run(&board.main()).await?;
         for track in board.each_track().skip(1) {
             report.add(&track, &self.rollover.run(&track).await?);

@@ -68,10 +68,10 @@ fn every_operation_has_examples() {
                 assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
             }
             // An example is what the explorer fills in. `from` and `last`, `cursor` and `offset` exclude each other;
-            // few boards can be read `as_of` another time; the same key again would count nothing; contents continue
+            // few boards can be read `as_of` another time, or have keys (`by`); the same key again would count nothing; contents continue
             // `after` a line of other contents only.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
-            let special = ["from", "last", "cursor", "offset", "as_of", "after", "Idempotency-Key", "Last-Event-ID"]
+            let special = ["from", "last", "cursor", "offset", "as_of", "by", "after", "Idempotency-Key", "Last-Event-ID"]
                 .iter()
                 .any(|name| parameter["name"] == *name);
             assert!(shown || special, "{name}: {parameter} has no example");
@@ -190,5 +190,5 @@ async fn examples_of_removals_rollovers_and_audits_name_no_board_that_exists_by_
             seen += 1;
         }
     }
-    assert_eq!(seen, 11, "removals, rollover, audit, ends of imports and copies, exchanges and comparison of editions");
+    assert_eq!(seen, 12, "removals, rollover, audit, ends of imports and copies, exchanges and comparison of editions");
 }

@@ -37,6 +37,9 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     ];
     let key = prop_oneof![
         Just("subject"),
+        Just("by"),
+        Just("keys"),
+        Just("limit"),
         Just("amount"),
         Just("at"),
         Just("id"),
@@ -91,7 +94,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     });
     let body = prop_oneof![prop::collection::vec(any::<u8>(), 0..200), json.prop_map(String::into_bytes)];
     let part = "([a-z0-9]|%[0-9a-fA-F]{2}|%[a-z]|[-._~!$&'()*+,;=:@{}]){1,12}";
-    let query = "((limit|offset|cursor|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
+    let query = "((limit|offset|cursor|by|all_keys|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
     let kind = prop::sample::select(vec![None, Some("application/json"), Some("application/x-ndjson"), Some("text/x")]);
     let accept =
         prop::sample::select(vec!["*/*", "application/x-ndjson", "text/csv", "text/csv;q=0.5;q=x, \"", ";,;q="]);
@@ -123,7 +126,10 @@ fn no_request_gives_a_500_or_an_undescribed_response() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed.to_le_bytes().repeat(4));
     let outcome = TestRunner::new_with_rng(config, rng).run(&hostile(), |case| {
         let (method, template) = registered(true)[case.operation].clone();
-        let path = template.replace("{board}", &case.board).replace("{subject}", &case.subject);
+        let mut path = template.replace("{board}", &case.board).replace("{subject}", &case.subject);
+        if template.contains("{board}") {
+            path = path.replace("{key}", &case.subject);
+        }
         let url = format!("{path}?{}", case.query);
         let method_name = Method::from_bytes(method.as_str().as_bytes()).unwrap();
         let answer = system.block_on(async {

@@ -32,6 +32,7 @@ mod further_windows;
 mod hostile;
 mod increments;
 mod kept_slots;
+mod keys;
 mod live;
 mod operations;
 mod query;

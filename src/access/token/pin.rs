@@ -73,7 +73,7 @@ impl PinError {
 }
 
 /// The members of an increment that a token may fix; those with a number may have a range instead.
-const OF_INCREMENT: [&str; 3] = ["subject", "amount", "value"];
+const OF_INCREMENT: [&str; 4] = ["subject", "by", "amount", "value"];
 
 impl Pin {
     /// Reads a pin from the members `event`, `increment` and `range` of the claim. `None` if there is no item.
@@ -105,13 +105,13 @@ impl Pin {
         };
         let mut known = Vec::new();
         for (name, raw) in fields.rest() {
-            let is_subject = kind.is_none() && name == "subject";
+            let is_text = kind.is_none() && (name == "subject" || name == "by");
             if kind.is_none() && !OF_INCREMENT.contains(&&*name) {
-                return Err("has 'increment' with members other than 'subject', 'amount' and 'value'");
+                return Err("has 'increment' with members other than 'subject', 'by', 'amount' and 'value'");
             }
             match Scalar::read(raw) {
                 Some(Scalar::Text(_)) => {}
-                Some(_) if !is_subject => {}
+                Some(_) if !is_text => {}
                 _ => return Err("fixes a field to something that is no text, number, true or false"),
             }
             known.push((Box::from(name), Value::Fixed(raw.to_owned())));
@@ -125,7 +125,7 @@ impl Pin {
             if known.iter().any(|(known, _)| **known == *name) {
                 return Err("has a range for a field that it fixes");
             }
-            if kind.is_none() && !OF_INCREMENT[1..].contains(&&*name) {
+            if kind.is_none() && !OF_INCREMENT[2..].contains(&&*name) {
                 return Err("has a range for something other than 'amount' and 'value' of an increment");
             }
             let range = Range::read(raw).ok_or("has a range that is no list of a smallest and a largest number")?;

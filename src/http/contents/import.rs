@@ -83,7 +83,7 @@ impl<'a> ImportLines<'a> {
             }
             (Line::Part(_) | Line::End(_), Some(ImportState::Ended)) => {}
             (Line::Part(line), Some(ImportState::Open(import))) => {
-                let part = parts::part(&line, import.kind()).map_err(invalid)?;
+                let part = parts::part(&line, import.kind(), import.has_keys()).map_err(invalid)?;
                 outcome.merged.add(import.merge(&part).await?);
             }
             (Line::End(ReceivedEnd { complete: false, .. }), Some(ImportState::Open(_))) => {

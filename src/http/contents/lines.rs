@@ -80,6 +80,10 @@ pub(in crate::http) struct ContentsLine<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = i64, required = false)]
     pub(super) slot: Option<i64>,
+    /// For a metric with `BY`: the key of the ranking of each subject of the list, in its order.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, required = false)]
+    pub(super) by: Vec<Text<'a>>,
     /// COUNT, SUM: subject and amount.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<Object>>)]

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::lines::ContentsLine;
-use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, Sketch, Subject, Timestamp};
+use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, RankingKey, Sketch, Subject, Timestamp};
 use crate::service::{Content, ImportPart};
 
 /// The largest number of contents in a line.
@@ -58,7 +58,8 @@ pub(super) fn lines(contents: &[(Subject, Content)]) -> Vec<ContentsLine<'_>> {
                 (count, bytes) = (0, 0);
             }
             count += 1;
-            bytes += BESIDE_TEXTS + subject.as_str().len() + push(&mut line, subject.as_str(), content);
+            line.by.extend(subject.key().map(Cow::Borrowed));
+            bytes += BESIDE_TEXTS + subject.as_str().len() + push(&mut line, subject.name(), content);
         }
         lines.push(line);
     }
@@ -92,13 +93,14 @@ fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content)
     0
 }
 
-/// Reads a line as a part of an import of this kind.
-pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, String> {
+/// Reads a line as a part of an import of this kind, whose subjects have keys or not.
+pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Result<ImportPart, String> {
     let ContentsLine {
         n,
         prev,
         track,
         slot,
+        by,
         sums,
         means,
         extremes,
@@ -161,6 +163,16 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind) -> Result<ImportPart, St
     }
     for (subject, at) in dropped {
         contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));
+    }
+    if by.len() != if has_keys { contents.len() } else { 0 } {
+        return Err(match has_keys {
+            true => "'by' must have a key for each content of the line".to_owned(),
+            false => "the metric has no BY, so 'by' must be absent".to_owned(),
+        });
+    }
+    for ((subject, _), key) in contents.iter_mut().zip(by) {
+        let key = RankingKey::parse(key).map_err(|error| error.to_string())?;
+        *subject = subject.clone().in_ranking(Some(&key));
     }
     if contents.len() > MOST {
         return Err(format!("a line may have at most {MOST} contents"));

@@ -29,13 +29,13 @@ use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, rankings, rollover, rules, samples, schemas, set_subject, shards, subjects, values, windows,
+    query, ranking_keys, rankings, rollover, rules, samples, schemas, set_subject, shards, subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
-        events::add, increments::add, samples::put, rankings::page, rankings::lookup, live::one, live::several, subjects::standing,
+        events::add, increments::add, samples::put, rankings::page, rankings::lookup, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
         windows::window, values::values, subjects::neighbors, subjects::remove, set_subject::set, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
         editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,
@@ -46,7 +46,7 @@ use super::{
     tags(
         (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),
-        (name = "rankings", description = "Pages of rankings, and rankings among given subjects."),
+        (name = "rankings", description = "Pages of rankings, rankings among given subjects, and the keys of boards with `BY`."),
         (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
         (name = "features", description = "Queries and rules: values of many subjects and metrics at once, and evaluation of rules."),
         (name = "boards", description = "Boards: named metrics over sliding windows, defined through the API or in the configuration."),
@@ -156,8 +156,13 @@ fn add_path_parameters(described: &mut Described, operation: &Operation) {
         parameters.insert(0, of_path("subject", schemas::subject().into(), description, subject));
     }
     if path.contains("{key}") {
+        let of_board = "The key of the ranking, percent-encoded as one segment of the path: `a/b` is `a%2Fb`.";
         let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9a-f]{16}$"));
-        parameters.insert(0, of_path("key", schema.into(), "The id of the key.", "5f1c2a9d04b7e386"));
+        let parameter = match path.contains("{board}") {
+            true => of_path("key", schemas::by().into(), of_board, "name-of-a-key"),
+            false => of_path("key", schema.into(), "The id of the key.", "5f1c2a9d04b7e386"),
+        };
+        parameters.insert(0, parameter);
     }
     if path.contains("{board}") {
         parameters.insert(0, of_path("board", schemas::board().into(), "The name of the board.", board));

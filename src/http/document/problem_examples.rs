@@ -103,6 +103,14 @@ pub(super) fn example(code: Code) -> Problem {
              counts distinct values; send increments",
         )
         .with("board", "users-per-device"),
+        Code::MissingKey => problem("board 'posts-by-community' has a ranking for each community, and the request names none; give it as 'by'")
+            .with("field", "by")
+            .with("board", "posts-by-community")
+            .with("metric", "COUNT(24h, like, post_id BY community)"),
+        Code::UnexpectedKey => problem("board 'hot-posts' has one ranking, because its metric COUNT(24h, like, post_id) has no BY; leave out the key")
+            .with("field", "by")
+            .with("board", "hot-posts")
+            .with("metric", "COUNT(24h, like, post_id)"),
         Code::ClockBackward => StoreError::ClockBackward { now: MIDNIGHT }.into(),
         Code::TooLarge => {
             problem("a JSON body may have at most 8388608 bytes; send more as a stream of application/x-ndjson")
@@ -117,7 +125,7 @@ pub(super) fn example(code: Code) -> Problem {
             .with("minimum", 1)
             .with("maximum", 1_000),
         Code::UnknownField => {
-            problem("unknown field 'subjet'; expected one of subject, amount, value, at, id, retract")
+            problem("unknown field 'subjet'; expected one of subject, by, amount, value, at, id, retract")
                 .with("field", "subjet")
         }
         Code::InvalidBoardName => problem(

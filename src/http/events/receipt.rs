@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::item::ParsedEvent;
-use crate::board::{BoardName, Event, FieldFault, Shown, Subject};
+use crate::board::{BoardName, Event, FieldFault, RankingKey, Shown, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
@@ -101,6 +101,9 @@ struct EventScore {
     index: u64,
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The new score; null if the metric has no value for the subject yet.
@@ -249,9 +252,11 @@ impl EventsReceipt {
             }
         };
         if let (Some(scores), Some(subject), Position::Index(index)) = (&mut self.scores, subject, position) {
+            let (by, subject) = subject.split();
             scores.push(EventScore {
                 index,
                 board: board.name().clone(),
+                by,
                 subject,
                 score: response::score(board.decimals(), score),
             });

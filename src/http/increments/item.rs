@@ -4,7 +4,7 @@
 
 use serde_json::value::RawValue;
 
-use super::number;
+use super::{number, ranking};
 use crate::board::{Amount, Board, Change, Counted, Kind};
 use crate::http::codes::ItemCode;
 use crate::http::items::{self, Item, ItemError, TextField, item};
@@ -23,6 +23,8 @@ item! {
     pub(in crate::http) struct IncrementItem<'a> {
         #[schema(schema_with = schemas::subject)]
         subject: TextField<'a>,
+        #[schema(schema_with = schemas::by, required = false)]
+        by: TextField<'a>,
         #[schema(schema_with = schemas::amount, required = false)]
         amount: Option<&'a RawValue>,
         #[schema(schema_with = schemas::value_to_count, required = false)]
@@ -49,7 +51,7 @@ item! {
 
 impl<'a> BoardItem<'a> for IncrementItem<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
-        let subject = self.subject.subject()?;
+        let subject = ranking::subject(self.subject, self.by, board)?;
         let at = self.at.at()?;
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", Self::INVALID)?;
@@ -139,7 +141,7 @@ mod tests {
                 ItemCode::UnknownField,
                 "x",
                 true,
-                "'x'; expected one of subject, amount, value, at, id, retract",
+                "'x'; expected one of subject, by, amount, value, at, id, retract",
             ),
             (
                 COUNT,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::board::{Board, Shown, Subject, Value};
+use crate::board::{Board, RankingKey, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
 use crate::http::items::{
@@ -58,6 +58,9 @@ pub(super) struct Rejected {
 pub(super) struct NewScore {
     /// Index of the item in the request, from 0.
     index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The new score; null if the metric has no value for the subject yet.
@@ -181,7 +184,8 @@ impl Receipt {
 
     fn add_score(&mut self, index: u64, subject: Option<Subject>, score: Option<Value>, board: &Arc<Board>) {
         if let (Some(scores), Some(subject)) = (&mut self.scores, subject) {
-            scores.push(NewScore { index, subject, score: response::score(board.decimals(), score) });
+            let (by, subject) = subject.split();
+            scores.push(NewScore { index, by, subject, score: response::score(board.decimals(), score) });
         }
     }
 

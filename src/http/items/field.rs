@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::item_error::ItemError;
-use crate::board::{EventId, Subject, Timestamp};
+use crate::board::{EventId, RankingKey, Subject, Timestamp};
 use crate::http::codes::ItemCode;
 
 /// The value of a field as it is parsed, not yet validated.
@@ -84,6 +84,18 @@ impl TextField<'_> {
             }
             TextField::Absent => error("the field 'subject' is missing"),
             TextField::WrongType => error("'subject' must be a string"),
+        }
+    }
+
+    /// Parses the field as the key of a ranking.
+    pub(in crate::http) fn key(self) -> Result<Option<RankingKey>, ItemError> {
+        match self {
+            TextField::Absent => Ok(None),
+            TextField::Text(text) => match RankingKey::parse(&text) {
+                Ok(key) => Ok(Some(key)),
+                Err(error) => Err(ItemError::value(ItemCode::InvalidBy, "by", error)),
+            },
+            TextField::WrongType => Err(ItemError::structural(ItemCode::InvalidBy, "by", "'by' must be a string")),
         }
     }
 

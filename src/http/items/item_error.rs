@@ -60,7 +60,12 @@ impl ItemError {
 /// The problem of a request that consists of a single item with this error.
 impl From<ItemError> for Problem {
     fn from(error: ItemError) -> Self {
-        let code = if error.code == ItemCode::UnknownField { Code::UnknownField } else { Code::InvalidField };
+        let code = match error.code {
+            ItemCode::UnknownField => Code::UnknownField,
+            ItemCode::MissingKey => Code::MissingKey,
+            ItemCode::UnexpectedKey => Code::UnexpectedKey,
+            _ => Code::InvalidField,
+        };
         Problem::new(code, error.detail).with("field", error.field)
     }
 }

@@ -20,7 +20,7 @@ pub use self::views::LiveViews;
 use self::views::ViewKey;
 use super::admission::Validity;
 use super::limits::Open;
-use super::parameters::{Parameters, parse_edition, parse_window};
+use super::parameters::{Parameters, parse_edition, parse_key, parse_window};
 use super::path;
 use super::problem::Problem;
 use super::state::HttpState;
@@ -80,6 +80,7 @@ pub(super) fn describe() {
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
+        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
             description = "Length of the window to read, one of the board's. Default: the main window."),
         ("Last-Event-ID" = String, Header, description = "Id of the last event that the client received."),
@@ -99,7 +100,7 @@ pub(super) async fn one(
     state: Data<HttpState>,
     live: Data<LiveViews>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["limit", "interval", "window", "of"])?;
+    let parameters = Parameters::from_request(&request, &["limit", "interval", "window", "of", "by"])?;
     let key = ViewKey {
         board: path::board_name(&request)?,
         window: parameters.window()?,
@@ -126,7 +127,7 @@ pub(super) async fn one(
     get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
     params(
         ("view" = Vec<String>, Query, explode = true, min_items = 1, max_items = 20, example = json!(["hot-posts,limit=25"]),
-            description = "A view: the name of a board, then `,limit=`, `,window=` and `,of=` if they are not the default. Up to 20 times."),
+            description = "A view: the name of a board, then `,limit=`, `,window=` and `,of=` if they are not the default, then `,by=` with the key of the ranking if the metric of the board has `BY`. Up to 20 times."),
         ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
             description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
     ),
@@ -190,18 +191,23 @@ fn choice(field: &str, text: Option<&str>, choices: &[(&str, u32); 4]) -> Result
 
 /// Parses a view of a stream of several, such as `hot-posts,limit=25,window=7d`.
 fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
+    // Keys may have commas, and nothing else has this text.
+    let (text, by) = match text.split_once(",by=") {
+        Some((text, key)) => (text, Some(parse_key("view", key)?)),
+        None => (text, None),
+    };
     let mut parts = text.split(',');
     let board = BoardName::parse(parts.next().unwrap_or_default())
         .map_err(|error| Problem::field("view", format!("'view' must start with the name of a board: {error}")))?;
-    let (mut limit, mut window) = (None, WindowChoice::default());
+    let (mut limit, mut window) = (None, WindowChoice { by, ..WindowChoice::default() });
     for part in parts {
         match part.split_once('=') {
             Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", Some(value), &LIMITS)?),
             Some(("window", value)) if window.length.is_none() => window.length = Some(parse_window(value)?),
             Some(("of", value)) if window.of.is_none() => window.of = Some(parse_edition(value)?),
             _ => {
-                let detail =
-                    "'view' must be the name of a board, then ',limit=', ',window=' and ',of=' at most once each";
+                let detail = "'view' must be the name of a board, then ',limit=', ',window=' and ',of=' at most once each, \
+                              then ',by=' with the key of the ranking";
                 return Err(Problem::field("view", detail));
             }
         }
@@ -219,14 +225,19 @@ mod tests {
             let key = parse_view(text, 1).ok()?;
             Some((key.board.to_string(), key.limit, key.window.length.map(|window| window.to_string())))
         };
+        let key_of = |text: &str| parse_view(text, 1).ok()?.window.by.map(|key| key.to_string());
         let view = |limit, window: Option<&str>| Some(("hot-posts".to_owned(), limit, window.map(str::to_owned)));
         assert_eq!(parse("hot-posts"), view(10, None));
         assert_eq!(parse("hot-posts,limit=100"), view(100, None));
         assert_eq!(parse("hot-posts,window=7d,limit=25"), view(25, Some("7d")));
+        assert_eq!(parse("hot-posts,limit=25,by=a,limit=10,by=b"), view(25, None));
+        assert_eq!(key_of("hot-posts,limit=25,by=a,limit=10,by=b").as_deref(), Some("a,limit=10,by=b"));
         for wrong in ["", ",limit=10", "hot-posts,", "hot-posts,limit", "hot-posts,limit=11", "hot-posts,limit=+10"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
-        for wrong in ["hot-posts,limit=10,limit=10", "hot-posts,window=", "hot-posts,interval=1s", "Hot Posts"] {
+        for wrong in
+            ["hot-posts,limit=10,limit=10", "hot-posts,window=", "hot-posts,interval=1s", "hot-posts,by=", "Hot Posts"]
+        {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

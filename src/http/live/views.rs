@@ -171,7 +171,7 @@ impl LiveViews {
     }
 
     async fn read(&self, key: &ViewKey) -> Result<About<Page>, Problem> {
-        Ok(self.service.shared_page(&key.board, key.window, key.limit).await?)
+        Ok(self.service.shared_page(&key.board, key.window.clone(), key.limit).await?)
     }
 
     /// Reads a view at its interval and sends what has changed, until it has no listeners or can no longer be read.

@@ -9,8 +9,8 @@ use crate::http::problem::Problem;
 use crate::http::schemas;
 
 /// Keys of a query of any kind.
-const KEYS: [&str; 11] =
-    ["board", "subject", "window", "of", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
+const KEYS: [&str; 12] =
+    ["board", "by", "subject", "window", "of", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
 
 /// Several queries or a single one.
 #[derive(ToSchema)]
@@ -76,6 +76,8 @@ impl<'a> QueryBody<'a> {
 pub(in crate::http) struct WindowQueryBody {
     #[schema(schema_with = schemas::board)]
     pub(super) board: String,
+    #[schema(schema_with = schemas::by, required = false)]
+    pub(super) by: Option<String>,
     #[schema(schema_with = schemas::subject)]
     pub(super) subject: String,
     /// Length of the window to read, one of the board's. Default: with `last`, the one with the shortest slots of those
@@ -140,6 +142,8 @@ pub(in crate::http) struct HopBody {
 pub(in crate::http) struct HopFromBody {
     #[schema(schema_with = schemas::board)]
     pub(super) board: String,
+    #[schema(schema_with = schemas::by, required = false)]
+    pub(super) by: Option<String>,
     #[schema(schema_with = schemas::subject)]
     pub(super) subject: String,
 }
@@ -151,4 +155,6 @@ pub(in crate::http) struct HopFromBody {
 pub(in crate::http) struct HopToBody {
     #[schema(schema_with = schemas::board)]
     pub(super) board: String,
+    #[schema(schema_with = schemas::by, required = false)]
+    pub(super) by: Option<String>,
 }

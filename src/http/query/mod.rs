@@ -12,14 +12,14 @@ use self::body::{HopBody, HopQueryBody, QueriesBody, QueryBatchBody, QueryBody};
 use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
-use super::parameters::{Parameters, parse_edition, parse_window};
+use super::parameters::{Parameters, parse_edition, parse_key, parse_window};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{events, large, response, schemas};
 use crate::access::Caller;
-use crate::board::{BoardName, Metric, Subject, Timestamp};
+use crate::board::{BoardName, Metric, RankingKey, Subject, Timestamp};
 use crate::service::{Hop, HopAnswer, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
 
 /// Maximum number of queries of one request.
@@ -85,6 +85,9 @@ pub(super) struct HopShown {
 pub(super) struct HopFrom {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
 }
@@ -93,14 +96,17 @@ pub(super) struct HopFrom {
 pub(super) struct HopTo {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
 }
 
 impl HopValue {
     fn of(hop: Hop, answer: &HopAnswer) -> Self {
         Self {
             hop: HopShown {
-                from: HopFrom { board: hop.from, subject: hop.subject },
-                to: HopTo { board: hop.to },
+                from: HopFrom { board: hop.from, by: hop.from_key, subject: hop.subject },
+                to: HopTo { board: hop.to, by: hop.to_key },
                 most: hop.most,
             },
             value: answer.count,
@@ -143,7 +149,7 @@ enum ParsedQuery {
 /// Run queries
 ///
 /// Answers up to 1,000 queries in order, from one read of the store. There are three kinds of queries: the value of a
-/// subject over a window of a board (`board` and `subject`, with `window`, `last`, `from`, `as_of` and `edge` as for
+/// subject over a window of a board (`board` and `subject`, with `by`, `window`, `last`, `from`, `as_of` and `edge` as for
 /// `…/window`); the value of a `metric` for given `fields`, from a board that serves it; the two-hop count. A query
 /// that fails has an `error`, which is a problem as for a whole request, and does not affect other queries. The body
 /// may also be a single query.
@@ -256,6 +262,7 @@ fn parse_query(body: QueryBody<'_>) -> Result<ParsedQuery, Problem> {
             subject: parse_subject(&body.subject)?,
             window: body.window.as_deref().map(parse_window).transpose()?,
             of: body.of.as_deref().map(parse_edition).transpose()?,
+            by: parse_by(body.by.as_deref())?,
             over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
             as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
             edge: windows::parse_edge(body.edge.as_deref())?,
@@ -279,8 +286,10 @@ fn parse_hop(HopBody { from, to, most }: HopBody) -> Result<Hop, Problem> {
     }
     Ok(Hop {
         from: parse_board(&from.board)?,
+        from_key: parse_by(from.by.as_deref())?,
         subject: parse_subject(&from.subject)?,
         to: parse_board(&to.board)?,
+        to_key: parse_by(to.by.as_deref())?,
         most,
     })
 }
@@ -291,6 +300,10 @@ fn parse_board(text: &str) -> Result<BoardName, Problem> {
         let name: String = text.chars().take(64).collect();
         Problem::new(Code::UnknownBoard, format!("unknown board '{name}': {error}")).with("board", name)
     })
+}
+
+fn parse_by(text: Option<&str>) -> Result<Option<RankingKey>, Problem> {
+    text.map(|text| parse_key("by", text)).transpose()
 }
 
 fn parse_subject(text: &str) -> Result<Subject, Problem> {

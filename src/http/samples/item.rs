@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::board::{Amount, Board, Change, Decimals, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::increments::{BoardItem, amount, refuse_others, required, used};
+use crate::http::increments::{BoardItem, amount, ranking, refuse_others, required, used};
 use crate::http::items::{ItemError, TextField, item};
 use crate::http::schemas;
 use crate::service::Increment;
@@ -15,6 +15,8 @@ item! {
     pub(super) struct SampleItem<'a> {
         #[schema(schema_with = schemas::subject)]
         subject: TextField<'a>,
+        #[schema(schema_with = schemas::by, required = false)]
+        by: TextField<'a>,
         /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it
         /// or contains it. Required unless the board counts over all time and keeps no slots.
         #[schema(schema_with = schemas::time, required = false)]
@@ -45,7 +47,7 @@ item! {
 
 impl<'a> BoardItem<'a> for SampleItem<'a> {
     fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
-        let subject = self.subject.subject()?;
+        let subject = ranking::subject(self.subject, self.by, board)?;
         let missing = "the field 'at' is missing; it selects the slot of the sample";
         let at = self.at.at()?;
         if at.is_none() && board.edition().has_slots() {

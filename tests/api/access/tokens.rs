@@ -237,13 +237,15 @@ async fn an_item_that_counts_once_is_for_one_subject() {
     let guarded = guarded().await;
     guarded.site.client.define("shop-films", "COUNT(24h, rate, film)", "1h").await;
     guarded.site.client.define("shop-pairs", "COUNT(24h, rate, (user_id, film))", "1h").await;
+    guarded.site.client.define("shop-keys", "COUNT(24h, rate, user_id BY film)", "1h").await;
     guarded.site.client.define("shop-stars", "SUM(24h, rate, stars, user_id)", "1h").await;
     let allowed = |boards: &str| {
         json!({"scopes": ["write"], "boards": [boards], "once": true, "range": {"film": [1, 1000], "stars": [1, 5]},
             "event": {"type": "rate", "fields": {"user_id": "u7"}}})
     };
     let body = json!({"fields": {"film": 7, "stars": 3}});
-    for board in ["shop-films", "shop-pairs"] {
+    // In the ranking of another key it would count once more.
+    for board in ["shop-films", "shop-pairs", "shop-keys"] {
         let refused = guarded.send_with_token(&token(&allowed(board)), "/v1/events", body.clone()).await;
         let named = (&refused.body["board"], &refused.body["field"]);
         assert_eq!((refused.refusal(), named), ((403, "forbidden"), (&json!(board), &json!("film"))), "{refused:?}");
@@ -251,6 +253,15 @@ async fn an_item_that_counts_once_is_for_one_subject() {
     let refused = guarded.send_with_token(&token(&allowed("shop-*")), "/v1/events", body.clone()).await;
     assert_eq!(refused.refusal(), (403, "forbidden"));
     assert_eq!(guarded.site.client.score("shop-stars", "u7").await, json!(0), "nothing was counted");
+    let increment = |by: Value| {
+        json!({"scopes": ["write"], "boards": ["shop-keys"], "once": true, "increment": {"by": by, "subject": "u7"}})
+    };
+    let path = "/v1/boards/shop-keys/increments";
+    let token_of_key = token(&increment(json!("film-9")));
+    let elsewhere = guarded.send_with_token(&token_of_key, path, json!({"by": "film-8"})).await;
+    assert_eq!((elsewhere.refusal(), &elsewhere.body["field"]), ((403, "forbidden"), &json!("by")));
+    let counted = guarded.send_with_token(&token_of_key, path, json!({})).await;
+    assert_eq!(counted.body["accepted"], 1, "{counted:?}");
     // What does not name the subject may be free.
     let counted = guarded.send_with_token(&token(&allowed("shop-stars")), "/v1/events", body).await;
     assert_eq!(counted.body["accepted"], 1, "{counted:?}");

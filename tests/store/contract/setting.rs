@@ -20,7 +20,7 @@ pub async fn setting_a_subject_replaces_it_in_every_window(site: Site) {
         let board = site.define(&metric[..3].to_ascii_lowercase(), &board).await;
         site.count(&board, vec![plus("a", 40).at("2026-01-01T08:00:00Z"), plus("a", 50), plus("b", 3)]).await;
         for _ in 0..2 {
-            service.set_subject(&board, &subject("a"), Amount(7), Some(t("2026-01-01T09:00:00Z"))).await.unwrap();
+            service.set_subject(&board, &subject("a"), None, Amount(7), Some(t("2026-01-01T09:00:00Z"))).await.unwrap();
             for (track, value) in board.each_track().zip([Some(expected), None, Some(expected)]) {
                 let standing = site.other.standing(&track, &subject("a")).await.unwrap();
                 let found = standing.rank.and(standing.score);
@@ -29,9 +29,9 @@ pub async fn setting_a_subject_replaces_it_in_every_window(site: Site) {
                 site.audit(&track).await;
             }
         }
-        let late = service.set_subject(&board, &subject("a"), Amount(7), Some(t("2026-01-01T09:30:01Z"))).await;
+        let late = service.set_subject(&board, &subject("a"), None, Amount(7), Some(t("2026-01-01T09:30:01Z"))).await;
         assert!(matches!(late, Err(ServiceError::InvalidQuery { field: "at", .. })), "{late:?}");
-        let much = service.set_subject(&board, &subject("a"), Amount(1 << 53), None).await;
+        let much = service.set_subject(&board, &subject("a"), None, Amount(1 << 53), None).await;
         let name = if metric.starts_with("COUNT") || metric.starts_with("SUM") { "amount" } else { "value" };
         assert!(matches!(much, Err(ServiceError::InvalidQuery { field, .. }) if field == name), "{much:?}");
         assert_eq!(site.value(&board, "a").await, exact(expected));
