@@ -71,9 +71,10 @@ fn every_operation_has_examples() {
             // few boards can be read `as_of` another time, or have keys (`by`); the same key again would count nothing; contents continue
             // `after` a line of other contents only.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
-            let special = ["from", "last", "cursor", "offset", "as_of", "by", "after", "Idempotency-Key", "Last-Event-ID"]
-                .iter()
-                .any(|name| parameter["name"] == *name);
+            let special =
+                ["from", "last", "cursor", "offset", "as_of", "by", "after", "Idempotency-Key", "Last-Event-ID"]
+                    .iter()
+                    .any(|name| parameter["name"] == *name);
             assert!(shown || special, "{name}: {parameter} has no example");
         }
         for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {

@@ -253,9 +253,7 @@ async fn an_item_that_counts_once_is_for_one_subject() {
     let refused = guarded.send_with_token(&token(&allowed("shop-*")), "/v1/events", body.clone()).await;
     assert_eq!(refused.refusal(), (403, "forbidden"));
     assert_eq!(guarded.site.client.score("shop-stars", "u7").await, json!(0), "nothing was counted");
-    let increment = |by: Value| {
-        json!({"scopes": ["write"], "boards": ["shop-keys"], "once": true, "increment": {"by": by, "subject": "u7"}})
-    };
+    let increment = |by: Value| json!({"scopes": ["write"], "boards": ["shop-keys"], "once": true, "increment": {"by": by, "subject": "u7"}});
     let path = "/v1/boards/shop-keys/increments";
     let token_of_key = token(&increment(json!("film-9")));
     let elsewhere = guarded.send_with_token(&token_of_key, path, json!({"by": "film-8"})).await;
