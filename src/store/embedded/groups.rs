@@ -1,7 +1,7 @@
 //! The keys of a track whose board has a ranking for each key: their numbers, by which the ranking groups its entries.
 //!
-//! A key with ten subjects of ten bytes takes about 110 bytes: its text, an entry in each of two trees, and two counters.
-//! None of it is moved when the number of keys grows. A subject takes 4 bytes more: the number of its key.
+//! A key takes about 100 bytes: its text, an entry in each of two trees, and two counters. None of it is moved when the
+//! number of keys grows. A subject takes 4 bytes more: the number of its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -38,8 +38,8 @@ struct Group {
     ranked: u32,
 }
 
-/// The bytes of a key in addition to its text: in an `Arc`, and in a tree of numbers and a set, whose nodes are about two
-/// thirds full.
+/// The bytes of a key in addition to its text: in an `Arc`, and in a tree of numbers and a set, whose nodes are about
+/// two thirds full.
 const KEY_BYTES: usize = 16 + (16 + 4) * 3 / 2 + 16 * 3 / 2;
 
 impl Groups {
