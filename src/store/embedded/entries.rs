@@ -313,7 +313,11 @@ impl EntryApplication<'_> {
     /// Returns whether an entry is of a key without a ranking, and a track has as many keys as it may have. The current
     /// edition decides.
     fn too_many_keys(&self, entry: &Entry) -> bool {
-        let Some(key) = entry.subject.key().filter(|_| entry.change(0).is_some()) else { return false };
+        // Without keys nothing is looked for in the subject, on the path of every write.
+        if !self.board.has_keys() || entry.change(0).is_none() {
+            return false;
+        }
+        let Some(key) = entry.subject.key() else { return false };
         let (mut is_full, mut is_known) = (false, false);
         for number in self.board.edition().numbers().filter(|number| self.slot(entry, *number).is_some()) {
             let holdings = &self.state.tracks[number].holdings;
