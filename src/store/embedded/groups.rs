@@ -129,6 +129,11 @@ impl Groups {
         self.ranked.contains(key)
     }
 
+    /// Returns whether some subjects of a group are not ranked.
+    pub(super) fn has_unranked(&self, number: u32) -> bool {
+        self.groups.get(number).is_some_and(|group| group.ranked < group.subjects)
+    }
+
     /// Returns the number of keys that have a ranked subject.
     pub(super) fn len(&self) -> usize {
         self.ranked.len()

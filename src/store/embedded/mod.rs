@@ -104,7 +104,7 @@ use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
 use super::{Limits, Result, StoreError, require_key};
-use crate::board::{Board, BoardTrack, Track};
+use crate::board::{Board, BoardTrack, Frame, Track};
 
 /// The embedded store. See the [module](self).
 #[derive(Debug)]
@@ -243,10 +243,14 @@ impl Embedded {
         })
     }
 
-    /// Does `work` on the tables of a track for a read of a ranking or of one subject, which names a key if there are keys.
-    fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables) -> T) -> Result<T> {
+    /// Does `work` on the tables of a track for a read of a ranking or of one subject, which names a key if there are
+    /// keys. The frame is that of this ranking.
+    fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables, Frame) -> T) -> Result<T> {
         require_key(track)?;
-        self.read_tables(track, |_, tables, _| work(tables))
+        self.read_tables(track, |_, tables, _| {
+            let frame = ranking_reads::settle(track, tables);
+            work(tables, frame)
+        })
     }
 
     /// Unlocks a board, counts its memory, and passes on the data to drop.

@@ -9,13 +9,20 @@ use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, BoardTrack, Order, RankingKey, Subject, Timestamp, Value};
+use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
 use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
+
+/// The largest number of subjects of a ranking that is settled before it is read.
+const MOST_SETTLED: usize = 200;
+/// The work after which settling stops, in subjects, so that a read does not hold the board's lock for long. The next
+/// read goes on.
+const MOST_SETTLING_WORK: u64 = 1_024;
 
 /// A ranking: all entries of a track or, if the board has keys, the group of one of them.
 struct OneRanking<'a> {
     order: Order,
     tables: &'a Tables,
+    frame: Frame,
     group: u32,
     /// Its positions among the entries of the track.
     positions: Range<usize>,
@@ -24,15 +31,14 @@ struct OneRanking<'a> {
 impl<'a> OneRanking<'a> {
     /// Returns the ranking of the track, or that of its key. A key that nothing is known of has an empty one. O(1), with
     /// keys O(log n + log keys).
-    fn of(track: &BoardTrack, tables: &'a Tables) -> Self {
-        let Holdings { ranking, subjects, .. } = &tables.holdings;
-        let number = track.key().map(|key| subjects.groups().and_then(|groups| groups.number(key.as_str())));
-        let (group, positions) = match number {
+    fn of(track: &BoardTrack, tables: &'a Tables, frame: Frame) -> Self {
+        let ranking = &tables.holdings.ranking;
+        let (group, positions) = match track.key().map(|key| group_of(key, tables)) {
             None => (UNGROUPED, 0..ranking.len()),
             Some(None) => (UNGROUPED, 0..0),
             Some(Some(group)) => (group, ranking.positions_of(group)),
         };
-        Self { order: track.order(), tables, group, positions }
+        Self { order: track.order(), tables, frame, group, positions }
     }
 
     fn len(&self) -> usize {
@@ -105,13 +111,35 @@ impl<'a> OneRanking<'a> {
             }
         }
         let first = offset.min(self.len()) as u64;
-        Page { frame: self.tables.frame(), total: self.len() as u64, first, items: items.into() }
+        Page { frame: self.frame, total: self.len() as u64, first, items: items.into() }
     }
 }
 
+/// Returns the number of the group of a key that has a subject. O(log keys).
+fn group_of(key: &RankingKey, tables: &Tables) -> Option<u32> {
+    tables.holdings.subjects.groups()?.number(key.as_str())
+}
+
+/// Returns the frame of the ranking that is about to be read. If slots are being retired and this is the small ranking
+/// of a key, what it has in them is subtracted first, so that it is exact, and nothing of it is retiring. O(slots), and
+/// O([`MOST_SETTLED`] x log n) while slots are being retired.
+pub(super) fn settle(track: &BoardTrack, tables: &mut Tables) -> Frame {
+    let mut frame = tables.frame();
+    let Some(key) = track.key().filter(|_| frame.retiring > 0) else { return frame };
+    let is_settled = match group_of(key, tables) {
+        None => true,
+        Some(group) if tables.holdings.ranking.positions_of(group).len() > MOST_SETTLED => false,
+        Some(group) => tables.retire_group(group, |work| work < MOST_SETTLING_WORK),
+    };
+    if is_settled {
+        frame.retiring = 0;
+    }
+    frame
+}
+
 /// Returns a page of at most `limit` lines. O(log n + limit).
-pub(super) fn page(track: &BoardTrack, tables: &Tables, start: &PageStart, limit: u32) -> Page {
-    let ranking = OneRanking::of(track, tables);
+pub(super) fn page(track: &BoardTrack, tables: &Tables, frame: Frame, start: &PageStart, limit: u32) -> Page {
+    let ranking = OneRanking::of(track, tables, frame);
     let (first, count) = match start {
         PageStart::Offset(offset) => (*offset, u64::from(limit)),
         PageStart::Place(next_to) => next_to.span(ranking.boundary(next_to) as u64, u64::from(limit)),
@@ -121,8 +149,8 @@ pub(super) fn page(track: &BoardTrack, tables: &Tables, start: &PageStart, limit
 }
 
 /// Returns the lines around a subject. O(log n + radius).
-pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, subject: &Subject, radius: u32) -> Page {
-    let (ranking, holdings) = (OneRanking::of(track, tables), &tables.holdings);
+pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, frame: Frame, subject: &Subject, radius: u32) -> Page {
+    let (ranking, holdings) = (OneRanking::of(track, tables, frame), &tables.holdings);
     let entry = holdings.entry_of(track.stored(subject).as_str().into());
     match entry.and_then(|entry| holdings.ranking.position(entry, &holdings.subjects)) {
         Some(position) => {
@@ -136,8 +164,14 @@ pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, subject: &Subject, 
 
 /// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log
 /// n).
-pub(super) fn lookup(track: &BoardTrack, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
-    let (ranking, traits) = (OneRanking::of(track, tables), tables.holdings.traits);
+pub(super) fn lookup(
+    track: &BoardTrack,
+    tables: &Tables,
+    frame: Frame,
+    subjects: &[Subject],
+    with_ranks: bool,
+) -> Lookup {
+    let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
     for subject in subjects {
         let key = tables.holdings.key_of(track.stored(subject).as_str().into());
@@ -145,7 +179,7 @@ pub(super) fn lookup(track: &BoardTrack, tables: &Tables, subjects: &[Subject], 
         scores.push(key.and_then(|key| traits.score_of_key(key)));
         ranks.push(key.filter(|_| with_ranks).map(|key| ranking.count_better(key) + 1));
     }
-    Lookup { frame: tables.frame(), total: ranking.len() as u64, scores, ranks }
+    Lookup { frame, total: ranking.len() as u64, scores, ranks }
 }
 
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
@@ -163,8 +197,9 @@ pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
 }
 
 /// Returns the position of one subject. O(log n + slots).
-pub(super) fn standing(track: &BoardTrack, tables: &Tables, subject: &Subject) -> Standing {
-    let (ranking, holdings, subject) = (OneRanking::of(track, tables), &tables.holdings, track.stored(subject));
+pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subject: &Subject) -> Standing {
+    let (ranking, holdings) = (OneRanking::of(track, tables, frame), &tables.holdings);
+    let subject = track.stored(subject);
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
     let better = match holdings.traits.kind.absent() {
@@ -173,7 +208,7 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, subject: &Subject) -
         _ => ranking.count_better(key),
     };
     Standing {
-        frame: tables.frame(),
+        frame,
         total: ranking.len() as u64,
         score: score(tables, &subject),
         rank: ranked.then_some(better + 1),

@@ -236,24 +236,24 @@ impl Store for Embedded {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        self.read_ranking(track, |tables| ranking_reads::page(track, tables, start, limit))
+        self.read_ranking(track, |tables, frame| ranking_reads::page(track, tables, frame, start, limit))
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        self.read_ranking(track, |tables| ranking_reads::neighbors(track, tables, subject, radius))
+        self.read_ranking(track, |tables, frame| ranking_reads::neighbors(track, tables, frame, subject, radius))
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.read_ranking(track, |tables| ranking_reads::lookup(track, tables, subjects, ranks))
+        self.read_ranking(track, |tables, frame| ranking_reads::lookup(track, tables, frame, subjects, ranks))
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        self.read_ranking(track, |tables| ranking_reads::standing(track, tables, subject))
+        self.read_ranking(track, |tables, frame| ranking_reads::standing(track, tables, frame, subject))
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let read = |query: &SlotQuery| {
-            self.read_ranking(&query.track, |tables| slot_reads::read(&query.track, tables, query))?
+            self.read_ranking(&query.track, |tables, frame| slot_reads::read(&query.track, tables, frame, query))?
         };
         queries.iter().map(read).collect()
     }
@@ -266,7 +266,7 @@ impl Store for Embedded {
         limit: u32,
     ) -> Result<Values> {
         let subject = track.stored(subject);
-        self.read_ranking(track, |tables| slot_reads::values(tables, &subject, start, limit))
+        self.read_ranking(track, |tables, frame| slot_reads::values(tables, frame, &subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
@@ -317,6 +317,8 @@ impl Store for Embedded {
             if step.done {
                 break;
             }
+            // A request for any board may wait for this core, not only for the lock.
+            std::thread::yield_now();
             let next = self.retire_portion(track)?;
             step = RetireStep {
                 slots_advanced: step.slots_advanced + next.slots_advanced,

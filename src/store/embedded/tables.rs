@@ -230,20 +230,47 @@ impl Tables {
 
     /// Subtracts what one subject has in an expired slot. Returns the amount of work done.
     fn retire_subject(&mut self, slot: i64, retired: &mut Retired) -> u64 {
-        let (floors, now) = (self.floors(), self.now.millis());
-        let holdings = &mut self.holdings;
-        let Some(id) = holdings.lists.last(slot) else {
-            holdings.lists.remove(slot);
+        let Some(id) = self.holdings.lists.last(slot) else {
+            self.holdings.lists.remove(slot);
             return 1;
         };
-        let cells = holdings.subjects.cell_count(id) as u64;
-        retired.removed += u64::from(holdings.retire_cell(id, slot));
-        retired.touched += 1;
-        let mut work = 1 + cells / 64;
-        work += holdings.kind.retire_work(cells);
-        work += holdings.expire_subject(id, floors, now);
-        retired.slots += u64::from(!holdings.lists.contains(slot));
+        let mut work = self.retire_cell(id, slot, retired);
+        work += self.holdings.expire_subject(id, self.floors(), self.now.millis());
+        retired.slots += u64::from(!self.holdings.lists.contains(slot));
         work
+    }
+
+    /// Subtracts the oldest cell of a subject, which is in this slot. Returns the amount of work done.
+    fn retire_cell(&mut self, id: u32, slot: i64, retired: &mut Retired) -> u64 {
+        let cells = self.holdings.subjects.cell_count(id) as u64;
+        retired.removed += u64::from(self.holdings.retire_cell(id, slot));
+        retired.touched += 1;
+        1 + cells / 64 + self.holdings.kind.retire_work(cells)
+    }
+
+    /// Subtracts the expired cells of the subjects of a group as long as `may_continue` returns `true`, which is called
+    /// as by [`retire`](Self::retire). Returns whether none is left. Only the subjects that are ranked can be found, so
+    /// a group that has others is left as it is: a subject whose amounts come to 0 gets a rank when some of them expire.
+    pub(super) fn retire_group(&mut self, group: u32, mut may_continue: impl FnMut(u64) -> bool) -> bool {
+        let holdings = &self.holdings;
+        if holdings.subjects.groups().is_none_or(|groups| groups.has_unranked(group)) {
+            return false;
+        }
+        let positions = holdings.ranking.positions_of(group);
+        let ids: Vec<u32> =
+            holdings.ranking.ascending(positions.start).take(positions.len()).map(|entry| entry.id).collect();
+        let floor = holdings.number(self.window.floor.millis());
+        let mut work = 0;
+        for id in ids {
+            while let Some(cell) = self.holdings.subjects.cell_at(id, 0).filter(|cell| cell.slot < floor) {
+                if !may_continue(work) {
+                    return false;
+                }
+                work += self.retire_cell(id, cell.slot, &mut Retired::default());
+            }
+            work += self.holdings.expire_subject(id, self.floors(), self.now.millis());
+        }
+        true
     }
 
     /// Returns whether a round of visits is in progress or should begin.

@@ -15,6 +15,7 @@ mod portions;
 mod refusing;
 mod removing;
 mod restarting;
+mod settling;
 mod sizing;
 mod walking;
 mod working;
