@@ -71,6 +71,7 @@ mod ranking_keys;
 mod ranking_lines;
 mod rankings;
 mod rates;
+mod removals;
 mod request_id;
 mod response;
 mod rollover;

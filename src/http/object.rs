@@ -1,6 +1,8 @@
 //! JSON objects of requests, parsed with errors that name the field.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::Hash;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
@@ -10,6 +12,7 @@ use serde_json::value::RawValue;
 use super::body::{malformed, without_position};
 use super::codes::Code;
 use super::problem::Problem;
+use crate::board::NameError;
 
 /// Upper bound on the number of fields of any object in the API.
 const MAX_FIELDS: usize = 16;
@@ -20,6 +23,30 @@ const MAX_FIELDS: usize = 16;
 /// Errors name the field.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     T::deserialize(ObjectSource::Body(body)).map_err(|error| error.at("body"))
+}
+
+/// Parses an array of texts with 1 to `most` elements. Returns each value once, in the order of first occurrence. Errors
+/// name the element.
+pub(super) fn distinct<T: Clone + Eq + Hash>(
+    name: &str,
+    given: &[serde_json::Value],
+    most: u64,
+    parse: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<Vec<T>, Problem> {
+    if given.is_empty() || given.len() as u64 > most {
+        let detail = format!("'{name}' must have 1 to {most} elements, not {}", given.len());
+        return Err(Problem::field(name, detail).with("minimum", 1).with("maximum", most));
+    }
+    let (mut seen, mut values) = (HashSet::with_capacity(given.len()), Vec::with_capacity(given.len()));
+    for (index, value) in given.iter().enumerate() {
+        let field = format!("{name}[{index}]");
+        let text = value.as_str().ok_or_else(|| Problem::field(&field, format!("'{field}' must be a string")))?;
+        let value = parse(text).map_err(|error| Problem::field(&field, format!("'{field}': {error}")))?;
+        if seen.insert(value.clone()) {
+            values.push(value);
+        }
+    }
+    Ok(values)
 }
 
 /// A JSON object whose fields are parsed one by one, so that an error can name the field.

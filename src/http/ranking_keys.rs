@@ -1,7 +1,5 @@
 //! The keys of a board whose metric has `BY`: their list, the rankings of several, and the removal of one.
 
-use std::collections::HashSet;
-
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -16,12 +14,12 @@ use super::state::HttpState;
 use super::{body, cursor, large, object, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{BoardName, RankingKey, Timestamp};
-use crate::service::{About, Page};
+use crate::service::{About, Page, RemovedAll};
 
 /// Maximum number of keys on a page of the list.
 const MAX_KEYS: u64 = 1_000;
 /// Maximum number of keys whose rankings a request may read, and of lines of each.
-const MAX_RANKINGS: usize = 100;
+const MAX_RANKINGS: u64 = 100;
 const MAX_LINES: u32 = 100;
 /// Number of lines above which a request is large.
 const LARGE: usize = 1_000;
@@ -211,20 +209,7 @@ fn parse(body: &[u8]) -> Result<(Vec<RankingKey>, u32), Problem> {
         let detail = format!("'limit' must be a whole number from 1 to {MAX_LINES}");
         return Err(Problem::field("limit", detail).with("minimum", 1).with("maximum", MAX_LINES));
     }
-    if given.is_empty() || given.len() > MAX_RANKINGS {
-        let detail = format!("'keys' must have 1 to {MAX_RANKINGS} elements, not {}", given.len());
-        return Err(Problem::field("keys", detail).with("minimum", 1).with("maximum", MAX_RANKINGS));
-    }
-    let (mut seen, mut keys) = (HashSet::with_capacity(given.len()), Vec::with_capacity(given.len()));
-    for (index, value) in given.iter().enumerate() {
-        let field = format!("keys[{index}]");
-        let text = value.as_str().ok_or_else(|| Problem::field(&field, format!("'{field}' must be a string")))?;
-        let key = parse_key(&field, text)?;
-        if seen.insert(key.clone()) {
-            keys.push(key);
-        }
-    }
-    Ok((keys, limit))
+    Ok((object::distinct("keys", &given, MAX_RANKINGS, RankingKey::parse)?, limit))
 }
 
 /// The removal of a key.
@@ -261,7 +246,6 @@ pub(super) async fn remove(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let (name, by) = (path::board_name(&request)?, path::ranking_key(&request)?);
-    let removed = state.service.remove_key(&caller, &name, &by).await?;
-    let (subjects, as_of) = (removed.subjects, removed.as_of);
+    let RemovedAll { subjects, as_of } = state.service.remove_key(&caller, &name, &by).await?;
     Ok(response::json(&KeyRemovalReceipt { board: name, by, subjects, as_of }))
 }

@@ -3,7 +3,6 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use utoipa::ToSchema;
 
 use super::export::{self, Format};
@@ -254,17 +253,7 @@ fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool
         let detail = format!("'subjects' must have {limits}, not {}", given.len());
         return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", most));
     }
-    let mut seen = HashSet::with_capacity(given.len());
-    let mut subjects = Vec::with_capacity(given.len());
-    for (index, value) in given.iter().enumerate() {
-        let field = format!("subjects[{index}]");
-        let text = value.as_str().ok_or_else(|| Problem::field(&field, format!("'{field}' must be a string")))?;
-        let subject = Subject::parse(text).map_err(|error| Problem::field(&field, format!("'{field}': {error}")))?;
-        if seen.insert(subject.clone()) {
-            subjects.push(subject);
-        }
-    }
-    Ok((subjects, ranks))
+    Ok((object::distinct("subjects", &given, most, Subject::parse)?, ranks))
 }
 
 /// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.

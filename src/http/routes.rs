@@ -9,7 +9,7 @@ use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, ranking_keys, rankings, rollover, rules, samples, set_subject, shards, subjects, values, windows,
+    query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards, subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -163,7 +163,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Method::DELETE,
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
-        || web::to(subjects::remove),
+        || web::to(removals::remove),
         &[QUERY, BOARD, BY, SUBJECT, &[StaleCursor, ImportOpen], FROZEN, WRITE],
     ),
     operation(
@@ -186,6 +186,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         View,
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, OF, BY, SUBJECT, &[NotRanked], READ],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/removals",
+        Manage,
+        || web::to(removals::remove_several),
+        &[QUERY, BODY, BOARD, BY, &[StaleCursor, ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::GET,

@@ -153,6 +153,16 @@ pub(super) fn subjects() -> Array {
         .build()
 }
 
+pub(super) fn removed() -> Array {
+    let description = "The subjects to remove. Duplicates are ignored.";
+    ArrayBuilder::new()
+        .items(subject())
+        .min_items(Some(1))
+        .max_items(Some(1_000))
+        .description(Some(description))
+        .build()
+}
+
 pub(super) fn keys() -> Array {
     let description = "The keys whose rankings are read. Duplicates are ignored.";
     ArrayBuilder::new().items(by()).min_items(Some(1)).max_items(Some(100)).description(Some(description)).build()

@@ -1,6 +1,4 @@
-//! Single subjects: score and rank, neighbors, removal.
-
-use std::collections::HashSet;
+//! Single subjects: score and rank, neighbors.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,10 +12,8 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
-use crate::board::{
-    Aggregate, Amount, BoardName, Decimals, RankingKey, Shown, Subject, Timestamp, Track, Value, Window,
-};
-use crate::service::{About, AboutBoard};
+use crate::board::{Aggregate, Amount, Decimals, Shown, Subject, Timestamp, Track, Value, Window};
+use crate::service::About;
 
 /// Score, rank and slots of a subject.
 #[derive(Debug, Serialize, ToSchema)]
@@ -233,106 +229,4 @@ pub(super) async fn neighbors(
         subject,
         items: RankingLines::new(track.decimals(), page.items),
     }))
-}
-
-/// The data of a removed subject.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RemovalReceipt {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schemas::by, required = false)]
-    by: Option<RankingKey>,
-    #[schema(schema_with = schemas::subject)]
-    subject: Subject,
-    /// Score before the removal.
-    #[schema(schema_with = schemas::score, required = true)]
-    score: Option<Shown>,
-    /// Number of slots of the window in which the subject had data; over all time, of the slots that are kept.
-    live_slots: u64,
-    /// Number of retiring slots in which the subject had data.
-    retiring_slots: u64,
-    /// The store's time of the removal.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-}
-
-/// The answer to a removal.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = Removal)]
-pub(super) enum RemovalAnswer {
-    One(RemovalReceipt),
-    AllKeys(AllKeysReceipt),
-}
-
-/// The removal of a subject from the rankings of all keys.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct AllKeysReceipt {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
-    #[schema(schema_with = schemas::subject)]
-    subject: Subject,
-    /// Number of keys for which the subject had data.
-    keys: u64,
-    /// The store's time at the end of the removal.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-}
-
-/// Remove a subject
-///
-/// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject
-/// without data is not an error. The subject can be counted again afterwards.
-///
-/// On a board whose metric has `BY`, `by` names the key of the ranking, or `all_keys=true` removes the subject from
-/// those of all keys. That passes over everything that the board holds, in steps while other requests are answered: it
-/// takes as long as an audit. What is counted for the subject in the meantime may stay.
-///
-/// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and
-/// the response is about the main window. What is counted for the subject in the meantime may be missing from the later
-/// ones. The same applies to a total over all time and the slots kept beside it. After an error, send the request
-/// again.
-#[utoipa::path(
-    delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
-    params(
-        ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
-        ("all_keys" = bool, Query, example = false,
-            description = "Whether to remove the subject from the rankings of all keys, instead of `by`. Default: false."),
-    ),
-    responses((status = 200, description = "The removed data.", body = RemovalAnswer, examples(
-        ("one" = (value = json!({"board": "hot-posts", "subject": "post-1", "score": 17, "live_slots": 3,
-            "retiring_slots": 0, "as_of": "2026-01-02T10:07:00Z"}))),
-        ("all keys" = (value = json!({"board": "posts-by-community", "subject": "post-1", "keys": 3,
-            "as_of": "2026-01-02T10:07:00Z"}))),
-    ))),
-)]
-pub(super) async fn remove(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["by", "all_keys"])?;
-    let (by, all_keys) = (parameters.key()?, parameters.flag("all_keys", false)?);
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    if all_keys {
-        if by.is_some() {
-            return Err(Problem::field("all_keys", "give 'by' or 'all_keys=true', not both"));
-        }
-        let names = HashSet::from([subject.clone()]);
-        let removed = state.service.remove_from_all_keys(&caller, &name, &names).await?;
-        let (keys, as_of) = (removed.subjects, removed.as_of);
-        return Ok(response::json(&RemovalAnswer::AllKeys(AllKeysReceipt { board: name, subject, keys, as_of })));
-    }
-    let board = state.service.board(&caller, &name).await?;
-    let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject, by.as_ref()).await?;
-    Ok(response::json(&RemovalAnswer::One(RemovalReceipt {
-        score: response::score(board.decimals(), removal.score),
-        live_slots: removal.live_slots,
-        retiring_slots: removal.retiring_slots,
-        as_of: removal.frame.as_of,
-        board: name,
-        by,
-        subject,
-    })))
 }

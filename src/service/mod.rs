@@ -95,7 +95,7 @@ pub use keys::{ConfiguredKeys, ConfiguredVerifier, KeyRejection, Keys, KnownKey,
 pub use mirror::{MirroredDifference, MirroredRead};
 pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, ServingTrack, WindowQuery};
-pub use removals::{MAX_NAMES, RemovedAll};
+pub use removals::RemovedAll;
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;

@@ -1,4 +1,4 @@
-//! The removal of subjects: one, all of a key, or all of a name.
+//! The removal of subjects: one, several, all of a key, or all of a name.
 //!
 //! No index leads from a key to its subjects that have no rank, or from a name to its keys. So what is of a key, or of a
 //! name, is found by a walk over all contents of the board, in steps while everything else continues.
@@ -7,21 +7,24 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+
 use super::{About, AboutBoard, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, RankingKey, Subject, Timestamp};
 use crate::store::{ContentsCursor, Removal, StoreError};
 
-/// The largest number of names whose subjects one walk removes.
-pub const MAX_NAMES: usize = 1_000;
+/// The number of subjects that are removed at the same time.
+const AT_ONCE: usize = 16;
+/// The number of times that a walk begins again because the store has lost its position.
+const MOST_RESTARTS: u32 = 3;
 
-/// What a walk has removed.
+/// What the removal of several subjects has removed.
 #[derive(Clone, Debug)]
 pub struct RemovedAll {
-    pub board: Arc<Board>,
-    /// The number of subjects. A subject that was counted again while the walk was under way may be counted twice.
+    /// The number of subjects that had data. One that was counted again in the meantime may be counted twice.
     pub subjects: u64,
-    /// The store's time at the end of the walk.
+    /// The store's time at the end.
     pub as_of: Timestamp,
 }
 
@@ -46,6 +49,25 @@ impl Service {
         }
     }
 
+    /// Removes subjects as [`remove`](Self::remove) does, one by one.
+    pub async fn remove_several(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        subjects: Vec<Subject>,
+        key: Option<&RankingKey>,
+    ) -> Result<RemovedAll> {
+        let board = &self.board(caller, name).await?;
+        let remove = |subject: Subject| async move { self.remove(board, &subject, key).await };
+        let mut removals = stream::iter(subjects).map(remove).buffer_unordered(AT_ONCE);
+        let mut subjects = 0;
+        while let Some(About { answer, .. }) = removals.try_next().await? {
+            let any = answer.live_slots + answer.retiring_slots > 0;
+            subjects += u64::from(any);
+        }
+        Ok(RemovedAll { subjects, as_of: self.store.now().await? })
+    }
+
     /// Removes all subjects of a key. What is counted for the key in the meantime may stay.
     ///
     /// Returns [`ServiceError::UnexpectedKey`] if the board has no keys.
@@ -53,8 +75,8 @@ impl Service {
         self.remove_all(caller, name, |subject| subject.key() == Some(key.as_str())).await
     }
 
-    /// Removes the subjects of these names, at most [`MAX_NAMES`], from the rankings of all keys. What is counted for
-    /// them in the meantime may stay.
+    /// Removes the subjects of these names from the rankings of all keys. One walk serves any number of names. What is
+    /// counted for them in the meantime may stay.
     ///
     /// Returns [`ServiceError::UnexpectedKey`] if the board has no keys.
     pub async fn remove_from_all_keys(
@@ -63,12 +85,12 @@ impl Service {
         name: &BoardName,
         names: &HashSet<Subject>,
     ) -> Result<RemovedAll> {
-        debug_assert!(names.len() <= MAX_NAMES);
         self.remove_all(caller, name, |subject| names.contains(subject.name())).await
     }
 
     /// Removes the subjects that a walk over the contents of all tracks meets and that `is_meant` selects. After each
-    /// step it pauses for as long as the step took, so that other requests run.
+    /// step it pauses for as long as the step took, so that other requests run. If the store loses the position of the
+    /// walk, the walk begins again.
     async fn remove_all(
         &self,
         caller: &Caller,
@@ -82,23 +104,33 @@ impl Service {
         }
         // A subject of which only expired slots are left is in no contents, but it may still be in the ranking.
         self.roll_over_tracks(&board).await?;
-        let mut subjects = 0;
+        let (mut subjects, mut restarts) = (0, 0);
         for track in board.each_track() {
             let mut cursor = Some(ContentsCursor::default());
             while let Some(at) = cursor {
                 caller.require_current()?;
                 let started = Instant::now();
-                let step = self.store.contents_step(&track, at).await?;
+                let step = match self.store.contents_step(&track, at).await {
+                    Err(StoreError::WalkLost) if restarts < MOST_RESTARTS => {
+                        restarts += 1;
+                        cursor = Some(ContentsCursor::default());
+                        continue;
+                    }
+                    step => step?,
+                };
                 let meant: HashSet<Subject> =
                     step.contents.into_iter().map(|(subject, _)| subject).filter(&is_meant).collect();
-                for subject in &meant {
-                    self.store.remove(&board, subject).await?;
-                }
                 subjects += meant.len() as u64;
+                let remove = |subject: Subject| {
+                    let board = &board;
+                    async move { self.store.remove(board, &subject).await }
+                };
+                let mut removals = stream::iter(meant).map(remove).buffer_unordered(AT_ONCE);
+                while removals.try_next().await?.is_some() {}
                 cursor = step.next;
                 tokio::time::sleep(started.elapsed()).await;
             }
         }
-        Ok(RemovedAll { board, subjects, as_of: self.store.now().await? })
+        Ok(RemovedAll { subjects, as_of: self.store.now().await? })
     }
 }

@@ -302,6 +302,110 @@ async fn a_subject_is_removed_from_one_key_or_from_all() {
 }
 
 #[actix_web::test]
+async fn several_subjects_are_removed_in_one_call() {
+    let site = site().await;
+    let remove = async |path: &str, subjects: Value| {
+        site.client.post(&format!("/v1/boards/{path}"), json!({"subjects": subjects})).await
+    };
+    site.client.count("plain", &["x", "y", "z"]).await;
+    let removed = remove("plain/removals", json!(["x", "none", "z", "x"])).await;
+    let expected = json!({"board": "plain", "subjects": 2, "as_of": "2026-01-02T10:07:00Z"});
+    assert_eq!((removed.status, &removed.body), (200, &expected));
+    assert_eq!(site.client.get("/v1/boards/plain/rankings").await.body["total"], 1);
+
+    count(&site.client, "b", &[("zig", "x"), ("zig", "y"), ("zig", "z")]).await;
+    let removed = remove("b/removals?by=zig", json!(["x", "y"])).await.body;
+    assert_eq!(json!([removed["by"], removed["subjects"]]), json!(["zig", 2]));
+    assert_eq!(ranking(&site.client, "by=zig").await, json!([["z", 1]]));
+    assert_eq!(ranking(&site.client, "by=go").await, json!([["x", 1]]));
+    let removed = remove("b/removals?all_keys=true", json!(["z", "x", "none"])).await.body;
+    assert_eq!(json!([removed["by"], removed["subjects"]]), json!([null, 3]));
+    assert_eq!(keys(&site.client, "").await, (1, vec!["rust".into()], Value::Null));
+    assert_eq!(ranking(&site.client, "by=rust").await, json!([["y", 1]]));
+
+    let many: Vec<String> = (0..1_001).map(|nth| format!("s{nth}")).collect();
+    assert_eq!(remove("b/removals?by=rust", json!(many[1..])).await.body["subjects"], 0);
+    for (path, subjects, code) in [
+        ("b/removals", json!(["x"]), "missing_key"),
+        ("b/removals?by=a&all_keys=true", json!(["x"]), "invalid_field"),
+        ("plain/removals?by=a", json!(["x"]), "unexpected_key"),
+        ("plain/removals?all_keys=true", json!(["x"]), "unexpected_key"),
+        ("plain/removals", json!([]), "invalid_field"),
+        ("plain/removals", json!(many), "invalid_field"),
+        ("plain/removals", json!(["x", 5]), "invalid_field"),
+    ] {
+        assert_eq!(remove(path, subjects).await.refusal(), (422, code), "{path}");
+    }
+}
+
+/// Writes for other names and keys go on while subjects are removed, on a board with two windows and a successor.
+#[actix_web::test]
+async fn removals_take_what_they_name_from_all_windows_and_editions_while_others_are_counted() {
+    let site = site().await;
+    let body = json!({"metric": METRIC, "slot": "1h", "windows": ["48h/2h"]});
+    assert_eq!(site.client.put("/v1/boards/c", body).await.status, 201);
+    let keyed: Vec<String> = (0..40).map(|nth| format!("k{nth:02}")).collect();
+    let all: Vec<(&str, &str)> =
+        keyed.iter().flat_map(|key| ["gone", "kept"].map(|subject| (key.as_str(), subject))).collect();
+    count(&site.client, "c", &all).await;
+    let successor = json!({"metric": METRIC, "slot": "2h", "windows": ["48h/2h"]});
+    let attached = site.client.put("/v1/boards/c/next", successor).await;
+    assert_eq!(attached.status, 201, "{attached:?}");
+    count(&site.client, "c", &all).await;
+    let writes = async {
+        for _ in 0..20 {
+            let kept: Vec<(&str, &str)> = keyed.iter().map(|key| (key.as_str(), "kept")).collect();
+            count(&site.client, "c", &kept).await;
+        }
+    };
+    let removal = site.client.delete("/v1/boards/c/subjects/gone?all_keys=true");
+    let (removed, key_removed, ()) = tokio::join!(removal, site.client.delete("/v1/boards/c/keys/k07"), writes);
+    assert_eq!((removed.status, key_removed.status), (200, 200), "{removed:?} {key_removed:?}");
+    let lines =
+        async |query: &str| pairs(&site.client.get(&format!("/v1/boards/c/rankings?{query}")).await.body["items"]);
+    for window in ["24h", "48h"] {
+        for key in keyed.iter().filter(|key| *key != "k07") {
+            let found = lines(&format!("by={key}&window={window}")).await;
+            assert_eq!(found, json!([["kept", 22]]), "{key} {window}");
+            let found = lines(&format!("by={key}&window={window}&of=next")).await;
+            assert_eq!(found.as_array().unwrap().len(), 1, "{key} {window}: {found}");
+        }
+        // What was counted for the key after it was removed may stay; nothing else does.
+        let left = lines(&format!("by=k07&window={window}")).await;
+        assert!(left.as_array().unwrap().iter().all(|line| line[0] == "kept"), "{left}");
+    }
+    assert_eq!(site.client.post("/v1/boards/c/audit", json!({})).await.body["differences"], 0);
+}
+
+#[actix_web::test]
+async fn a_board_that_gets_or_loses_its_keys_is_read_again() {
+    let site = site().await;
+    let other = site.second_instance();
+    for (metric, counted, without, with) in [
+        ("COUNT(24h, like, post_id)", json!({"subject": "x"}), 200, 422),
+        (METRIC, json!({"subject": "x", "by": "rust"}), 422, 200),
+    ] {
+        // The other instance knows the board as it was.
+        assert_eq!(other.get("/v1/boards/b").await.status, 200);
+        assert_eq!(site.client.delete("/v1/boards/b").await.status, 200);
+        assert_eq!(site.client.define("b", metric, "1h").await.status, 201);
+        assert_eq!(other.add("b", counted).await.body["accepted"], 1, "{metric}");
+        assert_eq!(other.get("/v1/boards/b/rankings").await.status, without, "{metric}");
+        assert_eq!(other.get("/v1/boards/b/rankings?by=rust").await.status, with, "{metric}");
+        assert_eq!(other.get("/v1/boards/b/subjects/x").await.status, without, "{metric}");
+        assert_eq!(other.get("/v1/boards/b/keys").await.status, with, "{metric}");
+    }
+}
+
+#[actix_web::test]
+async fn an_export_as_csv_is_of_one_key() {
+    let site = site().await;
+    let export =
+        site.client.send_with(Method::GET, "/v1/boards/b/rankings?by=rust", &[("accept", "text/csv")], "").await;
+    assert_eq!((export.status, export.text.as_str()), (200, "rank,subject,score\r\n1,x,2\r\n2,y,1\r\n"));
+}
+
+#[actix_web::test]
 async fn a_key_is_removed_with_all_its_subjects() {
     let site = site().await;
     count(&site.client, "b", &[("a/b", "x"), ("a/b", "y")]).await;

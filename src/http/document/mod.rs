@@ -29,14 +29,15 @@ use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, ranking_keys, rankings, rollover, rules, samples, schemas, set_subject, shards, subjects, values, windows,
+    query, ranking_keys, rankings, removals, rollover, rules, samples, schemas, set_subject, shards, subjects, values,
+    windows,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
         events::add, increments::add, samples::put, rankings::page, rankings::lookup, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
-        windows::window, values::values, subjects::neighbors, subjects::remove, set_subject::set, query::query, evaluate::evaluate,
+        windows::window, values::values, subjects::neighbors, removals::remove, removals::remove_several, set_subject::set, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
         editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,

@@ -53,6 +53,7 @@ fn table() -> Vec<Row> {
             One(View),
         ),
         row("POST", of("rankings/by"), "/v1/boards/BOARD/rankings/by", Some(json!({"keys": ["k"]})), One(View)),
+        row("POST", of("removals"), "/v1/boards/BOARD/removals", Some(json!({"subjects": ["none"]})), One(Manage)),
         row("GET", of("keys"), "/v1/boards/BOARD/keys", None, One(Read)),
         row("DELETE", of("keys/{key}"), "/v1/boards/BOARD/keys/k", None, One(Manage)),
         row("GET", of("stream"), "/v1/boards/BOARD/stream", None, One(View)),
