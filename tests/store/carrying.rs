@@ -10,7 +10,7 @@ use rolltop::store::{
 };
 
 use crate::given::{With, definition, plus, seen, subject, unranked};
-use crate::site::{Kind, Site, audit_through, retire_through};
+use crate::site::{Kind, OnRedis, Site, audit_through, retire_through};
 
 pub type Contents = Vec<(Subject, Content)>;
 
@@ -223,12 +223,14 @@ pub async fn all_of_track(site: &Site, track: &BoardTrack, subjects: &[Subject])
 /// Returns all of these on the oracle, the embedded store and one server. Returns one of each three, or nine, where a
 /// board takes many keys on many servers: each kind of store is tested with each kind of board, and which is drawn.
 pub fn some_of<T>(site: &Site, all: Vec<T>) -> Vec<T> {
-    let one_of = match site.kind {
-        Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::EmbeddedKeys | Kind::Redis(_) => 1,
-        Kind::RedisKeys(_) | Kind::RedisCluster(_) | Kind::RedisParts(..) => all.len().min(3),
-        Kind::RedisClusterParts(..) => all.len().min(9),
+    let one_of = match &site.kind {
+        Kind::Redis(OnRedis { is_cluster, .. }) => {
+            let cluster = if *is_cluster { 3 } else { 1 };
+            let parts = if site.kind.parts() > 1 { 3 } else { 1 };
+            all.len().min(cluster * parts).max(1)
+        }
+        _ => 1,
     };
-    let one_of = one_of.max(1);
     let first = crate::drawn::seed() % one_of as u64;
     all.into_iter().skip(first as usize).step_by(one_of).collect()
 }

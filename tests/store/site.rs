@@ -32,15 +32,17 @@ pub enum Kind {
     EmbeddedCheckpointing,
     /// An embedded store on which every ranked board has a key.
     EmbeddedKeys,
-    Redis(Engine),
-    /// One server, with a key on every ranked board.
-    RedisKeys(Engine),
-    /// A cluster of six masters.
-    RedisCluster(Engine),
-    /// One server, with every board spread over this many parts.
-    RedisParts(Engine, u32),
-    /// A cluster of six masters, with every board spread over this many parts.
-    RedisClusterParts(Engine, u32),
+    Redis(OnRedis),
+}
+
+/// A Redis store.
+#[derive(Clone)]
+pub struct OnRedis {
+    pub engine: Engine,
+    /// A cluster of six masters, instead of one server.
+    pub is_cluster: bool,
+    /// What every board gets.
+    pub to: Alteration,
 }
 
 impl Kind {
@@ -51,27 +53,44 @@ impl Kind {
 
     /// Returns a server of each available engine.
     pub fn servers() -> Vec<Kind> {
-        Engine::available().into_iter().map(Kind::Redis).collect()
-    }
-
-    /// Returns servers with a key on every ranked board.
-    pub fn servers_with_keys() -> Vec<Kind> {
-        Engine::available().into_iter().map(Kind::RedisKeys).collect()
+        Self::on_each_engine(false, None)
     }
 
     /// Returns stores whose boards have this many parts, on one server of each available engine.
     pub fn of_parts(parts: u32) -> Vec<Kind> {
-        Engine::available().into_iter().map(|engine| Kind::RedisParts(engine, parts)).collect()
-    }
-
-    /// Returns stores whose boards have this many parts, on a cluster of each available engine.
-    pub fn clusters_of_parts(parts: u32) -> Vec<Kind> {
-        Engine::available().into_iter().map(|engine| Kind::RedisClusterParts(engine, parts)).collect()
+        Self::on_each_engine(false, Some(parts))
     }
 
     /// Returns a cluster of each available engine.
     pub fn clusters() -> Vec<Kind> {
-        Engine::available().into_iter().map(Kind::RedisCluster).collect()
+        Self::on_each_engine(true, None)
+    }
+
+    /// Returns stores whose boards have this many parts, on a cluster of each available engine.
+    pub fn clusters_of_parts(parts: u32) -> Vec<Kind> {
+        Self::on_each_engine(true, Some(parts))
+    }
+
+    fn on_each_engine(is_cluster: bool, shards: Option<u32>) -> Vec<Kind> {
+        let to = Alteration { shards, key: None };
+        let on = |engine| Kind::Redis(OnRedis { engine, is_cluster, to: to.clone() });
+        Engine::available().into_iter().map(on).collect()
+    }
+
+    /// Returns the same store on Redis, with a key on every ranked board.
+    pub fn with_key(self) -> Kind {
+        match self {
+            Kind::Redis(on) => Kind::Redis(OnRedis { to: Alteration { key: Some(hidden_key()), ..on.to }, ..on }),
+            other => other,
+        }
+    }
+
+    /// Returns the number of parts of each board.
+    pub fn parts(&self) -> u32 {
+        match self {
+            Kind::Redis(OnRedis { to: Alteration { shards: Some(parts), .. }, .. }) => *parts,
+            _ => 1,
+        }
     }
 }
 
@@ -87,23 +106,16 @@ impl Home {
         match kind {
             Kind::Oracle => Home::Oracle,
             Kind::Embedded => Home::embedded("embedded", Pace::default(), Alteration::default()),
-            Kind::EmbeddedKeys => Home::embedded("embedded-keys", Pace::default(), with_key()),
+            Kind::EmbeddedKeys => {
+                let to = Alteration { shards: None, key: Some(hidden_key()) };
+                Home::embedded("embedded-keys", Pace::default(), to)
+            }
             Kind::EmbeddedCheckpointing => {
                 let tick = Duration::from_millis(1);
                 let pace = Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() };
                 Home::embedded("embedded-checkpointing", pace, Alteration::default())
             }
-            Kind::Redis(engine) => Home::redis(engine.name.to_owned(), server_url(&engine), Alteration::default()),
-            Kind::RedisKeys(engine) => Home::redis(format!("{}-keys", engine.name), server_url(&engine), with_key()),
-            Kind::RedisCluster(engine) => {
-                Home::redis(format!("{}-cluster", engine.name), cluster_url(&engine), Alteration::default())
-            }
-            Kind::RedisParts(engine, parts) => {
-                Home::redis(format!("{}-{parts}-parts", engine.name), server_url(&engine), in_parts(parts))
-            }
-            Kind::RedisClusterParts(engine, parts) => {
-                Home::redis(format!("{}-cluster-{parts}-parts", engine.name), cluster_url(&engine), in_parts(parts))
-            }
+            Kind::Redis(on) => Home::redis(on),
         }
     }
 
@@ -111,7 +123,12 @@ impl Home {
         Home::Embedded { name, folder: Home::folder(), pace, to }
     }
 
-    fn redis(name: String, url: String, to: Alteration) -> Home {
+    fn redis(OnRedis { engine, is_cluster, to }: OnRedis) -> Home {
+        let url = if is_cluster { cluster_url(&engine) } else { server_url(&engine) };
+        let cluster = if is_cluster { "-cluster" } else { "" };
+        let parts = to.shards.map(|parts| format!("-{parts}-parts")).unwrap_or_default();
+        let key = if to.key.is_some() { "-key" } else { "" };
+        let name = format!("{}{cluster}{parts}{key}", engine.name);
         static PREFIXES: AtomicU64 = AtomicU64::new(0);
         let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
         Home::Redis { name, url, prefix, to }
@@ -169,12 +186,9 @@ impl Home {
     }
 }
 
-fn with_key() -> Alteration {
-    Alteration { shards: None, key: Some(RankingKey::parse("a {key}: é").expect("a key")) }
-}
-
-fn in_parts(parts: u32) -> Alteration {
-    Alteration { shards: Some(parts), key: None }
+/// Returns the key of all subjects where callers do not know of it.
+fn hidden_key() -> RankingKey {
+    RankingKey::parse("a {key}: é").expect("a key")
 }
 
 fn altered(store: Arc<dyn Store>, to: &Alteration) -> Arc<dyn Store> {
@@ -254,11 +268,7 @@ impl Site {
     /// Returns whether the number of retired slots that steps reported corresponds to this many slots of the board:
     /// each part has its own slots.
     pub fn are_slots(&self, retired: u64, slots: u64) -> bool {
-        let parts = match &self.kind {
-            Kind::RedisParts(_, parts) | Kind::RedisClusterParts(_, parts) => u64::from(*parts),
-            _ => 1,
-        };
-        (slots..=slots * parts).contains(&retired)
+        (slots..=slots * u64::from(self.kind.parts())).contains(&retired)
     }
 
     /// Defines a new board.

@@ -11,7 +11,7 @@ use rolltop::store::{Batch, Increment, Outcome, Rejection, SlotQuery, SlotRange,
 
 use crate::given::{With, definition, name, new_board, plus, seen, subject, t};
 use crate::oracle::Oracle;
-use crate::site::{COUNTED, DUPLICATE, Kind, START, Site, audit_through, plain, retire_through};
+use crate::site::{COUNTED, DUPLICATE, START, Site, audit_through, plain, retire_through};
 
 const TOO_MANY: Outcome = Outcome::Rejected(Rejection::TooManyKeys);
 
@@ -138,7 +138,7 @@ pub async fn a_key_without_ranked_subjects_is_gone(site: Site) {
 
 /// Returns whether boards have parts, which together allow somewhat more keys.
 fn allows_more(site: &Site) -> bool {
-    matches!(site.kind, Kind::RedisParts(..) | Kind::RedisClusterParts(..))
+    site.kind.parts() > 1
 }
 
 pub async fn new_keys_are_refused_beyond_max_keys(site: Site) {
