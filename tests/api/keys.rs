@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Client};
 use crate::event_stream::Follower;
 use crate::site::Site;
+use crate::waiting::Wait;
 
 const METRIC: &str = "COUNT(24h, like, post_id BY community)";
 const NDJSON: &str = "application/x-ndjson";
@@ -539,16 +540,48 @@ async fn a_successor_is_compared_over_all_keys() {
     let definition = json!({"metric": "COUNT(12h, like, post_id BY community)", "slot": "1h"});
     assert_eq!(site.client.put("/v1/boards/b/next", definition).await.status, 201);
     count(&site.client, "b", &[("new", "z")]).await;
+    // Only the window of the board has this.
+    let early = json!({"by": "go", "subject": "early", "at": "2026-01-01T22:30:00Z"});
+    assert_eq!(site.client.add("b", early).await.body["accepted"], 1);
     site.tick().await;
     assert_eq!(ranking(&site.client, "by=new&of=next").await, json!([["z", 1]]));
+    assert_eq!(site.client.post("/v1/boards/b/next/compare", json!({})).await.status, 202);
+    let wait = Wait::begin("the end of a comparison");
     let compared = loop {
-        let answer = site.client.post("/v1/boards/b/next/compare", json!({})).await;
-        if answer.body["state"] != "running" {
-            break answer;
+        let comparison = site.client.get("/v1/boards/b/next").await.body["comparison"].clone();
+        if comparison["state"] != "running" {
+            break comparison;
         }
+        wait.rest(&comparison).await;
     };
-    let shown =
-        ["state", "in_both", "only_board", "only_next", "different", "tops"].map(|name| compared.body[name].clone());
+    let shown = ["state", "in_both", "only_board", "only_next", "different", "tops"].map(|name| compared[name].clone());
     assert_eq!(shown[0], "done", "{compared:?}");
-    assert_eq!(json!([shown[1], shown[2], shown[3], shown[5]]), json!([4, 0, 0, []]), "{compared:?}");
+    assert_eq!(json!([shown[1], shown[2], shown[3], shown[5]]), json!([4, 1, 0, []]), "{compared:?}");
+    let expected = json!([{"by": "go", "subject": "early", "score": 1, "next_score": null}]);
+    assert_eq!(compared["differences"], expected);
+}
+
+#[actix_web::test]
+async fn mirrored_reads_are_of_the_same_key() {
+    let site = Site::new().await;
+    let service = site.service();
+    service.mirror_reads(1.0);
+    let client = &crate::site::serve(service, crate::site::options());
+    assert_eq!(client.define("b", METRIC, "1h").await.status, 201);
+    // A successor with another filter does not have what was counted before.
+    count(client, "b", &[("go", "x"), ("rust", "y"), ("rust", "y")]).await;
+    let filtered = json!({"metric": "COUNT(24h, like, post_id BY community WHERE app = 1)", "slot": "1h"});
+    let attached = client.put("/v1/boards/b/next", filtered).await;
+    assert_eq!(attached.status, 201, "{attached:?}");
+    count(client, "b", &[("go", "x")]).await;
+    assert_eq!(ranking(client, "by=go").await, json!([["x", 2]]));
+    let wait = Wait::begin("the difference of a read");
+    let differences = loop {
+        let body = client.get("/v1/boards/b/next").await.body;
+        if let Some(differences) = body.get("mirrored_differences") {
+            break differences.clone();
+        }
+        wait.rest(&body).await;
+    };
+    assert_eq!(json!([differences[0]["by"], differences[0]["line"]]), json!(["go", {"subject": "x", "score": 2}]));
 }

@@ -24,6 +24,7 @@ mod event_stream;
 mod signing;
 
 mod access;
+mod auditing;
 mod clocks;
 mod cluster;
 mod command_line;

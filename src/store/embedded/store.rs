@@ -24,7 +24,7 @@ use crate::store::{
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
-const TARGET_HOLD: Duration = Duration::from_micros(500);
+const TARGET_HOLD: Duration = Duration::from_micros(250);
 /// The number of portions in a step, between which other calls get the lock. A step has several, because a pause
 /// follows each step and timers are coarse.
 const PORTIONS_PER_STEP: usize = 4;
