@@ -1,0 +1,120 @@
+// The rankings of a board that has one for each key: the keys by name, with the first lines of each.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { formatted } from "../ranking/json.ts";
+import { call } from "./api.ts";
+import { pageOf, readPath, type Chosen } from "./chosen.ts";
+import { keyOf } from "./metric.ts";
+import { counted, Empty, Name, Notice } from "./parts.tsx";
+import { usePolled } from "./polled.ts";
+import { href, replaceQuery, route } from "./route.ts";
+import { score } from "./score.ts";
+import type { BoardStatus, KeyPage, RankingOfKey } from "./types.ts";
+
+/** Keys on a page, and lines of the ranking of each. */
+const KEYS = 25;
+const LINES = 3;
+/** Milliseconds between two reads. */
+const PACE = 3_000;
+
+/** What is shown: rankings in the order of their keys, and where the next page begins. */
+interface Shown {
+  keys: number;
+  rankings: RankingOfKey[];
+  next: string | null;
+}
+
+/** Reads the keys that begin with a text, from the one after `after`, with their rankings. */
+async function read(chosen: Chosen, search: string, after: string, signal: AbortSignal): Promise<Shown> {
+  const cursor = after || search;
+  const path = readPath(chosen, `/keys?limit=${KEYS}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+  const { keys, items, next } = await call<KeyPage>("GET", path, undefined, signal);
+  const found = items.map(({ by }) => by).filter((by) => by.startsWith(search));
+  const isLast = found.length < items.length;
+  // The list begins after the text, and a key may be just that.
+  if (search && !after) found.unshift(search);
+  if (found.length === 0) return { keys, rankings: [], next: null };
+  const { rankings } = await call<{ rankings: RankingOfKey[] }>("POST", readPath(chosen, "/rankings/by"), { keys: found, limit: LINES }, signal);
+  return { keys, rankings: rankings.filter(({ total }) => total > 0), next: isLast ? null : next };
+}
+
+interface Props {
+  board: BoardStatus;
+  /** The board and its window, without a key. */
+  chosen: Chosen;
+  /** What to show where the board has no keys. */
+  children: ComponentChildren;
+}
+
+/** The list of the keys, with a box that searches them. */
+export function Rankings({ board, chosen, children }: Props) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const search = route.value.query.get("search") ?? "";
+  const after = route.value.query.get("after") ?? "";
+  const place = readPath(chosen, `/keys?search=${encodeURIComponent(search)}&after=${encodeURIComponent(after)}`);
+  const { data, problem } = usePolled<Shown>(place, PACE, (_, signal) => read(chosen, search, after, signal));
+  const latest = useRef<Shown | null>(null);
+  useEffect(() => {
+    latest.current = data.value;
+  });
+  // While the next list is on its way, what is already known of it stays.
+  const shown = data.value ?? latest.current;
+  const rankings = shown?.rankings.filter(({ by }) => by.startsWith(search)) ?? [];
+  const link = (text: string, next: string | null) => (
+    <a href={href(...pageOf(chosen, { search, after: next }))} onClick={() => heading.current?.focus()}>{text}</a>
+  );
+  return (
+    <section aria-labelledby="rankings">
+      <div class="bar">
+        <h2 id="rankings" ref={heading} tabIndex={-1}>A ranking for each {keyOf(board.metric)}</h2>
+        <span class="spring" />
+        {shown && <span class="soft small">{counted(shown.keys, "key")}, of at most {formatted(board.max_keys ?? 0)}</span>}
+      </div>
+      <label class="search">
+        <span class="hidden">Search keys by their beginning</span>
+        <input
+          type="search"
+          placeholder="Search keys by their beginning"
+          value={search}
+          onInput={(event) => replaceQuery({ ...(chosen.window === null ? {} : { window: chosen.window }), search: event.currentTarget.value })}
+        />
+      </label>
+      <Notice problem={problem.value} />
+      {data.value && search === "" && after === "" && rankings.length === 0 && children}
+      {data.value && search !== "" && after === "" && rankings.length === 0 && (
+        <Empty title={<>No key begins with “<bdi>{search}</bdi>”</>}>
+          <p>Upper and lower case differ. <a href={href(...pageOf({ ...chosen, by: search }))}>Show the ranking of this key</a>, which is empty.</p>
+        </Empty>
+      )}
+      {rankings.length > 0 && (
+        <ul class="boards" role="list" aria-label={`Keys of ${board.board}`}>
+          {rankings.map((ranking) => <Row key={ranking.by} ranking={ranking} board={board} chosen={chosen} />)}
+        </ul>
+      )}
+      {(after !== "" || (data.value?.next ?? null) !== null) && (
+        <p class="actions">
+          {after !== "" && link("From the beginning", null)}
+          {data.value?.next != null && link("Next keys", data.value.next)}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** A key with the first lines of its ranking. */
+function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardStatus; chosen: Chosen }) {
+  return (
+    <li>
+      <span class="boards-title">
+        <a class="boards-name" href={href(...pageOf({ ...chosen, by: ranking.by }))}><Name of={ranking.by} /></a>{" "}
+        <span class="soft small">{counted(ranking.total, "subject")}</span>
+      </span>
+      <span class="boards-figures">
+        {ranking.items.map((line) => (
+          <span class="best" key={line.subject}>{formatted(line.rank)}. <b><Name of={line.subject} /></b> {score(line.score, board)}</span>
+        ))}
+      </span>
+    </li>
+  );
+}
