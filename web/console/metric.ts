@@ -22,3 +22,8 @@ export function keyOf(metric: string): string | null {
   const keys = argumentsOf(metric).map((argument) => argument.split(" WHERE ")[0]?.split(" BY ")[1]);
   return keys.find((key) => key !== undefined) ?? null;
 }
+
+/** Returns the key of a metric in words: `community`, or `country and genre`. */
+export function keyInWords(metric: string): string {
+  return keyOf(metric)?.replace(/^\((.*)\)$/, (_, fields: string) => fields.replaceAll(", ", " and ")) ?? "";
+}

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../ranking/json.ts";
 import { call } from "./api.ts";
 import { pageOf, readPath, type Chosen } from "./chosen.ts";
-import { keyOf } from "./metric.ts";
+import { keyInWords } from "./metric.ts";
 import { counted, Empty, Name, Notice } from "./parts.tsx";
 import { usePolled } from "./polled.ts";
 import { href, replaceQuery, route } from "./route.ts";
@@ -65,21 +65,15 @@ export function Rankings({ board, chosen, children }: Props) {
     <a href={href(...pageOf(chosen, { search, after: next }))} onClick={() => heading.current?.focus()}>{text}</a>
   );
   return (
-    <section aria-labelledby="rankings">
+    <section class="rankings" aria-labelledby="rankings">
+      <h2 id="rankings" ref={heading} tabIndex={-1}>A ranking for each {keyInWords(board.metric)}</h2>
       <div class="bar">
-        <h2 id="rankings" ref={heading} tabIndex={-1}>A ranking for each {keyOf(board.metric)}</h2>
-        <span class="spring" />
-        {shown && <span class="soft small">{counted(shown.keys, "key")}, of at most {formatted(board.max_keys ?? 0)}</span>}
+        <label class="search">
+          <span class="hidden">Search keys by their beginning</span>
+          <input type="search" placeholder="Beginning of a key" value={search} onInput={(event) => replaceQuery(pageOf(chosen, { search: event.currentTarget.value })[1])} />
+        </label>
+        {shown && <span class="soft small">{counted(shown.keys, "key")} of at most {formatted(board.max_keys ?? 0)}</span>}
       </div>
-      <label class="search">
-        <span class="hidden">Search keys by their beginning</span>
-        <input
-          type="search"
-          placeholder="Search keys by their beginning"
-          value={search}
-          onInput={(event) => replaceQuery({ ...(chosen.window === null ? {} : { window: chosen.window }), search: event.currentTarget.value })}
-        />
-      </label>
       <Notice problem={problem.value} />
       {data.value && search === "" && after === "" && rankings.length === 0 && children}
       {data.value && search !== "" && after === "" && rankings.length === 0 && (
