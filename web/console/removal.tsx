@@ -29,6 +29,7 @@ export function Removal<T>({ label, question, ways, onRemoved }: Props<T>) {
       const receipt = await call<T>("DELETE", path);
       problem.value = null;
       isAsked.value = false;
+      hasCanceled.value = false;
       document.querySelector<HTMLElement>("main h1")?.focus();
       onRemoved(receipt);
     } catch (error) {

@@ -201,8 +201,8 @@ function Form() {
           <Field label="for each value of the field">
             {(attributes) => <input {...attributes} {...CODE} value={parts.value.subject} onInput={(event) => set({ subject: event.currentTarget.value })} />}
           </Field>
-          <Field label="with a ranking for each value of the field">
-            {(attributes) => <input {...attributes} {...CODE} placeholder="none: one ranking" value={parts.value.by} onInput={(event) => set({ by: event.currentTarget.value })} />}
+          <Field label="with a ranking for each">
+            {(attributes) => <input {...attributes} {...CODE} placeholder="nothing: one ranking" value={parts.value.by} onInput={(event) => set({ by: event.currentTarget.value })} />}
           </Field>
           <Field label="over">
             {(attributes) => (
