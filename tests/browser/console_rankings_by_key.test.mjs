@@ -206,7 +206,7 @@ describe("the console", { concurrency: 4 }, () => {
     await visit(page, service, `boards/by-community?${new URLSearchParams({ by: names[0] })}`);
     await page.getByRole("button", { name: "Remove this key …" }).click();
     await page.getByRole("button", { name: "Remove", exact: true }).click();
-    await page.getByText("1 subject of this key was removed.").waitFor();
+    await page.getByText("The key was removed with 1 subject.").waitFor();
     assert.deepEqual(await rankingOf(service, names[0]), []);
     assert.deepEqual(await rankingOf(service, names[1]), [[`of ${names[1]}`, 102]]);
   }));
@@ -253,7 +253,7 @@ describe("the console", { concurrency: 4 }, () => {
     await page.keyboard.press("Enter");
     await page.getByText("Remove rust with all its subjects from by-community?").waitFor();
     await page.getByRole("button", { name: "Remove", exact: true }).click();
-    await page.getByText("1 subject of this key was removed. New events count again.").waitFor();
+    await page.getByText("The key was removed with 1 subject. New events count again.").waitFor();
     await becomes(() => focused(page), "h1 rust", "the focus");
     await page.getByText("Nothing has been counted in this window yet").waitFor();
     assert.deepEqual(await rankingOf(service, "rust"), []);
@@ -277,7 +277,7 @@ describe("the console", { concurrency: 4 }, () => {
     await service.count("hot-posts", { x: 3 });
     await visit(page, service, "boards/hot-posts?by=rust");
     await page.getByText("This board has no keys").waitFor();
-    await page.getByRole("link", { name: "Show its one ranking" }).click();
+    await page.getByRole("link", { name: "Show the board" }).click();
     await ranks(page, ["1 x 3"]);
     await visit(page, service, "boards/by-community/subjects/a");
     await page.getByRole("alert").getByText("has a ranking for each community").waitFor();

@@ -25,9 +25,12 @@ export function titleOf({ board, by }: Chosen): string {
 
 /** Returns the path of a read below the board of a ranking. */
 export function readPath({ board, window, by }: Chosen, rest: string): string {
-  const query = new URLSearchParams({ ...(window === null ? {} : { window }), ...(by === null ? {} : { by }) }).toString();
-  return boardPath(board, `${rest}${query && (rest.includes("?") ? "&" : "?")}${query}`);
+  const query = new URLSearchParams({ ...(window === null ? {} : { window }), ...(by === null ? {} : { by }) });
+  return boardPath(board, query.size === 0 ? rest : `${rest}${rest.includes("?") ? "&" : "?"}${query}`);
 }
+
+/** The path and the query of a page. */
+type Address = [string[], Record<string, string | null>];
 
 /** Returns the path of a subject of a ranking, or of something below it. */
 export function subjectPath(chosen: Chosen, subject: string, rest = ""): string {
@@ -35,11 +38,11 @@ export function subjectPath(chosen: Chosen, subject: string, rest = ""): string 
 }
 
 /** Returns the address of the page of a ranking, with further parts of its query. */
-export function pageOf({ board, window, by }: Chosen, further: Record<string, string | null> = {}): [string[], Record<string, string | null>] {
+export function pageOf({ board, window, by }: Chosen, further: Record<string, string | null> = {}): Address {
   return [["boards", board], { window, by, ...further }];
 }
 
 /** Returns the address of the page of a subject of a ranking. */
-export function subjectPage({ board, window, by }: Chosen, subject: string): [string[], Record<string, string | null>] {
+export function subjectPage({ board, window, by }: Chosen, subject: string): Address {
   return [["boards", board, "subjects", subject], { window, by }];
 }

@@ -15,7 +15,8 @@ function fieldsOf(argument: string): string[] {
  */
 export function exampleEvent(metric: string, key: string | null): object | null {
   const by = keyOf(metric);
-  if (/\sWHERE\s/.test(metric) || (key !== null && !/^[\w.]+$/.test(by ?? ""))) return null;
+  if (/\sWHERE\s/.test(metric)) return null;
+  if (key !== null && !/^[\w.]+$/.test(by ?? "")) return null;
   const name = metric.slice(0, metric.indexOf("("));
   const [, type, ...rest] = argumentsOf(metric).flatMap((argument) => argument.split(" BY "));
   if (!type || rest.length === 0) return null;

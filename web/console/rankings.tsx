@@ -35,7 +35,8 @@ async function read(chosen: Chosen, search: string, after: string, signal: Abort
   // The list begins after the text, and a key may be just that.
   if (search && !after) found.unshift(search);
   if (found.length === 0) return { keys, rankings: [], next: null };
-  const { rankings } = await call<{ rankings: RankingOfKey[] }>("POST", readPath(chosen, "/rankings/by"), { keys: found, limit: LINES }, signal);
+  const body = { keys: found, limit: LINES };
+  const { rankings } = await call<{ rankings: RankingOfKey[] }>("POST", readPath(chosen, "/rankings/by"), body, signal);
   return { keys, rankings: rankings.filter(({ total }) => total > 0), next: isLast ? null : next };
 }
 
@@ -61,6 +62,7 @@ export function Rankings({ board, chosen, children }: Props) {
   // While the next list is on its way, what is already known of it stays.
   const shown = data.value ?? latest.current;
   const rankings = shown?.rankings.filter(({ by }) => by.startsWith(search)) ?? [];
+  const find = (search: string) => replaceQuery(pageOf(chosen, { search })[1]);
   const link = (text: string, next: string | null) => (
     <a href={href(...pageOf(chosen, { search, after: next }))} onClick={() => heading.current?.focus()}>{text}</a>
   );
@@ -70,7 +72,7 @@ export function Rankings({ board, chosen, children }: Props) {
       <div class="bar">
         <label class="search">
           <span class="hidden">Search keys by their beginning</span>
-          <input type="search" placeholder="Beginning of a key" value={search} onInput={(event) => replaceQuery(pageOf(chosen, { search: event.currentTarget.value })[1])} />
+          <input type="search" placeholder="Beginning of a key" value={search} onInput={(event) => find(event.currentTarget.value)} />
         </label>
         {shown && <span class="soft small">{counted(shown.keys, "key")} of at most {formatted(board.max_keys ?? 0)}</span>}
       </div>
@@ -78,7 +80,10 @@ export function Rankings({ board, chosen, children }: Props) {
       {data.value && search === "" && after === "" && rankings.length === 0 && children}
       {data.value && search !== "" && after === "" && rankings.length === 0 && (
         <Empty title={<>No key begins with “<bdi>{search}</bdi>”</>}>
-          <p>Upper and lower case differ. <a href={href(...pageOf({ ...chosen, by: search }))}>Show the ranking of this key</a>, which is empty.</p>
+          <p>
+            Upper and lower case differ. <a href={href(...pageOf({ ...chosen, by: search }))}>Show the ranking of this key</a>,
+            which is empty.
+          </p>
         </Empty>
       )}
       {rankings.length > 0 && (

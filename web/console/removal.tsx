@@ -44,10 +44,12 @@ export function Removal<T>({ label, question, ways, onRemoved }: Props<T>) {
       {isAsked.value
         ? (
           <p class="actions">
-            <span>{question}</span>
+            <span>{isBusy.value ? "Removing …" : question}</span>
             <Focused>
               <button type="button" onClick={() => { isAsked.value = false; hasCanceled.value = true; }}>Keep</button>
-              {ways.map(([answer, path]) => <button type="button" class="danger" key={answer} onClick={() => void remove(path)}>{answer}</button>)}
+              {ways.map(([answer, path]) => (
+                <button type="button" class="danger" key={answer} onClick={() => void remove(path)}>{answer}</button>
+              ))}
             </Focused>
           </p>
         )

@@ -64,9 +64,10 @@ export function Board({ name }: { name: string }) {
   const chosen: Chosen = { ...asked, window: further && further !== tabs[0] ? further.length : null };
   const hasKeys = board?.max_keys !== undefined;
   /** Whether a ranking is chosen, and not a board with many. */
-  const isOne = board?.ranked === true && hasKeys === (asked.by !== null);
+  const isOne = board?.ranked === true && hasKeys === (chosen.by !== null);
   const live = useLive(isOne && !isUnknown ? chosen : null, limit);
-  const removed = useSignal<string | null>(null);
+  /** The number of subjects that were removed with the key. */
+  const removed = useSignal<number | null>(null);
   const next = pace(status);
   useEffect(() => {
     every.value = next;
@@ -91,15 +92,17 @@ export function Board({ name }: { name: string }) {
     return (
       <>
         <Title chosen={asked} />
-        <Empty title={`This board has no window of ${inWords(asked.window ?? "")}`}><p><a href={href(...pageOf(chosen))}>Show its window of {inWords(length)}</a>.</p></Empty>
+        <Empty title={`This board has no window of ${inWords(asked.window ?? "")}`}>
+          <p><a href={href(...pageOf(chosen))}>Show its window of {inWords(length)}</a>.</p>
+        </Empty>
       </>
     );
   }
-  if (asked.by !== null && !hasKeys) {
+  if (chosen.by !== null && !hasKeys) {
     return (
       <>
         <Title chosen={asked} />
-        <Empty title="This board has no keys"><p><a href={href(...pageOf({ ...chosen, by: null }))}>Show its one ranking</a>.</p></Empty>
+        <Empty title="This board has no keys"><p><a href={href(...pageOf({ ...chosen, by: null }))}>Show the board</a>.</p></Empty>
       </>
     );
   }
@@ -112,7 +115,9 @@ export function Board({ name }: { name: string }) {
   return (
     <>
       <Title chosen={chosen} metric={board.metric}>
-        <div role="status">{removed.value !== null && <p>{removed.value}</p>}</div>
+        <div role="status">
+          {removed.value !== null && <p>The key was removed with {counted(removed.value, "subject")}. New events count again.</p>}
+        </div>
       </Title>
       {canDemo() && isDemo(board) && <FirstMinute demo={board} />}
       {tabs.length > 1 && (
@@ -128,7 +133,7 @@ export function Board({ name }: { name: string }) {
           ))}
         </nav>
       )}
-      <Window key={shown} board={board} status={status} length={shown} isOfAll={asked.by === null} />
+      <Window key={shown} board={board} status={status} length={shown} isOfAll={chosen.by === null} />
       <Notice problem={problem.value ?? live.problem.value} />
       <div class={hasSecond ? "sides" : ""}>
         {isOne && (
@@ -140,16 +145,20 @@ export function Board({ name }: { name: string }) {
               {total !== null && <span class="soft small">{counted(total, "subject")} ranked</span>}
               <label class="small">
                 Show{" "}
-                <select value={limit} onChange={(event) => go(...pageOf(asked, { limit: event.currentTarget.value }))}>
+                <select value={limit} onChange={(event) => go(...pageOf(chosen, { limit: event.currentTarget.value }))}>
                   {LIMITS.map((limit) => <option key={limit} value={limit}>{limit}</option>)}
                 </select>
               </label>
             </div>
-            {page && page.items.length > 0 && <Ranking key={shown} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />}
-            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} by={asked.by} />}
+            {page && page.items.length > 0 && (
+              <Ranking key={shown} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />
+            )}
+            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} by={chosen.by} />}
           </section>
         )}
-        {hasKeys && !isOne && <Rankings key={shown} board={board} chosen={chosen}><NothingYet metric={board.metric} by={null} /></Rankings>}
+        {hasKeys && !isOne && (
+          <Rankings key={shown} board={board} chosen={chosen}><NothingYet metric={board.metric} by={null} /></Rankings>
+        )}
         {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
@@ -158,7 +167,7 @@ export function Board({ name }: { name: string }) {
           label="Remove this key"
           question={<>Remove <b><Name of={chosen.by} /></b> with all its subjects from {name}?</>}
           ways={[["Remove", boardPath(name, `/keys/${encodeURIComponent(chosen.by)}`)]]}
-          onRemoved={({ subjects }) => (removed.value = `${counted(subjects, "subject")} of this key ${subjects === 1 ? "was" : "were"} removed. New events count again.`)}
+          onRemoved={({ subjects }) => (removed.value = subjects)}
         />
       )}
     </>

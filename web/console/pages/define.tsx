@@ -201,9 +201,6 @@ function Form() {
           <Field label="for each value of the field">
             {(attributes) => <input {...attributes} {...CODE} value={parts.value.subject} onInput={(event) => set({ subject: event.currentTarget.value })} />}
           </Field>
-          <Field label="with a ranking for each">
-            {(attributes) => <input {...attributes} {...CODE} placeholder="nothing: one ranking" value={parts.value.by} onInput={(event) => set({ by: event.currentTarget.value })} />}
-          </Field>
           <Field label="over">
             {(attributes) => (
               <select
@@ -216,6 +213,11 @@ function Form() {
               >
                 {Object.keys(SLOTS).map((span) => <option key={span} value={span}>{span === "all" ? "all time" : `the last ${theLast(span)}`}</option>)}
               </select>
+            )}
+          </Field>
+          <Field label="with a ranking for each (optional)">
+            {(attributes) => (
+              <input {...attributes} {...CODE} placeholder="such as community" value={parts.value.by} onInput={(event) => set({ by: event.currentTarget.value })} />
             )}
           </Field>
         </fieldset>

@@ -40,13 +40,14 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
   const found = standing.data.value;
   const problem = standing.problem.value ?? board.problem.value;
   // A removal is one from all windows.
-  const whole = { ...chosen, window: null };
-  const everywhere: [string, string][] = by === null ? [] : [["Remove from all keys", subjectPath({ ...whole, by: null }, subject, "?all_keys=true")]];
+  const ways: [string, string][] = [["Remove", subjectPath({ ...chosen, window: null }, subject)]];
+  if (by !== null) ways.push(["Remove from all keys", subjectPath({ board: name, window: null, by: null }, subject, "?all_keys=true")]);
   return (
     <>
       <div class="title">
         <nav aria-label="Board">
-          <a href={href(...pageOf(chosen))}>← {by ?? name}</a>{by !== null && <> in <a href={href(...pageOf({ ...chosen, by: null }))}>{name}</a></>}
+          <a href={href(...pageOf(chosen))}>← {by ?? name}</a>
+          {by !== null && <> in <a href={href(...pageOf({ ...chosen, by: null }))}>{name}</a></>}
         </nav>
         <Heading title={`${subject} in ${titleOf(chosen)}`}><Name of={subject} /></Heading>
         {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}</p>}
@@ -65,7 +66,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
         <Removal<{ keys?: number }>
           label="Remove this subject"
           question={<>Remove <b><Name of={subject} /></b> from the ranking and every slot of {titleOf(chosen)}?</>}
-          ways={[["Remove", subjectPath(whole, subject)], ...everywhere]}
+          ways={ways}
           onRemoved={({ keys }) => {
             removed.value = keys === undefined ? titleOf(chosen) : `${counted(keys, "key")} of ${name}`;
             standing.refresh();
