@@ -2,8 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { checkAccessibility, startService } from "./harness.mjs";
+import { checkAccessibility, makeKey, startService } from "./harness.mjs";
 import { becomes, CLOCK, figure, focused, heights, bars, inUtc, lines, ranks, requestsOf, visit } from "./console.mjs";
+import { ADMIN } from "./keys.mjs";
 
 const REFUSED = /status of 422/;
 
@@ -264,6 +265,22 @@ describe("the console", { concurrency: 4 }, () => {
   test("a console that only reads shows keys and removes none", inUtc({}, async ({ page }) => {
     const service = await start([["rust", "a", 5]], `console = "read"\n${CONFIG}`);
     await visit(page, service, "boards/by-community?by=rust");
+    await ranks(page, ["1 a 5"]);
+    assert.equal(await page.getByRole("button", { name: /Remove/ }).count(), 0);
+    await page.getByRole("link", { name: "a", exact: true }).click();
+    await becomes(() => figure(page, "Score").textContent(), "5");
+    assert.equal(await page.getByRole("button", { name: /Remove/ }).count(), 0);
+  }));
+
+  test("an access key that only reads shows keys and removes none", inUtc({}, async ({ page }) => {
+    const reader = makeKey({ name: "a reader", scopes: ["read"], boards: ["by-*"] });
+    const config = [CONFIG, ADMIN.table, reader.table].join("\n");
+    const service = await startService({ clock: CLOCK, key: ADMIN.text, config });
+    await countIn(service, [["rust", "a", 5]]);
+    await page.addInitScript((key) => sessionStorage.setItem("rolltop.key /", key), reader.text);
+    await visit(page, service, "boards/by-community");
+    await becomes(() => keys(page), ["rust"]);
+    await page.getByRole("link", { name: "rust", exact: true }).click();
     await ranks(page, ["1 a 5"]);
     assert.equal(await page.getByRole("button", { name: /Remove/ }).count(), 0);
     await page.getByRole("link", { name: "a", exact: true }).click();
