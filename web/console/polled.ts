@@ -39,7 +39,9 @@ export interface Polled<T> {
 /** Makes the requests of a read. */
 type Ask<T> = (path: string, signal: AbortSignal) => Promise<T>;
 
-const get = <T,>(path: string, signal: AbortSignal): Promise<T> => call<T>("GET", path, undefined, signal);
+function get<T>(path: string, signal: AbortSignal): Promise<T> {
+  return call<T>("GET", path, undefined, signal);
+}
 
 /** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
 export function usePolled<T>(path: string | null, every: number, ask: Ask<T> = get): Polled<T> {
