@@ -8,7 +8,12 @@ import { becomes, CLOCK, requestsOf } from "./console.mjs";
 import { checkAccessibility, inBrowser, ROOT, startService, startSite } from "./harness.mjs";
 
 const SCRIPT = readFileSync(join(ROOT, "web/built/rolltop-board.js"), "utf8");
-const CONFIG = '[boards.by-community]\nmetric = "COUNT(24h, like, post_id BY community)"\nslot = "1h"\nwindows = ["7d/6h"]\n';
+const CONFIG = `
+[boards.by-community]
+metric = "COUNT(24h, like, post_id BY community)"
+slot = "1h"
+windows = ["7d/6h"]
+`;
 const REFUSED = /status of 422/;
 
 /** Starts a service, and a site with a page that has an element for each set of attributes. */
@@ -16,10 +21,15 @@ async function startWith(...elements) {
   const pages = { "/rolltop-board.js": { type: "text/javascript; charset=utf-8", body: SCRIPT } };
   const site = await startSite(pages);
   const service = await startService({ clock: CLOCK, origins: [site.base], config: CONFIG });
-  const text = (attributes) => Object.entries(attributes).map(([name, value]) => `${name}="${value.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`).join(" ");
+  const quoted = (value) => `"${value.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`;
+  const element = (given, at) => {
+    const attributes = { id: `w${at}`, src: service.base, board: "by-community", ...given };
+    const texts = Object.entries(attributes).map(([name, value]) => `${name}=${quoted(value)}`);
+    return `<rolltop-board ${texts.join(" ")}></rolltop-board>`;
+  };
   pages["/"] = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A site</title>
     <script type="module" src="/rolltop-board.js"></script></head><body><main><h1>A site</h1>
-    ${elements.map((attributes, at) => `<rolltop-board id="w${at}" src="${service.base}" board="by-community" ${text(attributes)}></rolltop-board>`).join("")}
+    ${elements.map(element).join("")}
     </main></body></html>`;
   return { site, service };
 }
@@ -32,12 +42,14 @@ async function countIn(service, items) {
 }
 
 /** Waits until an element shows these subjects and scores. */
-const shows = (page, expected, selector = "rolltop-board") =>
-  becomes(
-    () => page.locator(`${selector} [part~=line]`).evaluateAll((all) => all.map((line) => ["subject", "score"].map((part) => line.querySelector(`[part=${part}]`).textContent).join(" "))),
-    expected,
-    `the lines of ${selector}`,
-  );
+const shows = (page, expected, selector = "rolltop-board") => {
+  const read = (all) => all.map((line) => {
+    const text = (part) => line.querySelector(`[part=${part}]`).textContent;
+    return `${text("subject")} ${text("score")}`;
+  });
+  const lines = () => page.locator(`${selector} [part~=line]`).evaluateAll(read);
+  return becomes(lines, expected, `the lines of ${selector}`);
+};
 
 const state = (page, expected, selector = "rolltop-board") =>
   becomes(() => page.locator(selector).getAttribute("data-state"), expected, `the state of ${selector}`);
@@ -66,7 +78,7 @@ describe("the element", { concurrency: 4 }, () => {
     await checkAccessibility(page);
   }));
 
-  test("it shows another ranking when the key changes, and the lines of no other in between", inBrowser({}, async ({ page }) => {
+  test("it shows another ranking when the key changes, and no other in between", inBrowser({}, async ({ page }) => {
     const { site, service } = await startWith({ by: "rust", label: "Top posts" });
     await countIn(service, [["rust", "a", 2], ["art", "b", 3], [" art", "c", 4]]);
     await page.goto(site.base);
@@ -93,13 +105,14 @@ describe("the element", { concurrency: 4 }, () => {
     allow(/status of 404/);
     const { site, service } = await startWith({ by: "a&b=c", window: "7d" });
     await countIn(service, [["a&b=c", "a", 2], ["a", "b", 3]]);
-    await page.route("**/v1/stream*", (route) => route.fulfill({ status: 404, headers: { "access-control-allow-origin": "*" } }));
+    const headers = { "access-control-allow-origin": "*" };
+    await page.route("**/v1/stream*", (route) => route.fulfill({ status: 404, headers }));
     await page.goto(site.base);
     await shows(page, ["a 2"]);
     await state(page, "polling");
   }));
 
-  test("without a key, or with one too many, it says so until the attribute is right", inBrowser({}, async ({ page, allow }) => {
+  test("a key that is missing, or one too many, is said until the attribute is right", inBrowser({}, async ({ page, allow }) => {
     allow(REFUSED);
     const { site, service } = await startWith({});
     await service.call("PUT", "/v1/boards/one-ranking", { metric: "COUNT(24h, like, post_id)", slot: "1h" });

@@ -1,4 +1,4 @@
-// The ranking that a page shows. Every read and every link of the page is made from it, so that all are of the same one.
+// The ranking that a page shows. Every read and every link of the page is made from it, so all are of the same one.
 
 import { boardPath } from "./api.ts";
 import { route } from "./route.ts";

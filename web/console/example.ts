@@ -10,7 +10,7 @@ function fieldsOf(argument: string): string[] {
 }
 
 /**
- * Returns an event that counts on a board with this metric, in the ranking of a key if one is given. Returns null if the
+ * Returns an event that counts on a board with this metric, in the ranking of a key if one is given; null if the
  * metric has a filter, or if the key is made from more than the text of a field.
  */
 export function exampleEvent(metric: string, key: string | null): object | null {

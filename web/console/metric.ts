@@ -16,7 +16,7 @@ export function argumentsOf(metric: string): string[] {
   return [...found, current.trim()];
 }
 
-/** Returns what the rankings of a metric are by: `community`, `(country, genre)` or `prefix(ip, 16)`; null for one ranking. */
+/** Returns what is after `BY`: `community`, `(country, genre)` or `prefix(ip, 16)`; null for a metric with one ranking. */
 export function keyOf(metric: string): string | null {
   // The filter comes last, and its texts may have such a word too.
   const keys = argumentsOf(metric).map((argument) => argument.split(" WHERE ")[0]?.split(" BY ")[1]);
@@ -25,5 +25,6 @@ export function keyOf(metric: string): string | null {
 
 /** Returns the key of a metric in words: `community`, or `country and genre`. */
 export function keyInWords(metric: string): string {
-  return keyOf(metric)?.replace(/^\((.*)\)$/, (_, fields: string) => fields.replaceAll(", ", " and ")) ?? "";
+  const [, fields] = /^\((.*)\)$/.exec(keyOf(metric) ?? "") ?? [];
+  return fields?.replaceAll(", ", " and ") ?? keyOf(metric) ?? "";
 }

@@ -62,9 +62,9 @@ export function Rankings({ board, chosen, children }: Props) {
   // While the next list is on its way, what is already known of it stays.
   const shown = data.value ?? latest.current;
   const rankings = shown?.rankings.filter(({ by }) => by.startsWith(search)) ?? [];
-  const find = (search: string) => replaceQuery(pageOf(chosen, { search })[1]);
-  const link = (text: string, next: string | null) => (
-    <a href={href(...pageOf(chosen, { search, after: next }))} onClick={() => heading.current?.focus()}>{text}</a>
+  const next = data.value?.next ?? null;
+  const link = (text: string, after: string | null) => (
+    <a href={href(...pageOf(chosen, { search, after }))} onClick={() => heading.current?.focus()}>{text}</a>
   );
   return (
     <section class="rankings" aria-labelledby="rankings">
@@ -72,7 +72,12 @@ export function Rankings({ board, chosen, children }: Props) {
       <div class="bar">
         <label class="search">
           <span class="hidden">Search keys by their beginning</span>
-          <input type="search" placeholder="Beginning of a key" value={search} onInput={(event) => find(event.currentTarget.value)} />
+          <input
+            type="search"
+            placeholder="Beginning of a key"
+            value={search}
+            onInput={(event) => replaceQuery(pageOf(chosen, { search: event.currentTarget.value })[1])}
+          />
         </label>
         {shown && <span class="soft small">{counted(shown.keys, "key")} of at most {formatted(board.max_keys ?? 0)}</span>}
       </div>
@@ -81,8 +86,8 @@ export function Rankings({ board, chosen, children }: Props) {
       {data.value && search !== "" && after === "" && rankings.length === 0 && (
         <Empty title={<>No key begins with “<bdi>{search}</bdi>”</>}>
           <p>
-            Upper and lower case differ. <a href={href(...pageOf({ ...chosen, by: search }))}>Show the ranking of this key</a>,
-            which is empty.
+            Upper and lower case differ.{" "}
+            <a href={href(...pageOf({ ...chosen, by: search }))}>Show the ranking of this key</a>, which is empty.
           </p>
         </Empty>
       )}
@@ -91,10 +96,10 @@ export function Rankings({ board, chosen, children }: Props) {
           {rankings.map((ranking) => <Row key={ranking.by} ranking={ranking} board={board} chosen={chosen} />)}
         </ul>
       )}
-      {(after !== "" || (data.value?.next ?? null) !== null) && (
+      {(after !== "" || next !== null) && (
         <p class="actions">
           {after !== "" && link("From the beginning", null)}
-          {data.value?.next != null && link("Next keys", data.value.next)}
+          {next !== null && link("Next keys", next)}
         </p>
       )}
     </section>
@@ -111,7 +116,9 @@ function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardSt
       </span>
       <span class="boards-figures">
         {ranking.items.map((line) => (
-          <span class="best" key={line.subject}>{formatted(line.rank)}. <b><Name of={line.subject} /></b> {score(line.score, board)}</span>
+          <span class="best" key={line.subject}>
+            {formatted(line.rank)}. <b><Name of={line.subject} /></b> {score(line.score, board)}
+          </span>
         ))}
       </span>
     </li>
