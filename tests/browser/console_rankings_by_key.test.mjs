@@ -232,7 +232,8 @@ describe("the console", { concurrency: 4 }, () => {
 
   test("a subject is removed from one key or from all, and a key with all its subjects", inUtc({}, async ({ page }) => {
     const counted = { rust: { a: 5, b: 3 }, art: { a: 2, b: 4 }, chess: { a: 1, c: 1 } };
-    const service = await start(Object.entries(counted).flatMap(([key, amounts]) => Object.entries(amounts).map((one) => [key, ...one])));
+    const items = Object.entries(counted).flatMap(([by, amounts]) => Object.entries(amounts).map((one) => [by, ...one]));
+    const service = await start(items);
     await visit(page, service, "boards/by-community/subjects/a?by=rust&window=1h");
     await page.getByRole("button", { name: "Remove this subject …" }).click();
     await page.getByText("Remove a from the ranking and every slot of rust in by-community?").waitFor();

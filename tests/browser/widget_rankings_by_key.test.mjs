@@ -112,7 +112,7 @@ describe("the element", { concurrency: 4 }, () => {
     await state(page, "polling");
   }));
 
-  test("a key that is missing, or one too many, is said until the attribute is right", inBrowser({}, async ({ page, allow }) => {
+  test("a key that is missing, or one too many, is said until that is right", inBrowser({}, async ({ page, allow }) => {
     allow(REFUSED);
     const { site, service } = await startWith({});
     await service.call("PUT", "/v1/boards/one-ranking", { metric: "COUNT(24h, like, post_id)", slot: "1h" });

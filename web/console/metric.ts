@@ -16,7 +16,7 @@ export function argumentsOf(metric: string): string[] {
   return [...found, current.trim()];
 }
 
-/** Returns what is after `BY`: `community`, `(country, genre)` or `prefix(ip, 16)`; null for a metric with one ranking. */
+/** Returns what is after `BY`: `community`, `(country, genre)` or `prefix(ip, 16)`; null if there is no `BY`. */
 export function keyOf(metric: string): string | null {
   // The filter comes last, and its texts may have such a word too.
   const keys = argumentsOf(metric).map((argument) => argument.split(" WHERE ")[0]?.split(" BY ")[1]);

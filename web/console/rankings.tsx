@@ -79,7 +79,9 @@ export function Rankings({ board, chosen, children }: Props) {
             onInput={(event) => replaceQuery(pageOf(chosen, { search: event.currentTarget.value })[1])}
           />
         </label>
-        {shown && <span class="soft small">{counted(shown.keys, "key")} of at most {formatted(board.max_keys ?? 0)}</span>}
+        {shown && (
+          <span class="soft small">{counted(shown.keys, "key")} of at most {formatted(board.max_keys ?? 0)}</span>
+        )}
       </div>
       <Notice problem={problem.value} />
       {data.value && search === "" && after === "" && rankings.length === 0 && children}
