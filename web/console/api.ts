@@ -68,17 +68,11 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
 }
 
 /** Returns the path of a board, or of something below it. */
-export function boardPath(board: string, rest = "", window?: string | null): string {
-  const query = window ? `${rest.includes("?") ? "&" : "?"}window=${encodeURIComponent(window)}` : "";
-  return `v1/boards/${encodeURIComponent(board)}${rest}${query}`;
+export function boardPath(board: string, rest = ""): string {
+  return `v1/boards/${encodeURIComponent(board)}${rest}`;
 }
 
-/** Returns whether a subject can be part of an address. Browsers take these two for steps in a path. */
-export function isAddressable(subject: string): boolean {
-  return subject !== "." && subject !== "..";
-}
-
-/** Returns the path of a subject of a board, or of something below it. */
-export function subjectPath(board: string, subject: string, rest = "", window?: string | null): string {
-  return boardPath(board, `/subjects/${encodeURIComponent(subject)}${rest}`, window);
+/** Returns whether a name can be part of the path of an address. Browsers take these two for steps in it. */
+export function isAddressable(name: string): boolean {
+  return name !== "." && name !== "..";
 }

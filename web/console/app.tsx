@@ -112,13 +112,14 @@ export function App() {
 /** The page of a path. The key makes a new page where the path names something else. */
 function Page({ path }: { path: string[] }) {
   const [first, board, second, subject] = path;
+  const by = route.value.query.get("by") ?? "";
   if (first === undefined) return <Boards />;
   if (first === "define" && board === undefined) return <Define />;
   if (first === "rules" && board === undefined) return <Rules />;
   if (first === "operate" && board === undefined) return <Operate />;
-  if (first === "boards" && board !== undefined && second === undefined) return <Board key={board} name={board} />;
+  if (first === "boards" && board !== undefined && second === undefined) return <Board key={`${board}/${by}`} name={board} />;
   if (first === "boards" && board !== undefined && second === "subjects" && subject !== undefined) {
-    return <Subject key={`${board}/${subject}`} board={board} subject={subject} />;
+    return <Subject key={JSON.stringify([board, by, subject])} board={board} subject={subject} />;
   }
   return <><Heading title="Not found">There is no such page</Heading><Empty title={location.hash}><p><a href={href([])}>See all boards</a>.</p></Empty></>;
 }

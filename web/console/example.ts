@@ -1,22 +1,7 @@
 // An event that counts on a board, made from the text of its metric.
 
+import { argumentsOf, keyOf } from "./metric.ts";
 import { anonymous } from "./settings.ts";
-
-/** Splits the arguments of a metric at the commas that are not within parentheses. */
-function argumentsOf(metric: string): string[] {
-  const text = metric.slice(metric.indexOf("(") + 1, metric.lastIndexOf(")"));
-  const found: string[] = [];
-  let depth = 0;
-  let current = "";
-  for (const character of text) {
-    depth += character === "(" ? 1 : character === ")" ? -1 : 0;
-    if (character === "," && depth === 0) {
-      found.push(current.trim());
-      current = "";
-    } else current += character;
-  }
-  return [...found, current.trim()];
-}
 
 /** Returns the fields of an argument: `a`, `(a, b)` or `prefix(a, 24)`. */
 function fieldsOf(argument: string): string[] {
@@ -24,17 +9,23 @@ function fieldsOf(argument: string): string[] {
   return inside.split(",").map((field) => field.trim()).filter((field) => /^[A-Za-z_][\w.]*$/.test(field));
 }
 
-/** Returns an event that counts on a board with this metric; null if the metric has a filter. */
-export function exampleEvent(metric: string): object | null {
+/**
+ * Returns an event that counts on a board with this metric, in the ranking of a key if one is given; null if the
+ * metric has a filter, or if the key is made from more than the text of a field.
+ */
+export function exampleEvent(metric: string, key: string | null): object | null {
+  const by = keyOf(metric);
   if (/\sWHERE\s/.test(metric)) return null;
+  if (key !== null && !/^[\w.]+$/.test(by ?? "")) return null;
   const name = metric.slice(0, metric.indexOf("("));
-  const [, type, ...rest] = argumentsOf(metric);
+  const [, type, ...rest] = argumentsOf(metric).flatMap((argument) => argument.split(" BY "));
   if (!type || rest.length === 0) return null;
   const hasValue = ["SUM", "AVG", "MIN", "MAX", "LAST"].includes(name);
   const fields: Record<string, string | number> = {};
   for (const field of rest.flatMap(fieldsOf)) fields[field] = `${field.replace(/_?id$/, "") || field}-1`;
   if (hasValue && rest[0]) for (const field of fieldsOf(rest[0])) fields[field] = 5;
   if (Object.values(fields).length === 0) return null;
+  if (by !== null && key !== null) fields[by] = key;
   return { type, fields };
 }
 

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { follow, hurry } from "../ranking/feeds.ts";
 import type { Page } from "../ranking/lines.ts";
 import { Problem } from "./api.ts";
+import type { Chosen } from "./chosen.ts";
 import { lostSince, noteTime } from "./clock.ts";
 import { heldKey, noteRefused } from "./key.ts";
 
@@ -26,8 +27,8 @@ lostSince.subscribe((since) => {
   if (since === null) hurry();
 });
 
-/** Follows the first lines of a ranking while the page is visible; none if `board` is null. */
-export function useLive(board: string | null, window: string | null, limit: number): Live {
+/** Follows the first lines of a ranking while the page is visible; none if `chosen` is null. */
+export function useLive(chosen: Chosen | null, limit: number): Live {
   const page = useSignal<Page | null>(null);
   const connection = useSignal<Connection>("connecting");
   const problem = useSignal<Problem | null>(null);
@@ -35,9 +36,9 @@ export function useLive(board: string | null, window: string | null, limit: numb
     page.value = null;
     problem.value = null;
     connection.value = "connecting";
-    if (board === null) return undefined;
+    if (chosen === null) return undefined;
     const key = heldKey();
-    const { view, stop } = follow(base, board, limit, window ?? "", () => show(), key ?? "");
+    const { view, stop } = follow(base, { board: chosen.board, window: chosen.window ?? "", by: chosen.by ?? "", limit }, () => show(), key ?? "");
     const show = () => {
       const { state, code } = view;
       if (["key_required", "invalid_key", "key_expired"].includes(code)) noteRefused(key, 401, code);
@@ -49,6 +50,6 @@ export function useLive(board: string | null, window: string | null, limit: numb
     };
     show();
     return stop;
-  }, [board, window, limit]);
+  }, [chosen?.board, chosen?.window, chosen?.by, limit]);
   return { page, connection, problem };
 }

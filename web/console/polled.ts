@@ -36,8 +36,15 @@ export interface Polled<T> {
   refresh: () => void;
 }
 
+/** Makes the requests of a read. */
+type Ask<T> = (path: string, signal: AbortSignal) => Promise<T>;
+
+function get<T>(path: string, signal: AbortSignal): Promise<T> {
+  return call<T>("GET", path, undefined, signal);
+}
+
 /** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
-export function usePolled<T>(path: string | null, every: number): Polled<T> {
+export function usePolled<T>(path: string | null, every: number, ask: Ask<T> = get): Polled<T> {
   const data = useSignal<T | null>(remembered(path));
   const problem = useSignal<Problem | null>(null);
   const started = useRef<() => void>(() => undefined);
@@ -62,7 +69,7 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       }
       isReading = true;
       try {
-        const answer = await call<T>("GET", path, undefined, ending.signal);
+        const answer = await ask(path, ending.signal);
         if (ending.signal.aborted) return;
         data.value = answer;
         remember(path, answer);

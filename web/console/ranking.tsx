@@ -3,14 +3,15 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { formatted } from "../ranking/json.ts";
 import type { Line } from "../ranking/lines.ts";
+import { subjectPage, type Chosen } from "./chosen.ts";
 import { Name } from "./parts.tsx";
 import { href } from "./route.ts";
 import { score, type Scale } from "./score.ts";
 
 interface Props {
   lines: Line[];
-  board: { board: string; order: "asc" | "desc" } & Scale;
-  window: string | null;
+  board: { order: "asc" | "desc" } & Scale;
+  chosen: Chosen;
   /** The subject to mark. */
   marked?: string;
   label: string;
@@ -48,7 +49,7 @@ function useLosses(lines: Line[]): Map<string, Loss> {
 }
 
 /** Draws the lines. */
-export function Ranking({ lines, board, window, marked, label }: Props) {
+export function Ranking({ lines, board, chosen, marked, label }: Props) {
   const list = useRef<HTMLOListElement>(null);
   const places = useRef(new Map<string, number>());
   const losses = useLosses(lines);
@@ -82,7 +83,7 @@ export function Ranking({ lines, board, window, marked, label }: Props) {
           <li key={line.subject} data-subject={line.subject} class={isMarked ? "is-marked" : ""} aria-current={isMarked ? "true" : undefined}>
             <span class="ranking-bar" style={{ transform: `scaleX(${share})` }} />
             <span class="ranking-rank"><span class="hidden">Rank </span>{formatted(line.rank)}</span>
-            <a class="ranking-subject" href={href(["boards", board.board, "subjects", line.subject], { window })}><Name of={line.subject} /></a>
+            <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
               <span class="hidden">score </span>{score(line.score, board)}

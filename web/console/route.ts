@@ -68,7 +68,7 @@ export function go(path: string[], query: Record<string, string | null | undefin
 }
 
 /** Changes the query of the page that is shown, without a step in the history. */
-export function replaceQuery(query: Record<string, string>): void {
+export function replaceQuery(query: Record<string, string | null>): void {
   const next = href(route.value.path, query);
   history.replaceState(null, "", next);
   shown = next;

@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { formatted } from "../ranking/json.ts";
 import type { Line } from "../ranking/lines.ts";
 import { boardPath, call, Problem } from "./api.ts";
+import { readPath, type Chosen } from "./chosen.ts";
 import { time } from "./clock.ts";
 import { may } from "./key.ts";
 import { counted, Figure, Focused, Name, Notice } from "./parts.tsx";
@@ -30,13 +31,21 @@ function missed(counts: Record<string, number>): string {
   return parts.length === 0 ? "none" : parts.join(", ");
 }
 
+interface Props {
+  board: BoardStatus;
+  /** The ranking to show, in the main window; null for none. */
+  chosen: Chosen | null;
+  limit: number;
+  onChanged: () => void;
+}
+
 /** The panel of the second edition, with its ranking. */
-export function Successor({ board, limit, onChanged }: { board: BoardStatus; limit: number; onChanged: () => void }) {
+export function Successor({ board, chosen, limit, onChanged }: Props) {
   const role = board.next === undefined ? "previous" : "next";
   const { data, problem, refresh } = usePolled<EditionStatus>(boardPath(board.board, `/${role}`), PACE);
   const edition = data.value;
-  const isRanked = edition?.ranked === true;
-  const page = usePolled<{ items: Line[] }>(isRanked ? boardPath(board.board, `/rankings?of=${role}&limit=${limit}`) : null, PACE);
+  const shown = edition?.ranked ? chosen : null;
+  const page = usePolled<{ items: Line[] }>(shown && readPath(shown, `/rankings?of=${role}&limit=${limit}`), PACE);
   if (!edition) return <Notice problem={problem.value} />;
   const fill = edition.fill.state === "running" ? `running, ${counted(edition.fill.cells ?? 0, "cell")} so far` : edition.fill.state;
   const title = role === "next" ? "Successor" : "Previous edition";
@@ -52,8 +61,8 @@ export function Successor({ board, limit, onChanged }: { board: BoardStatus; lim
         <Figure name={`Items that the ${role === "next" ? "successor" : "previous edition"} missed`}>{missed(edition.not_counted)}</Figure>
         <Figure name="Items that the board missed">{missed(edition.only_counted)}</Figure>
       </dl>
-      {isRanked && page.data.value && page.data.value.items.length > 0 && (
-        <Ranking lines={page.data.value.items} board={edition} window={null} label={`Ranking of the ${title.toLowerCase()}`} />
+      {shown && page.data.value && page.data.value.items.length > 0 && (
+        <Ranking lines={page.data.value.items} board={edition} chosen={shown} label={`Ranking of the ${title.toLowerCase()}`} />
       )}
       {role === "next" && <Compared edition={edition} board={board} />}
       <Notice problem={problem.value ?? page.problem.value} />
@@ -77,8 +86,8 @@ function Compared({ edition, board }: { edition: EditionStatus; board: BoardStat
       </p>
       {comparison.differences.length > 0 && (
         <ul>
-          {comparison.differences.slice(0, 10).map(({ subject, score: before, next_score: after }) => (
-            <li key={subject}><Name of={subject} />: {before === null ? "none" : score(before, board)} → {after === null ? "none" : score(after, edition)}</li>
+          {comparison.differences.slice(0, 10).map(({ by, subject, score: before, next_score: after }) => (
+            <li key={`${by}\n${subject}`}><Name of={subject} />{by !== undefined && <> in <Name of={by} /></>}: {before === null ? "none" : score(before, board)} → {after === null ? "none" : score(after, edition)}</li>
           ))}
         </ul>
       )}

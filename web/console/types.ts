@@ -14,6 +14,8 @@ export interface Definition {
   ranked: boolean;
   mode: "sliding" | "from_first";
   windows: string[];
+  /** The most keys that may have a ranking; absent on a board with one ranking. */
+  max_keys?: number;
   slots_in_window: number;
   /** Windows in which one slot is a large part. */
   notes?: string[];
@@ -41,7 +43,10 @@ export interface WindowStatus extends Frame {
   slot: string | null;
   head: string | null;
   floor: string | null;
+  /** Number of ranked subjects, of all keys together. */
   total: number;
+  /** Number of keys that have a ranking; absent on a board with one ranking. */
+  keys?: number;
   slots: Slot[];
   retiring_slots: RetiringSlot[];
 }
@@ -77,12 +82,26 @@ export interface Comparison {
   only_next: number;
   different: number;
   tops: { lines: number; common: number; largest_change: number }[];
-  differences: { subject: string; score: Num | null; next_score: Num | null }[];
+  differences: { by?: string; subject: string; score: Num | null; next_score: Num | null }[];
 }
 
 /** A list of the API. */
 export interface List<T> {
   items: T[];
+}
+
+/** A page of the keys of a board. */
+export interface KeyPage extends Frame, List<{ by: string }> {
+  /** Number of keys that have a ranking. */
+  keys: number;
+  /** The cursor of the next page: the last key of this one; null on the last page. */
+  next: string | null;
+}
+
+/** The first lines of the ranking of a key. */
+export interface RankingOfKey extends Frame, List<Line> {
+  by: string;
+  total: number;
 }
 
 /** What a board says about a subject. */
@@ -121,7 +140,7 @@ export interface Evaluation {
       right: string;
       right_value: Num | string | boolean | null;
       hit: boolean;
-      metrics: { metric: string; board: string; subject: string; value: Num | null; capped?: boolean; covers_since?: string }[];
+      metrics: { metric: string; board: string; by?: string; subject: string; value: Num | null; capped?: boolean; covers_since?: string }[];
     }[];
   }[];
 }

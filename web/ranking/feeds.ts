@@ -49,6 +49,16 @@ interface Problem {
   code?: string;
 }
 
+/** What is followed: the first lines of a ranking. */
+export interface Wanted {
+  board: string;
+  /** The length of the window; empty for the main one. */
+  window: string;
+  /** The key of the ranking, where the metric has `BY`; empty for none. */
+  by: string;
+  limit: number;
+}
+
 /** The first lines of a ranking that is followed. */
 export class View {
   /** The text of the parameter `view` of a stream. */
@@ -65,10 +75,11 @@ export class View {
   refusals = 0;
   probe: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(board: string, limit: number, window: string) {
-    const encoded = encodeURIComponent(window);
-    this.key = `${board},limit=${limit}${window && `,window=${window}`}`;
-    this.path = `/v1/boards/${encodeURIComponent(board)}/rankings?limit=${limit}${encoded && `&window=${encoded}`}`;
+  constructor({ board, window, by, limit }: Wanted) {
+    // The key comes last, because it may have commas.
+    this.key = `${board},limit=${limit}${window && `,window=${window}`}${by && `,by=${by}`}`;
+    const query = new URLSearchParams({ limit: String(limit), ...(window && { window }), ...(by && { by }) });
+    this.path = `/v1/boards/${encodeURIComponent(board)}/rankings?${query}`;
   }
 
   update(state: State, page = this.page, message = "", code = ""): void {
@@ -358,15 +369,13 @@ const hubs = new Map<string, Hub>();
  */
 export function follow(
   base: string,
-  board: string,
-  limit: number,
-  window: string,
+  wanted: Wanted,
   listener: () => void,
   key = "",
 ): { view: View; stop: () => void } {
   const hub = Hub.of(base, key);
-  const wanted = new View(board, limit, window);
-  const view = hub.views.get(wanted.key) ?? wanted;
+  const fresh = new View(wanted);
+  const view = hub.views.get(fresh.key) ?? fresh;
   hub.views.set(view.key, view);
   view.listeners.add(listener);
   hub.plan();

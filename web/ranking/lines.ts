@@ -27,6 +27,8 @@ export interface Frame {
 /** The first page of a ranking. */
 export interface Page extends Frame {
   board: string;
+  /** The key of the ranking; absent on a board with one ranking. */
+  by?: string;
   metric: string;
   total: number | null;
   items: Line[];

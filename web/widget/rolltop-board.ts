@@ -17,7 +17,7 @@ type NameOf = (subject: string) => string;
 
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "key", "limit", "window", "label", "href"];
+  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "label", "href"];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -27,7 +27,7 @@ export class RolltopBoard extends HTMLElement {
   readonly #message = element("div", "message", this.#messageText);
   #isQueued = false;
   #followed: { view: View; stop: () => void } | undefined;
-  /** What is followed: the service, the board and the window, and the key with which it is read. */
+  /** What is followed: the service, the board, the window and the key of the ranking, and the key with which it is read. */
   #ranking = "";
   #key = "";
   /** The number of lines to show, and the number to ask for. */
@@ -109,17 +109,19 @@ export class RolltopBoard extends HTMLElement {
   /** Follows what the attributes say. */
   #update(): void {
     const text = (name: string): string => this.getAttribute(name)?.trim() ?? "";
-    const board = text("board");
+    const [board, window] = [text("board"), text("window")];
+    // Spaces at its ends are part of it.
+    const by = this.getAttribute("by") ?? "";
     setText(this.#label, text("label"));
     this.#label.hidden = text("label") === "";
-    this.#list.list.setAttribute("aria-label", text("label") || board);
+    this.#list.list.setAttribute("aria-label", text("label") || [board, by].filter(Boolean).join(", "));
 
     const limit = Math.min(Math.max(Number.parseInt(text("limit"), 10) || 10, 1), 100);
     const asked = LIMITS.find((allowed) => allowed >= limit) ?? 100;
     const base = serviceAt(this.getAttribute("src"));
     const key = text("key");
     const isKey = /^[\x21-\x7e]*$/.test(key);
-    const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, text("window")]) : "";
+    const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, window, by]) : "";
     if (limit !== this.#limit) this.#told = undefined;
     this.#limit = limit;
     if (ranking !== this.#ranking || asked !== this.#asked || key !== this.#key) {
@@ -127,7 +129,7 @@ export class RolltopBoard extends HTMLElement {
       if (ranking !== this.#ranking) this.#lines = [];
       [this.#ranking, this.#asked, this.#key, this.#told] = [ranking, asked, key, undefined];
       this.#followed?.stop();
-      this.#followed = base && ranking ? follow(base, board, asked, text("window"), () => this.#show(), key) : undefined;
+      this.#followed = base && ranking ? follow(base, { board, window, by, limit: asked }, () => this.#show(), key) : undefined;
     }
     if (!this.isConnected) return;
     if (this.#followed) this.#show();

@@ -1,17 +1,21 @@
-// One board: its window as a strip of slots, and its live ranking.
+// One board: its window as a strip of slots, and its live ranking, or its keys and the ranking of one.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
-import { boardPath } from "../api.ts";
+import { boardPath, isAddressable } from "../api.ts";
+import { chosenOf, pageOf, subjectPage, titleOf, type Chosen } from "../chosen.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
 import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { may } from "../key.ts";
 import { useLive } from "../live.ts";
-import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../parts.tsx";
+import { Command, counted, Empty, Figure, Heading, LiveMark, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
+import { Rankings } from "../rankings.tsx";
+import { Removal } from "../removal.tsx";
 import { Successor } from "../successor.tsx";
 import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
@@ -47,17 +51,23 @@ function barsOf(status: WindowStatus): Bar[] {
 }
 
 export function Board({ name }: { name: string }) {
-  const asked = route.value.query.get("window");
+  const asked = chosenOf(name);
   const limit = LIMITS.find((limit) => String(limit) === route.value.query.get("limit")) ?? 10;
   const every = useSignal(SLOW);
   const { data, problem, refresh } = usePolled<BoardStatus>(boardPath(name), every.value);
   const board = data.value;
   const tabs = board?.each_window ?? [];
   const length = tabs[0]?.length ?? windowOf(board?.metric ?? "");
-  const further = tabs.find((tab) => tab.length === asked) ?? null;
-  const isUnknown = board !== null && asked !== null && further === null && asked !== length;
+  const further = tabs.find((tab) => tab.length === asked.window) ?? null;
+  const isUnknown = board !== null && asked.window !== null && further === null && asked.window !== length;
   const status: WindowStatus | null = further ?? board;
-  const live = useLive(board?.ranked && !isUnknown ? name : null, further && further !== tabs[0] ? further.length : null, limit);
+  const chosen: Chosen = { ...asked, window: further && further !== tabs[0] ? further.length : null };
+  const hasKeys = board?.max_keys !== undefined;
+  /** Whether a ranking is chosen, and not a board with many. */
+  const isOne = board?.ranked === true && hasKeys === (chosen.by !== null);
+  const live = useLive(isOne && !isUnknown ? chosen : null, limit);
+  /** The number of subjects that were removed with the key. */
+  const removed = useSignal<number | null>(null);
   const next = pace(status);
   useEffect(() => {
     every.value = next;
@@ -70,39 +80,52 @@ export function Board({ name }: { name: string }) {
   if (problem.value?.code === "unknown_board") {
     return (
       <>
-        <div class="title"><Heading title={name}>{name}</Heading></div>
+        <Title chosen={asked} />
         <Empty title={`There is no board ${name}`}>
           <p><a href={href([])}>See all boards</a>{canChange && may("manage", name) && <> or <a href={href(["define"], { name })}>define it</a></>}.</p>
         </Empty>
       </>
     );
   }
-  if (!board || !status) return <><div class="title"><Heading title={name}>{name}</Heading></div><Notice problem={problem.value} /></>;
+  if (!board || !status) return <><Title chosen={asked} /><Notice problem={problem.value} /></>;
   if (isUnknown) {
     return (
       <>
-        <div class="title"><Heading title={name}>{name}</Heading></div>
-        <Empty title={`This board has no window of ${inWords(asked)}`}><p><a href={href(["boards", name])}>Show its window of {inWords(length)}</a>.</p></Empty>
+        <Title chosen={asked} />
+        <Empty title={`This board has no window of ${inWords(asked.window ?? "")}`}>
+          <p><a href={href(...pageOf(chosen))}>Show its window of {inWords(length)}</a>.</p>
+        </Empty>
+      </>
+    );
+  }
+  if (chosen.by !== null && !hasKeys) {
+    return (
+      <>
+        <Title chosen={asked} />
+        <Empty title="This board has no keys"><p><a href={href(...pageOf({ ...chosen, by: null }))}>Show the board</a>.</p></Empty>
       </>
     );
   }
   const shown = further?.length ?? length;
   const page = live.page.value;
-  const total = page?.total ?? status.total;
+  // The state of a board says how many are ranked for all keys together.
+  const total = page?.total ?? (hasKeys ? null : status.total);
   const hasSecond = (board.next ?? board.previous) !== undefined;
+  const shownLimit = limit === 10 ? null : String(limit);
   return (
     <>
-      <div class="title">
-        <Heading title={name}>{name}</Heading>
-        <p class="soft"><code>{board.metric}</code></p>
-      </div>
+      <Title chosen={chosen} metric={board.metric}>
+        <div role="status">
+          {removed.value !== null && <p>The key was removed with {counted(removed.value, "subject")}. New events count again.</p>}
+        </div>
+      </Title>
       {canDemo() && isDemo(board) && <FirstMinute demo={board} />}
       {tabs.length > 1 && (
         <nav class="tabs" aria-label="Windows">
           {tabs.map((tab, index) => (
             <a
               key={tab.length}
-              href={href(["boards", name], { window: index === 0 ? null : tab.length, limit: limit === 10 ? null : String(limit) })}
+              href={href(...pageOf({ ...chosen, window: index === 0 ? null : tab.length }, { limit: shownLimit }))}
               aria-current={(further ?? tabs[0]) === tab ? "page" : undefined}
             >
               {inWords(tab.length)}
@@ -110,31 +133,57 @@ export function Board({ name }: { name: string }) {
           ))}
         </nav>
       )}
-      <Window key={shown} board={board} status={status} length={shown} />
+      <Window key={shown} board={board} status={status} length={shown} isOfAll={chosen.by === null} />
       <Notice problem={problem.value ?? live.problem.value} />
       <div class={hasSecond ? "sides" : ""}>
-        {board.ranked && (
+        {isOne && (
           <section aria-labelledby="ranking">
             <div class="bar">
               <h2 id="ranking">{heading(board, status, shown)}</h2>
               <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />
               <span class="spring" />
-              <span class="soft small">{counted(total, "subject")} ranked</span>
+              {total !== null && <span class="soft small">{counted(total, "subject")} ranked</span>}
               <label class="small">
                 Show{" "}
-                <select value={limit} onChange={(event) => go(["boards", name], { window: asked, limit: event.currentTarget.value })}>
+                <select value={limit} onChange={(event) => go(...pageOf(chosen, { limit: event.currentTarget.value }))}>
                   {LIMITS.map((limit) => <option key={limit} value={limit}>{limit}</option>)}
                 </select>
               </label>
             </div>
-            {page && page.items.length > 0 && <Ranking key={shown} lines={page.items} board={board} window={further?.length ?? null} label={`Ranking of ${name}`} />}
-            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} />}
+            {page && page.items.length > 0 && (
+              <Ranking key={shown} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />
+            )}
+            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} by={chosen.by} />}
           </section>
         )}
-        {hasSecond && <Successor board={board} limit={limit} onChanged={refresh} />}
+        {hasKeys && !isOne && (
+          <Rankings key={shown} board={board} chosen={chosen}><NothingYet metric={board.metric} by={null} /></Rankings>
+        )}
+        {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
-      <SubjectBox board={name} window={further?.length ?? null} isRanked={board.ranked} />
+      {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
+      {canChange && may("manage", name) && chosen.by !== null && isAddressable(chosen.by) && (
+        <Removal<{ subjects: number }>
+          label="Remove this key"
+          question={<>Remove <b><Name of={chosen.by} /></b> with all its subjects from {name}?</>}
+          ways={[["Remove", boardPath(name, `/keys/${encodeURIComponent(chosen.by)}`)]]}
+          onRemoved={({ subjects }) => (removed.value = subjects)}
+        />
+      )}
     </>
+  );
+}
+
+/** The title of the page of a board or of one of its rankings. */
+function Title({ chosen, metric, children }: { chosen: Chosen; metric?: string; children?: ComponentChildren }) {
+  const { board, by } = chosen;
+  return (
+    <div class="title">
+      {by !== null && <nav aria-label="Board"><a href={href(...pageOf({ ...chosen, by: null }))}>← {board}</a></nav>}
+      <Heading title={titleOf(chosen)}>{by === null ? board : <Name of={by} />}</Heading>
+      {metric !== undefined && <p class="soft"><code>{metric}</code></p>}
+      {children}
+    </div>
   );
 }
 
@@ -150,8 +199,16 @@ function Ago({ at }: { at: number }) {
   return <span class="soft"> {duration(Math.max(now.value - at, 0))} ago</span>;
 }
 
+interface WindowProps {
+  board: BoardStatus;
+  status: WindowStatus;
+  length: string;
+  /** Whether what the slots hold is shown: it is known for all keys together only. */
+  isOfAll: boolean;
+}
+
 /** The window of a board, drawn where it has slots and said where it has none. */
-function Window({ board, status, length }: { board: BoardStatus; status: WindowStatus; length: string }) {
+function Window({ board, status, length, isOfAll }: WindowProps) {
   const extent = extentOf(board, status);
   const isAllTime = length === "all";
   const slot = inWords(status.slot ?? "");
@@ -178,31 +235,33 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
           <b>{time(extent.from, manner)}</b>{!isAllTime && <Ago at={extent.from} />}
         </Figure>
         <Figure name="Newest slot (the head)">{time(status.head ?? extent.to, manner)}</Figure>
-        <Figure name={isAllTime ? "Events in the slots" : "Events in the window"}>{formatted(events)}</Figure>
+        {isOfAll && <Figure name={isAllTime ? "Events in the slots" : "Events in the window"}>{formatted(events)}</Figure>}
         {status.retiring > 0 && <Figure name="Retiring"><span class="leaving">{counted(status.retiring, "slot")}, {counted(pending, "subject")} to go</span></Figure>}
       </dl>
-      <Strip
-        extent={extent}
-        bars={bars}
-        leaving={status.retiring_slots.map(({ from }) => from)}
-        label={`Slots of ${board.board}, events in each`}
-        height={`events per ${status.window.slots === 1 ? "slot" : slot.replace(/^1 /, "")}`}
-        manner={manner}
-        sum={heldBy}
-        rolls={!isAllTime}
-      >
-        {isAllTime
-          ? <>The slots answer queries about shorter times. Nothing leaves the ranking of all time.</>
-          : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} manner={manner} />}
-        {manner.asDay && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
-      </Strip>
+      {isOfAll && (
+        <Strip
+          extent={extent}
+          bars={bars}
+          leaving={status.retiring_slots.map(({ from }) => from)}
+          label={`Slots of ${board.board}, events in each`}
+          height={`events per ${status.window.slots === 1 ? "slot" : slot.replace(/^1 /, "")}`}
+          manner={manner}
+          sum={heldBy}
+          rolls={!isAllTime}
+        >
+          {isAllTime
+            ? <>The slots answer queries about shorter times. Nothing leaves the ranking of all time.</>
+            : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} manner={manner} />}
+          {manner.asDay && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
+        </Strip>
+      )}
     </section>
   );
 }
 
 /** Says how to count something. */
-function NothingYet({ metric }: { metric: string }) {
-  const event = exampleEvent(metric);
+function NothingYet({ metric, by }: { metric: string; by: string | null }) {
+  const event = exampleEvent(metric, by);
   return (
     <Empty title="Nothing has been counted in this window yet">
       {event
@@ -213,14 +272,14 @@ function NothingYet({ metric }: { metric: string }) {
 }
 
 /** A box for the exact name of a subject. */
-function SubjectBox({ board, window, isRanked }: { board: string; window: string | null; isRanked: boolean }) {
+function SubjectBox({ chosen, isRanked }: { chosen: Chosen; isRanked: boolean }) {
   const subject = useSignal("");
   return (
     <form
       class="subject-box"
       onSubmit={(event) => {
         event.preventDefault();
-        if (subject.value !== "") go(["boards", board, "subjects", subject.value], { window });
+        if (subject.value !== "") go(...subjectPage(chosen, subject.value));
       }}
     >
       <label for="subject">{isRanked ? "Find a subject by its exact name" : "This board keeps no ranking. Look up one subject by its exact name"}</label>

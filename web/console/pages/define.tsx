@@ -6,6 +6,7 @@ import { useEffect } from "preact/hooks";
 import { boardPath, call, Problem } from "../api.ts";
 import { lostSince } from "../clock.ts";
 import { lacks, may, possibleName } from "../key.ts";
+import { keyOf } from "../metric.ts";
 import { Caret, counted, Empty, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
@@ -45,16 +46,18 @@ const LABELS: Record<string, string> = {
   order: "First in the ranking",
   timezone: "Time zone of days",
   decimals: "Digits after the decimal point",
+  max_keys: "Most keys with a ranking",
 };
 
 /** The attributes of boxes for names and texts of the language. */
 const CODE = { class: "code", spellcheck: false, autocomplete: "off" } as const;
 
 /** Returns the text of a metric from its parts. Distinct values come after the subject, other values before it. */
-function composed(operation: string, parts: { window: string; type: string; value: string; subject: string }): string {
+function composed(operation: string, parts: { window: string; type: string; value: string; subject: string; by: string }): string {
   const hasValue = OPERATIONS[operation]?.value !== null;
   const isDistinct = operation.endsWith("DISTINCT");
-  const fields = !hasValue ? [parts.subject] : isDistinct ? [parts.subject, parts.value] : [parts.value, parts.subject];
+  const subject = parts.by.trim() === "" ? parts.subject : `${parts.subject.trim()} BY ${parts.by.trim()}`;
+  const fields = !hasValue ? [subject] : isDistinct ? [subject, parts.value] : [parts.value, subject];
   return `${operation}(${[parts.window, parts.type, ...fields].map((part) => part.trim()).join(", ")})`;
 }
 
@@ -71,13 +74,14 @@ export function Define() {
 function Form() {
   const name = useSignal(route.value.query.get("name") ?? "");
   const operation = useSignal("COUNT");
-  const parts = useSignal({ window: "24h", type: "like", value: "amount", subject: "post_id" });
+  const parts = useSignal({ window: "24h", type: "like", value: "amount", subject: "post_id", by: "" });
   const own = useSignal<string | null>(null);
   const slot = useSignal("1h");
   const further = useSignal("");
   const order = useSignal("desc");
   const zone = useSignal("UTC");
   const decimals = useSignal("0");
+  const maxKeys = useSignal("");
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<Problem | null>(null);
   const isDefining = useSignal(false);
@@ -85,6 +89,7 @@ function Form() {
 
   const metric = own.value ?? composed(operation.value, parts.value);
   const isOwn = own.value !== null && own.value !== composed(operation.value, parts.value);
+  const hasKeys = keyOf(metric) !== null;
   const windows = further.value.split(",").map((one) => one.trim()).filter((one) => one !== "");
   const body = {
     metric,
@@ -93,6 +98,8 @@ function Form() {
     ...(order.value === "desc" ? {} : { order: order.value }),
     ...(zone.value.trim() === "" || zone.value === "UTC" ? {} : { timezone: zone.value.trim() }),
     ...(Number(decimals.value) === 0 ? {} : { decimals: Number(decimals.value) }),
+    // A board with one ranking has no such limit.
+    ...(hasKeys && maxKeys.value !== "" ? { max_keys: Number(maxKeys.value) } : {}),
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
@@ -208,6 +215,11 @@ function Form() {
               </select>
             )}
           </Field>
+          <Field label="with a ranking for each (optional)">
+            {(attributes) => (
+              <input {...attributes} {...CODE} placeholder="such as community" value={parts.value.by} onInput={(event) => set({ by: event.currentTarget.value })} />
+            )}
+          </Field>
         </fieldset>
         <fieldset>
           <legend>The same as a text</legend>
@@ -226,7 +238,7 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
           <summary>More: further windows, order, time zone, decimals</summary>
           <fieldset>
             <legend class="hidden">More</legend>
@@ -247,6 +259,11 @@ function Form() {
             <Field label={LABELS["decimals"]} error={errorOf("decimals")}>
               {(attributes) => <input {...attributes} type="number" min="0" max="9" value={decimals.value} onInput={(event) => (decimals.value = event.currentTarget.value)} />}
             </Field>
+            {hasKeys && (
+              <Field label={LABELS["max_keys"]} error={errorOf("max_keys")}>
+                {(attributes) => <input {...attributes} type="number" min="1" placeholder="1000000" value={maxKeys.value} onInput={(event) => (maxKeys.value = event.currentTarget.value)} />}
+              </Field>
+            )}
           </fieldset>
         </details>
         <div class="panel" role="status">

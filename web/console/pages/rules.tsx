@@ -160,7 +160,7 @@ function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; 
         <ul class="soft">
           {evaluated.sides.flatMap((side) => side.metrics).map((metric, index) => (
             <li key={index}>
-              <code>{metric.metric}</code> of <b><Name of={metric.subject} /></b> is {shown(metric.value)}, from the slots of <a href={href(["boards", metric.board])}>{metric.board}</a>
+              <code>{metric.metric}</code> of <b><Name of={metric.subject} /></b>{metric.by !== undefined && <> in <b><Name of={metric.by} /></b></>} is {shown(metric.value)}, from the slots of <a href={href(["boards", metric.board], { by: metric.by })}>{metric.board}</a>
               {metric.capped && " (at least: the board has dropped further values)"}
               {metric.covers_since !== undefined && <> (counted since {time(metric.covers_since)}, when the board was defined)</>}
             </li>

@@ -2,13 +2,15 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
-import { boardPath, call, isAddressable, Problem, subjectPath } from "../api.ts";
+import { boardPath, isAddressable } from "../api.ts";
+import { chosenOf, pageOf, subjectPath, titleOf } from "../chosen.ts";
 import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
 import { may } from "../key.ts";
-import { counted, Empty, Figure, Focused, Heading, Name, Notice } from "../parts.tsx";
+import { counted, Empty, Figure, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
-import { href, route } from "../route.ts";
+import { Removal } from "../removal.tsx";
+import { href } from "../route.ts";
 import { addsUp, score } from "../score.ts";
 import { canChange } from "../settings.ts";
 import { inWords, millis } from "../span.ts";
@@ -20,43 +22,53 @@ import type { BoardStatus, Neighbors, Standing, WindowStatus } from "../types.ts
 const RADIUS = 3;
 
 export function Subject({ board: name, subject }: { board: string; subject: string }) {
-  const window = route.value.query.get("window");
+  const chosen = chosenOf(name);
+  const { window, by } = chosen;
   const isAskable = isAddressable(subject);
   const board = usePolled<BoardStatus>(boardPath(name), 5_000);
   const status: WindowStatus | null = board.data.value?.each_window?.find((each) => each.length === window) ?? board.data.value;
   const every = Math.min(Math.max((millis(status?.slot ?? null) ?? 6_000) / 3, 700), 3_000);
-  const standing = usePolled<Standing>(isAskable ? subjectPath(name, subject, "", window) : null, every);
+  const standing = usePolled<Standing>(isAskable ? subjectPath(chosen, subject) : null, every);
   const isListed = board.data.value?.ranked === true && standing.data.value?.rank != null;
-  const around = usePolled<Neighbors>(isListed ? subjectPath(name, subject, `/neighbors?radius=${RADIUS}`, window) : null, 60_000);
+  const around = usePolled<Neighbors>(isListed ? subjectPath(chosen, subject, `/neighbors?radius=${RADIUS}`) : null, 60_000);
   // Together with the score, so that both tell the same.
   useSignalEffect(() => {
     if (standing.data.value) around.refresh();
   });
-  const removed = useSignal(false);
+  /** From what it was removed. */
+  const removed = useSignal<string | null>(null);
   const found = standing.data.value;
+  const problem = standing.problem.value ?? board.problem.value;
+  // A removal is one from all windows.
+  const ways: [string, string][] = [["Remove", subjectPath({ ...chosen, window: null }, subject)]];
+  if (by !== null) ways.push(["Remove from all keys", subjectPath({ board: name, window: null, by: null }, subject, "?all_keys=true")]);
   return (
     <>
       <div class="title">
-        <nav aria-label="Board"><a href={href(["boards", name], { window })}>← {name}</a></nav>
-        <Heading title={`${subject} in ${name}`}><Name of={subject} /></Heading>
+        <nav aria-label="Board">
+          <a href={href(...pageOf(chosen))}>← {by ?? name}</a>
+          {by !== null && <> in <a href={href(...pageOf({ ...chosen, by: null }))}>{name}</a></>}
+        </nav>
+        <Heading title={`${subject} in ${titleOf(chosen)}`}><Name of={subject} /></Heading>
         {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}</p>}
-        <div role="status">{removed.value && <p><Name of={subject} /> was removed from {name}. New events count again.</p>}</div>
+        <div role="status">{removed.value !== null && <p><Name of={subject} /> was removed from {removed.value}. New events count again.</p>}</div>
       </div>
-      <Notice problem={standing.problem.value ?? board.problem.value} />
+      <Notice problem={problem}>{problem?.code === "missing_key" && <a href={href(...pageOf(chosen))}>Choose one.</a>}</Notice>
       {!isAskable && <Empty title="This name cannot be part of an address"><p>Browsers treat it as a step in a path. <code>POST …/rankings/lookup</code> accepts every name.</p></Empty>}
-      {found && status && board.data.value && (!removed.value || isCounted(found)) && <Found board={board.data.value} status={status} standing={found} />}
+      {found && status && board.data.value && (removed.value === null || isCounted(found)) && <Found board={board.data.value} status={status} standing={found} />}
       {isListed && around.data.value && board.data.value && (
         <section aria-labelledby="around">
           <h2 id="around">Neighbors in the ranking</h2>
-          <Ranking lines={around.data.value.items} board={board.data.value} window={window} marked={subject} label={`Ranking around ${subject}`} />
+          <Ranking lines={around.data.value.items} board={board.data.value} chosen={chosen} marked={subject} label={`Ranking around ${subject}`} />
         </section>
       )}
       {canChange && may("manage", name) && found && isCounted(found) && (
-        <Removal
-          board={name}
-          subject={subject}
-          onRemoved={() => {
-            removed.value = true;
+        <Removal<{ keys?: number }>
+          label="Remove this subject"
+          question={<>Remove <b><Name of={subject} /></b> from the ranking and every slot of {titleOf(chosen)}?</>}
+          ways={ways}
+          onRemoved={({ keys }) => {
+            removed.value = keys === undefined ? titleOf(chosen) : `${counted(keys, "key")} of ${name}`;
             standing.refresh();
           }}
         />
@@ -132,39 +144,5 @@ function Leaves({ extent, bars, adds, manner }: { extent: Extent; bars: Bar[]; a
       <b class="large">{adds ? "−" : ""}{oldest.says}</b>{" "}
       {at > now.value ? <>{adds ? "" : "and leaves "}at {time(at, manner)}, in {duration(at - now.value)}</> : "now"}
     </Figure>
-  );
-}
-
-/** Removes the subject after a second question. */
-function Removal({ board, subject, onRemoved }: { board: string; subject: string; onRemoved: () => void }) {
-  const isAsked = useSignal(false);
-  const hasCanceled = useSignal(false);
-  const problem = useSignal<Problem | null>(null);
-  const remove = async () => {
-    try {
-      await call("DELETE", subjectPath(board, subject));
-      problem.value = null;
-      document.querySelector<HTMLElement>("main h1")?.focus();
-      onRemoved();
-    } catch (error) {
-      if (error instanceof Problem) problem.value = error;
-    }
-  };
-  const open = <button type="button" onClick={() => (isAsked.value = true)}>Remove this subject …</button>;
-  return (
-    <section class="quiet">
-      {isAsked.value
-        ? (
-          <p class="actions">
-            <span>Remove <b><Name of={subject} /></b> from the ranking and every slot of {board}?</span>
-            <Focused>
-              <button type="button" onClick={() => { isAsked.value = false; hasCanceled.value = true; }}>Keep</button>
-              <button type="button" class="danger" onClick={() => void remove()}>Remove</button>
-            </Focused>
-          </p>
-        )
-        : hasCanceled.value ? <Focused key="again">{open}</Focused> : open}
-      <Notice problem={problem.value} />
-    </section>
   );
 }
