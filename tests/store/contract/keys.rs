@@ -203,6 +203,77 @@ pub async fn keys_and_names_of_every_form_are_distinct(site: Site) {
     assert_eq!(site.audit(&board).await, (1..=texts.len() as u64).sum::<u64>());
 }
 
+/// While an expired slot retires in steps, reads of small rankings have nothing of it, and those of others say so.
+pub async fn a_small_ranking_is_exact_while_a_slot_retires(site: Site) {
+    if matches!(site.kind, Kind::Oracle | Kind::Embedded | Kind::EmbeddedCheckpointing | Kind::EmbeddedKeys) {
+        return;
+    }
+    let early = "2026-01-01T07:10:00Z";
+    for (nth, metric) in ["COUNT", "SUM", "AVG", "MIN", "MAX", "LAST", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"]
+        .into_iter()
+        .enumerate()
+    {
+        let (by_value, takes) = (metric.ends_with("DISTINCT"), if metric == "COUNT" { "" } else { ", v" });
+        let text = match by_value {
+            true => format!("{metric}(3h, e, s BY k, c)"),
+            false => format!("{metric}(3h, e{takes}, s BY k)"),
+        };
+        let board = site.define(&format!("b{nth}"), &definition(&text, "1h")).await;
+        let item = |who: &str, n: i64| if by_value { seen(who, &format!("c{n}")) } else { plus(who, n) };
+        let mut items: Vec<Increment> = Vec::new();
+        for small in 0..20 {
+            // `both` keeps what it has in the later slot, and `early` has no other.
+            let own = [item("both", 9).at(early), item("both", 4), item("early", 7).at(early)];
+            items.extend(own.map(|item| item.by(&format!("small{small}"))));
+        }
+        for many in 0..2_100 {
+            items.push(item(&format!("s{many}"), 5).by("large").at(early));
+        }
+        site.count(&board, items).await;
+        site.clock_at(t("2026-01-01T10:00:00Z").plus_millis(60_000 * nth as i64)).await;
+        let first = site.store.retire_step(&board.main()).await.unwrap();
+        assert!(!first.done, "{metric}");
+        let large = site.store.page(&of(&board, "large"), 0, 1).await.unwrap();
+        assert_eq!((large.frame.retiring, large.total > 200), (1, true), "{metric}");
+        let only = || if by_value { 1 } else { 4 };
+        for small in 0..20 {
+            let track = of(&board, &format!("small{small}"));
+            let page = site.store.page(&track, 0, 10).await.unwrap();
+            assert_eq!(page.frame.retiring, 0, "{metric}");
+            let lines: Vec<_> = page.items.into_iter().map(plain).collect();
+            assert_eq!(lines, [line(1, "both", only())], "{metric}, small{small}");
+            let standing = site.other.standing(&track, &subject("early")).await.unwrap();
+            assert_eq!((standing.rank, standing.total, standing.frame.retiring), (None, 1, 0), "{metric}");
+            let found = site.other.lookup(&track, &[subject("both"), subject("early")], true).await.unwrap();
+            assert_eq!((found.ranks, found.frame.retiring), (vec![Some(1), None], 0), "{metric}");
+            let around = site.store.neighbors(&track, &subject("both"), 2).await.unwrap();
+            assert_eq!((around.total, around.frame.retiring), (1, 0), "{metric}");
+        }
+        retire_through(&site.store, &board.main()).await;
+        assert_eq!(site.store.page(&of(&board, "large"), 0, 1).await.unwrap().total, 0, "{metric}");
+        let status = site.store.status(&board.main()).await.unwrap();
+        assert_eq!((status.total, status.keys, status.frame.retiring), (20, Some(20), 0), "{metric}");
+        let (_, differences) = audit_through(&[site.store.clone(), site.other.clone()], &board.main()).await;
+        assert_eq!(differences, [], "{metric}");
+        site.store.undefine(&board).await.unwrap();
+    }
+}
+
+/// A subject whose cells cancel each other is in no ranking until the older ones have expired.
+pub async fn a_cancelled_subject_is_not_missed_while_a_slot_retires(site: Site) {
+    let board = site.board("COUNT(3h, e, s BY k)", "1h").await;
+    let early = "2026-01-01T07:10:00Z";
+    site.count(&board, vec![plus("zero", 1).by("small").at(early), plus("zero", -1).by("small")]).await;
+    site.count(&board, (0..2_100).map(|nth| plus(&format!("s{nth}"), 1).by("large").at(early)).collect()).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let small = of(&board, "small");
+    let page = site.store.page(&small, 0, 9).await.unwrap();
+    let lines: Vec<_> = page.items.into_iter().map(plain).collect();
+    assert!(page.frame.retiring == 1 || lines == [line(1, "zero", -1)], "{lines:?}");
+    site.retire(&board).await;
+    assert_eq!(site.ranking(&small).await, [line(1, "zero", -1)]);
+}
+
 /// Every metric, with windows of several lengths, on a site and on the oracle: random items of some keys, removals,
 /// and rollovers.
 pub async fn every_metric_ranks_each_key_as_the_oracle_does(site: Site) {
