@@ -140,7 +140,8 @@ pub struct Definition {
     #[schema(schema_with = Stamp::schema)]
     pub stamp: Stamp,
     /// Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does
-    /// not change any result. The embedded store ignores it. Default: not divided.
+    /// not change any result. The embedded store ignores it. Default: not divided, and 64 on a cluster if the metric has
+    /// `BY` and `max_keys` is 100,000 or more.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
@@ -253,6 +254,10 @@ impl Definition {
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
     pub const DEFAULT_MAX_KEYS: u32 = 1_000_000;
+
+    /// The number of keys that a board must be allowed to have for the store to choose its number of shards: with fewer,
+    /// each shard's part of the limit would be too small to be near the limit in sum.
+    const MANY_KEYS: u32 = 100_000;
 
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
     pub fn new(metric: Metric, slot: Span) -> Self {
@@ -376,11 +381,25 @@ impl Definition {
         u32::try_from(kept).ok().filter(|kept| u64::from(*kept) <= 2 * MAX_SLOTS).ok_or_else(|| too_many(kept))
     }
 
-    /// Returns the keys in which two definitions differ, for the error message of an attempt to change a board in
-    /// place.
-    pub fn differences(&self, other: &Definition) -> Vec<&'static str> {
-        let [these, others] = [self, other].map(|definition| serde_json::to_value(definition).unwrap_or_default());
-        Self::KEYS.into_iter().filter(|key| these[key] != others[key]).collect()
+    /// Returns whether the definition leaves the number of shards to the store, as one with many keys may.
+    fn leaves_shards(&self) -> bool {
+        self.shards.is_none() && self.most_keys().is_some_and(|most| most >= Self::MANY_KEYS)
+    }
+
+    /// Returns the definition of a new board on a store whose boards with many keys have this number of shards, unless
+    /// their definition says otherwise.
+    #[must_use]
+    pub fn with_default_shards(&self, shards: Option<u32>) -> Definition {
+        Definition { shards: if self.leaves_shards() { shards } else { self.shards }, ..self.clone() }
+    }
+
+    /// Returns the keys in which the definition of a board differs from one that was given, for the error message of an
+    /// attempt to change the board in place. If the given one leaves the number of shards to the store, any number is
+    /// right.
+    pub fn differences(&self, given: &Definition) -> Vec<&'static str> {
+        let [these, others] = [self, given].map(|definition| serde_json::to_value(definition).unwrap_or_default());
+        let differs = |key: &&str| these[key] != others[key] && !(*key == "shards" && given.leaves_shards());
+        Self::KEYS.into_iter().filter(differs).collect()
     }
 }
 

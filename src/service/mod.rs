@@ -269,7 +269,7 @@ impl Service {
     ) -> Result<(Arc<Board>, bool)> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
-        let board = new_board(name, definition)?;
+        let board = new_board(name, &definition.with_default_shards(self.store.default_shards()))?;
         let _one_at_a_time = match self.max_boards.get() {
             Some(most) => Some(self.check_number_of_boards(name, *most).await?),
             None => None,
@@ -279,7 +279,10 @@ impl Service {
             Defined::Unchanged(board) => (board, false),
             Defined::Conflict(existing) => {
                 let keys = existing.definition().differences(definition);
-                return Err(ServiceError::Conflict { existing, keys });
+                if !keys.is_empty() {
+                    return Err(ServiceError::Conflict { existing, keys });
+                }
+                (existing, false)
             }
         };
         self.registry.put(board.clone());

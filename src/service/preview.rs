@@ -35,7 +35,11 @@ impl Service {
     ) -> Result<DefinitionPreview> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
-        let board = Arc::new(Board::new(name.clone(), Generation(0), definition.clone())?);
+        let board = Arc::new(Board::new(
+            name.clone(),
+            Generation(0),
+            definition.with_default_shards(self.store.default_shards()),
+        )?);
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));

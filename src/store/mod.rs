@@ -382,6 +382,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns what subjects, at most [`Compared::MAX_SUBJECTS`], have in a track of each edition, of one instant.
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared>;
 
+    /// Returns the number of shards that a new board with many keys gets, unless its definition says how many.
+    fn default_shards(&self) -> Option<u32> {
+        None
+    }
+
     /// Copies the data of a board to another number of shards, and has the board use these from then on. Returns the
     /// board that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is
     /// read, and writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the

@@ -60,3 +60,77 @@ async fn a_board_in_a_migrating_slot_returns_503_and_others_are_served() {
         }
     }
 }
+
+/// The names of the rankings of keys are known only to scripts, so the servers cannot redirect a call by them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_board_with_keys_in_a_migrating_slot_refuses_or_counts() {
+    let engine = &Engine::available()[0];
+    let (cluster, folder) = (RedisCluster::start(engine, 3, 0), tempfile::tempdir().unwrap());
+    let rolltop = Running::start(folder.path(), &["--store", &cluster.url()]);
+    let definition = json!({"metric": "COUNT(2h, hit, page BY site)", "slot": "1h", "max_keys": 1000});
+    rolltop.ok("PUT", "/v1/boards/b", Some(definition)).await;
+    let count = async |key: usize, id: String| {
+        let item = json!({"by": format!("k{key}"), "subject": "p", "id": id});
+        rolltop.call("POST", "/v1/boards/b/increments", Some(item)).await.0
+    };
+    for key in 0..12 {
+        assert_eq!(count(key, format!("first-{key}")).await, 200);
+    }
+    let slot = cluster.slot("{b}");
+    let from = cluster.owner(slot);
+    let to = (from + 1) % 3;
+    cluster.begin_move(slot, from, to);
+    let (mut sent, mut refused) = (Vec::new(), 0);
+    while cluster.move_keys(slot, from, to, 1) > 0 {
+        for key in [0, 5, 11, 12 + sent.len()] {
+            let id = format!("{}-{key}", sent.len());
+            let status = count(key, id.clone()).await;
+            assert!([200, 503].contains(&status), "{status}");
+            refused += usize::from(status == 503);
+            sent.push((key, id));
+            let path = format!("/v1/boards/b/rankings?by=k{key}");
+            let (status, answer) = rolltop.call("GET", &path, None).await;
+            assert!([200, 503].contains(&status), "{status} {answer}");
+        }
+    }
+    assert!(refused > 0);
+    cluster.end_move(slot, from, to);
+    for (key, id) in &sent {
+        assert_eq!(count(*key, id.clone()).await, 200);
+    }
+    let mut expected = std::collections::BTreeMap::<usize, u64>::new();
+    for key in (0..12).chain(sent.iter().map(|(key, _)| *key)) {
+        *expected.entry(key).or_default() += 1;
+    }
+    for (key, score) in expected {
+        let page = rolltop.ok("GET", &format!("/v1/boards/b/rankings?by=k{key}"), None).await;
+        assert_eq!(page["items"], json!([{"rank": 1, "subject": "p", "score": score}]), "k{key}");
+    }
+    assert_eq!(rolltop.ok("POST", "/v1/boards/b/audit", None).await["differences"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_board_with_many_keys_has_shards_on_a_cluster() {
+    let engine = &Engine::available()[0];
+    let (cluster, folder) = (RedisCluster::start(engine, 3, 0), tempfile::tempdir().unwrap());
+    let start = || Running::start(folder.path(), &["--store", &cluster.url()]);
+    let (a, b) = (start(), start());
+    let definition = || json!({"metric": "COUNT(2h, hit, page BY site)", "slot": "1h"});
+    let tried = a.ok("PUT", "/v1/boards/b?dry_run=true", Some(definition())).await;
+    assert_eq!(tried["shards"], 64, "{tried}");
+    assert_eq!(a.call("PUT", "/v1/boards/b", Some(definition())).await.0, 201);
+    for service in [&a, &b, &start()] {
+        let (status, again) = service.call("PUT", "/v1/boards/b", Some(definition())).await;
+        assert_eq!((status, &again["shards"]), (200, &json!(64)), "{again}");
+    }
+    let tried = b.ok("PUT", "/v1/boards/b?dry_run=true", Some(definition())).await;
+    assert_eq!(tried["conflict"], json!(null), "{tried}");
+    let other = json!({"metric": "COUNT(2h, hit, page BY site)", "slot": "1h", "shards": 4});
+    assert_eq!(b.call("PUT", "/v1/boards/b", Some(other)).await.0, 409);
+    let items: Vec<_> = (0..500).map(|key| json!({"by": format!("k{key}"), "subject": "p"})).collect();
+    assert_eq!(b.ok("POST", "/v1/boards/b/increments", Some(json!({"increments": items}))).await["accepted"], 500);
+    assert_eq!(a.ok("GET", "/v1/boards/b", None).await["keys"], 500);
+    let few = json!({"metric": "COUNT(2h, hit, page BY site)", "slot": "1h", "max_keys": 1000});
+    assert_eq!(a.ok("PUT", "/v1/boards/few", Some(few)).await["shards"], json!(null));
+    assert_eq!(a.call("PUT", "/v1/boards/few", Some(definition())).await.0, 409);
+}

@@ -24,6 +24,21 @@ fn numbers_have_limits() {
 }
 
 #[test]
+fn the_store_chooses_the_shards_of_boards_with_many_keys() {
+    let of = |metric: &str| Definition::new(metric.parse().unwrap(), "1m".parse().unwrap());
+    let many = of("COUNT(1h, a, b BY c)");
+    let chosen = many.with_default_shards(Some(64));
+    assert_eq!((chosen.shards, many.with_default_shards(None).shards), (Some(64), None));
+    assert_eq!(chosen.differences(&many), Vec::<&str>::new());
+    assert_eq!(many.differences(&chosen), ["shards"], "what is given counts");
+    let few = Definition { max_keys: Some(99_999), ..many.clone() };
+    let given = Definition { shards: Some(4), ..many };
+    for (definition, shards) in [(of("COUNT(1h, a, b)"), None), (few, None), (given, Some(4))] {
+        assert_eq!(definition.with_default_shards(Some(64)).shards, shards);
+    }
+}
+
+#[test]
 fn shards_are_limited_and_part_of_the_definition() {
     let plain = Definition::new("COUNT(1h, a, b)".parse().unwrap(), "1m".parse().unwrap());
     for shards in [1, 24, 64] {

@@ -97,7 +97,8 @@ use tokio::time::sleep;
 
 use self::findings::Health;
 use self::keys::StoreKeys;
-use self::reads::Reads;
+use self::partitions::Parts;
+use self::reads::{Ranking, Reads};
 use self::rows::RowChange;
 pub use self::servers::{Address, AddressError};
 use self::servers::{ServerFailure, Servers};
@@ -111,8 +112,10 @@ use super::{
     Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
     StoreError, TableName, Values, ValuesStart, require_key,
 };
-use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Frame, RankingKey, Subject, Timestamp};
 
+/// The number of partitions of a new board with many keys on a cluster.
+const SHARDS_OF_KEYS: u32 = 64;
 /// The time for which an instance that starts waits for a master that Sentinels are replacing.
 const SWITCH: Duration = Duration::from_secs(5);
 /// The pause between two attempts to start.
@@ -225,6 +228,43 @@ impl RedisStore {
         Err(self.error(ServerFailure::KeptChanging))
     }
 
+    /// Reads a ranking. If that of a key is small, and slots have expired that are not fully subtracted yet, they are
+    /// first subtracted from it: so it is exact at once, and nothing of it is retiring. Where that cannot be done, as on
+    /// a server that refuses writes, the answer says that slots are retiring.
+    async fn following_ranking<T, F>(
+        &self,
+        track: &BoardTrack,
+        key: Option<&RankingKey>,
+        read: impl Fn(Arc<Parts>) -> F + Sync,
+    ) -> Result<T>
+    where
+        T: OfRanking,
+        F: Future<Output = Result<T, ServerFailure>> + Send,
+    {
+        let exact = || async {
+            let parts = self.session.parts_of(track);
+            let mut found = Box::pin(read(parts.clone())).await?;
+            let Some(key) = key.filter(|_| found.frame().retiring > 0 && found.total() <= retire::SMALL) else {
+                return Ok(found);
+            };
+            match Box::pin(retire::complete(&self.session, parts.of_key(key), key)).await {
+                Ok(Some(floor)) => {
+                    let mut again = Box::pin(read(parts)).await?;
+                    if again.frame().window.floor == floor {
+                        again.frame().retiring = 0;
+                    }
+                    Ok(again)
+                }
+                Ok(None) => Ok(found),
+                Err(failure) => {
+                    tracing::debug!(?failure, "a ranking is read with what has expired in it");
+                    Ok(found)
+                }
+            }
+        };
+        self.following(track.board(), exact).await
+    }
+
     /// Makes a call like [`following`](Self::following) that returns errors of the store.
     async fn following_errors<T, F>(&self, board: &Arc<Board>, mut call: impl FnMut() -> F) -> Result<T>
     where
@@ -241,6 +281,30 @@ impl RedisStore {
         Err(self.error(ServerFailure::KeptChanging))
     }
 }
+
+/// What a read of a ranking returned.
+trait OfRanking: Send {
+    fn frame(&mut self) -> &mut Frame;
+
+    /// Returns the number of subjects of the ranking.
+    fn total(&self) -> u64;
+}
+
+macro_rules! of_ranking {
+    ($($read:ty),*) => {
+        $(impl OfRanking for $read {
+            fn frame(&mut self) -> &mut Frame {
+                &mut self.frame
+            }
+
+            fn total(&self) -> u64 {
+                self.total
+            }
+        })*
+    };
+}
+
+of_ranking!(Page, Lookup, Standing);
 
 /// Checks the servers, and opens the clock and the health of the store.
 async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Session> {
@@ -357,26 +421,31 @@ impl Store for RedisStore {
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
         let key = ranking_key(track)?;
-        let read = || async { self.reads.page(&self.session.parts_of(track), key, start, limit).await };
-        self.following(track.board(), read).await
+        let read =
+            |parts: Arc<Parts>| async move { self.reads.page(Ranking { parts: &parts, key }, start, limit).await };
+        self.following_ranking(track, key, read).await
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
         let key = ranking_key(track)?;
-        let read = || async { self.reads.neighbors(&self.session.parts_of(track), key, subject, radius).await };
-        self.following(track.board(), read).await
+        let read = |parts: Arc<Parts>| async move {
+            self.reads.neighbors(Ranking { parts: &parts, key }, subject, radius).await
+        };
+        self.following_ranking(track, key, read).await
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
         let key = ranking_key(track)?;
-        let read = || async { self.reads.lookup(&self.session.parts_of(track), key, subjects, ranks).await };
-        self.following(track.board(), read).await
+        let read =
+            |parts: Arc<Parts>| async move { self.reads.lookup(Ranking { parts: &parts, key }, subjects, ranks).await };
+        self.following_ranking(track, key, read).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        let (key, subject) = (ranking_key(track)?, track.stored(subject));
-        let read = || async { self.reads.standing(&self.session.parts_of(track), key, &subject).await };
-        self.following(track.board(), read).await
+        let (key, subject) = (ranking_key(track)?, &*track.stored(subject));
+        let read =
+            |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key }, subject).await };
+        self.following_ranking(track, key, read).await
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
@@ -535,6 +604,11 @@ impl Store for RedisStore {
 
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
         self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
+    }
+
+    fn default_shards(&self) -> Option<u32> {
+        // On one server, more partitions would only make more calls.
+        self.session.servers.is_cluster().then_some(SHARDS_OF_KEYS)
     }
 
     async fn redivide(&self, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {

@@ -11,12 +11,17 @@ use super::partitions::Parts;
 use super::scripts::REMOVE;
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
-use crate::board::{Frame, Subject, Timestamp};
+use crate::board::{Frame, RankingKey, Subject, Timestamp};
 use crate::store::{Removal, RetireStep};
 
 /// The shortest interval, in milliseconds, between steps of two instances for one board. So together they use no more
 /// of the server's time than one instance.
 const PAUSE: i64 = 5;
+
+/// The largest number of subjects of a ranking that is completed when it is read, and the largest number of calls for
+/// it.
+pub(super) const SMALL: u64 = 200;
+const CALLS: usize = 8;
 
 /// Removes a subject from a ranked board.
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
@@ -33,6 +38,33 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
     let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let score = reply.score(track.kind())?.or(track.kind().absent());
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
+}
+
+/// Subtracts all expired slots from the ranking of a key, if it has [`SMALL`] subjects at most. Returns the floor of the
+/// window below which it has nothing any more, or `None` if it has too much to be subtracted in some calls.
+pub(super) async fn complete(
+    session: &Session,
+    part: &Part,
+    key: &RankingKey,
+) -> Result<Option<Timestamp>, ServerFailure> {
+    let track = &part.track;
+    for _ in 0..CALLS {
+        let script = &kinds::of(track.kind()).scripts().retire_key;
+        let answer = session.ask(part, script, |moment, call| {
+            call.arg("key", key.as_str()).arg("most", SMALL).arg("version", session.token());
+            for start in moment.existing.slots.iter() {
+                call.key(part.keys.slot(*start)).more(start.millis());
+            }
+            call.more(kinds::option(track));
+        });
+        let ScriptAnswer { frame, mut reply, .. } = answer.await?;
+        match reply.text()?.as_str() {
+            "done" => return Ok(Some(frame.window.floor)),
+            "more" => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 /// The data on which a step of retiring works.

@@ -11,7 +11,7 @@ use rolltop::store::{Batch, Increment, Outcome, Rejection, SlotQuery, SlotRange,
 
 use crate::given::{With, definition, name, new_board, plus, seen, subject, t};
 use crate::oracle::Oracle;
-use crate::site::{COUNTED, DUPLICATE, START, Site, audit_through, plain, retire_through};
+use crate::site::{COUNTED, DUPLICATE, Kind, START, Site, audit_through, plain, retire_through};
 
 const TOO_MANY: Outcome = Outcome::Rejected(Rejection::TooManyKeys);
 
@@ -201,6 +201,87 @@ pub async fn keys_and_names_of_every_form_are_distinct(site: Site) {
         assert_eq!(site.values(&track, texts[0]).await.len(), 1);
     }
     assert_eq!(site.audit(&board).await, (1..=texts.len() as u64).sum::<u64>());
+}
+
+/// While an expired slot retires, reads of small rankings have nothing of it, and those of others say so.
+pub async fn a_small_ranking_is_exact_while_a_slot_retires(site: Site) {
+    const METRICS: [&str; 8] = [
+        "COUNT(3h, e, s BY k)",
+        "SUM(3h, e, v, s BY k)",
+        "AVG(3h, e, v, s BY k)",
+        "MIN(3h, e, v, s BY k)",
+        "MAX(3h, e, v, s BY k)",
+        "LAST(3h, e, v, s BY k)",
+        "COUNT_DISTINCT(3h, e, s BY k, c)",
+        "APPROX_COUNT_DISTINCT(3h, e, s BY k, c)",
+    ];
+    let early = "2026-01-01T07:10:00Z";
+    let mut boards = Vec::new();
+    for (nth, metric) in METRICS.into_iter().enumerate() {
+        let board = site.define(&format!("b{nth}"), &definition(metric, "1h")).await;
+        let of_values = metric.contains("DISTINCT");
+        let item = |who: &str, n: i64| if of_values { seen(who, &format!("c{n}")) } else { plus(who, n) };
+        let mut items: Vec<Increment> = Vec::new();
+        for small in 0..6 {
+            // `both` keeps what it has in the later slot, and `early` has no other.
+            let own = [item("both", 9).at(early), item("both", 4), item("early", 7).at(early)];
+            items.extend(own.map(|item| item.by(&format!("small{small}"))));
+        }
+        items.extend((0..400).map(|nth| item(&format!("s{nth}"), 5).by("large").at(early)));
+        site.count(&board, items).await;
+        boards.push((board, if of_values { 1 } else { 4 }));
+    }
+    site.clock("2026-01-01T10:00:00Z").await;
+    for (board, left) in boards {
+        let metric = board.main().metric().to_string();
+        // On the oracle nothing has to be subtracted.
+        if !matches!(site.kind, Kind::Oracle) {
+            let large = site.store.page(&of(&board, "large"), 0, 1).await.unwrap();
+            assert_eq!((large.frame.retiring, large.total), (1, 400), "{metric}");
+        }
+        for small in 0..6 {
+            // The second half is read after a step.
+            if small == 3 {
+                site.other.retire_step(&board.main()).await.unwrap();
+            }
+            let track = of(&board, &format!("small{small}"));
+            let page = site.store.page(&track, 0, 10).await.unwrap();
+            assert_eq!(page.frame.retiring, 0, "{metric}");
+            let score = |value: &Value| match value {
+                Value::Exact(amount) => amount.0.to_string(),
+                Value::Real(real) => real.to_string(),
+            };
+            let lines: Vec<_> = page.items.iter().map(|line| (line.subject.as_str(), score(&line.score))).collect();
+            assert_eq!(lines, [("both", left.to_string())], "{metric}, small{small}");
+            let standing = site.other.standing(&track, &subject("early")).await.unwrap();
+            assert_eq!((standing.rank, standing.total, standing.frame.retiring), (None, 1, 0), "{metric}");
+            let found = site.other.lookup(&track, &[subject("both"), subject("early")], true).await.unwrap();
+            assert_eq!((found.ranks, found.frame.retiring), (vec![Some(1), None], 0), "{metric}");
+            let around = site.store.neighbors(&track, &subject("both"), 2).await.unwrap();
+            assert_eq!((around.total, around.frame.retiring), (1, 0), "{metric}");
+        }
+        retire_through(&site.store, &board.main()).await;
+        assert_eq!(site.store.page(&of(&board, "large"), 0, 1).await.unwrap().total, 0, "{metric}");
+        let status = site.store.status(&board.main()).await.unwrap();
+        assert_eq!((status.total, status.keys, status.frame.retiring), (6, Some(6), 0), "{metric}");
+        let (_, differences) = audit_through(&[site.store.clone(), site.other.clone()], &board.main()).await;
+        assert_eq!(differences, [], "{metric}");
+    }
+}
+
+/// A subject whose cells cancel each other is in no ranking until the older ones have expired.
+pub async fn a_cancelled_subject_is_not_missed_while_a_slot_retires(site: Site) {
+    let board = site.board("COUNT(3h, e, s BY k)", "1h").await;
+    let early = "2026-01-01T07:10:00Z";
+    site.count(&board, vec![plus("zero", 1).by("small").at(early), plus("zero", -1).by("small")]).await;
+    site.count(&board, (0..400).map(|nth| plus(&format!("s{nth}"), 1).by("large").at(early)).collect()).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let small = of(&board, "small");
+    let page = site.store.page(&small, 0, 9).await.unwrap();
+    let lines: Vec<_> = page.items.into_iter().map(plain).collect();
+    assert!(page.frame.retiring == 1 || lines == [line(1, "zero", -1)], "{lines:?}");
+    site.retire(&board).await;
+    assert_eq!(site.ranking(&small).await, [line(1, "zero", -1)]);
 }
 
 /// Every metric, with windows of several lengths, on a site and on the oracle: random items of some keys, removals,

@@ -317,6 +317,8 @@ contract! {
         keys::keys_of_one_batch_are_counted_one_by_one,
         keys::keys_and_names_of_every_form_are_distinct,
         keys::every_metric_ranks_each_key_as_the_oracle_does,
+        keys::a_small_ranking_is_exact_while_a_slot_retires,
+        keys::a_cancelled_subject_is_not_missed_while_a_slot_retires,
         kept::the_newest_slots_are_kept_beside_the_total,
         kept::kept_slots_are_deleted_and_never_subtracted,
         kept::kept_slots_answer_for_shorter_windows_and_earlier_times,

@@ -57,7 +57,7 @@ for t = 1, tracks do
   if of_keys == 0 then
     scores = redis_call('ZMSCORE', keys[3 * t], unpack(argv, first, last))
   else
-    -- The names are those of rankings.lua.
+    -- The names are those of board.lua and rankings.lua.
     local epoch, member = redis_call('HGET', keys[3 * t - 2], 'dropped'), first_member
     prefixes[t] = string.sub(keys[3 * t], 1, -2) .. 'r:' .. epoch .. ':'
     scores = {}
@@ -90,7 +90,7 @@ for t = 1, tracks do
     if scores[i] then
       score = score + scores[i]
     end
-    if sum == 0 or score == 0 or sum > bound or sum < -bound then
+    if sum == 0 or score == 0 or sum > bound or sum < -bound or of_keys > 0 and sum < 0 then
       return {'unusual'}
     end
     local pair = i * 2

@@ -26,6 +26,11 @@ local retiring, is_recounted
 -- The value of the additional field of meta that was requested, or false.
 local asked_field
 
+-- Returns what the names of all rankings of keys begin with, on a track with keys. They contain their epoch.
+local function rankings_of(epoch)
+  return string.sub(RANKING, 1, -2) .. 'r:' .. format(epoch) .. ':'
+end
+
 -- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses only the first
 -- write of a script, and never one that deletes.
 local function run_when_full()

@@ -211,21 +211,6 @@ local function note_missed(own, number, was_refused)
   end
 end
 
--- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
--- while one of them has as many keys as it may have.
-local function has_too_many_keys(number)
-  local is_full = false
-  for _, track in ipairs(changes_of[number][1]) do
-    if track.most_keys then
-      is_full = is_full or track.count_keys() >= track.most_keys
-      if track.is_key_ranked(track.subject_of(track.entries[number].who)) then
-        return false
-      end
-    end
-  end
-  return is_full
-end
-
 -- Applies an entry in each edition that counts it: there in all tracks that it changes, or in none. Returns its outcome
 -- in the current edition, nil if it is simply counted or is not for it, and whether any edition has counted it.
 local function apply_to(number)
@@ -261,7 +246,7 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'duplicate'
   elseif importing and sampling then
     outcomes[i] = 'importing'
-  elseif has_too_many_keys(i) then
+  elseif has_too_many_keys(changes_of[i][1], main.subject_of(entry.who)) then
     outcomes[i] = 'too_many_keys'
   elseif not is_look then
     local is_counted = false

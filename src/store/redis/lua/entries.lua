@@ -66,6 +66,11 @@ local function exceeds()
   return false
 end
 
+-- Returns whether a cell can cancel others. Kinds with such cells define it.
+local function is_negative()
+  return false
+end
+
 -- Turns a sample of a slot that is kept beside this total into a change of the total. Kinds that take such samples
 -- define it: total_entry(total, before, entry, next_cell) gets the texts of the total and of the slot, and a function
 -- that for LAST returns the text of the next slot. It returns whether the total changes.

@@ -70,6 +70,7 @@ local track = {
   scores_of = scores_of,
   rank = rank,
   unrank = unrank,
+  note_negative = note_negative,
   count_keys = count_keys,
   is_key_ranked = is_key_ranked,
   note_ranked = note_ranked,

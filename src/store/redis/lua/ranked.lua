@@ -5,6 +5,8 @@
 is_ranked = true
 -- By slot and subject: the cell, or false if there is none; and whether it must be written.
 local cells, changed = {}, {}
+-- Whether a cell is written that says less than 0, or a number of samples that is less.
+local has_negative = false
 -- By subject: what its cells come to, or false if the stored data is not valid; and whether it must be written.
 local accs, moved = {}, {}
 
@@ -24,6 +26,7 @@ local function set_cell(slot, who, text)
   cells[slot][who] = text ~= '' and text
   changed[slot] = changed[slot] or {}
   changed[slot][who] = true
+  has_negative = has_negative or is_negative(text)
 end
 
 -- Returns what the subject's cells come to so far, or false if it is not valid. After changing it in place, call
@@ -147,6 +150,9 @@ end
 
 local function save_cells()
   local emptied = {}
+  if has_negative then
+    note_negative()
+  end
   for slot, of in pairs(changed) do
     local held, gone = {}, {}
     for who in pairs(of) do

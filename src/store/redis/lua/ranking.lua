@@ -8,8 +8,7 @@
 local function enter_ranking(field)
   local early = read_meta(field) or advance()
   if ARGV.key ~= '' and not early then
-    -- The same name as in rankings.lua.
-    SORTED = string.sub(RANKING, 1, -2) .. 'r:' .. format(dropped) .. ':' .. ARGV.key
+    SORTED = rankings_of(dropped) .. ARGV.key
   end
   return early
 end

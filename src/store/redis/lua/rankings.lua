@@ -15,7 +15,8 @@ local HAS_KEYS = string.sub(RANKING, -2) == ':k'
 -- held_score(subject): returns its score, or false. scores_of(subjects, first, last): returns those of some subjects,
 -- of a thousand at most. rank(lines): sets scores, given as score, subject, … unrank(subjects): removes subjects, and
 -- returns how many were ranked.
-local held_score, scores_of, rank, unrank
+-- note_negative(): says that a cell below 0 is about to be written.
+local held_score, scores_of, rank, unrank, note_negative
 -- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. count_keys(): returns the number of
 -- keys. is_key_ranked(subject): returns whether its key has a ranking. note_ranked(subject): has these two functions
 -- count the key of a subject that this script ranks.
@@ -37,6 +38,8 @@ if not HAS_KEYS then
   function unrank(subjects)
     return each_thousand('ZREM', RANKING, subjects)
   end
+
+  function note_negative() end
 else
   -- By subject, what it consists of.
   local keys, names = {}, {}
@@ -50,7 +53,7 @@ else
   end
 
   function ranking_of(key)
-    prefix = prefix or string.sub(RANKING, 1, -2) .. 'r:' .. format(dropped) .. ':'
+    prefix = prefix or rankings_of(dropped)
     return prefix .. key
   end
 
@@ -154,6 +157,12 @@ else
     end
     count_ranked(-fewer)
     return fewer
+  end
+
+  -- Only such a cell can cancel others, and a subject whose cells cancel each other is in no ranking: so retire_key.lua
+  -- would not find it. All of these cells are in slots up to this head.
+  function note_negative()
+    call('HSET', META, 'negative', format(math.max(tonumber(ARGV.head), previous_head)))
   end
 
   function count_keys()

@@ -65,73 +65,21 @@ local function next_part()
   return subjects, cells, scanned[1]
 end
 
--- What the cells of each subject come to: a number if the score stands for it.
-local accs = {}
-
--- Reads what the cells of the subjects come to. Returns whether all of it is valid.
-local function load_accumulated(subjects)
-  for first = 1, #subjects, 1000 do
-    local last = math.min(first + 999, #subjects)
-    local texts = stored_of(subjects, first, last)
-    for i = 1, #texts do
-      if HAS_TOTALS then
-        accs[first + i - 1] = accumulated(texts[i])
-      else
-        accs[first + i - 1] = tonumber(texts[i] or 0)
-      end
-      if not accs[first + i - 1] then
-        return false
-      end
-    end
-  end
-  return true
-end
-
--- Subtracts the cells from scores that are sums. Returns how many of the subjects were done, and how many of them left
--- the ranking. The new scores are written, not differences: if a server replays only a part of the script, an audit can
--- repair it.
-local function subtract_from_scores(subjects, cells)
-  local lines, gone, size = {}, {}, 0
-  for i = 1, #subjects do
-    local score = accs[i] - tonumber(cells[i])
-    if score ~= 0 then
-      lines[size + 1], lines[size + 2] = string.format('%d', score), subjects[i]
-      size = size + 2
-    else
-      gone[#gone + 1] = subjects[i]
-    end
-  end
-  rank(lines)
-  unrank(gone)
-  return #subjects, #gone
-end
-
 -- Withdraws the cells from totals. Returns the same as `subtract_from_scores`.
 local function withdraw_from_totals(start, subjects, cells)
   local done, work = 0, 0
-  local subject, looked = nil, 0
-  -- Returns the next of the subject's cells in all other slots, or nil.
-  local function next_other()
-    while looked < SLOTS do
-      looked = looked + 1
-      local other = tonumber(ARGV[FIRST_START - 1 + looked])
-      local cell = other >= dropped and other ~= start and call('HGET', KEYS[FIRST_SLOT_KEY - 1 + looked], subject)
-      work = work + 64
-      if cell and sound(cell) then
-        work = work + #cell
-        return cell
-      end
-    end
-  end
+  local subject, next_other, looked_at
   while done < #subjects and work < BUDGET do
     done = done + 1
-    subject, looked = subjects[done], 0
+    subject = subjects[done]
     if SLOTS > 0 then
       work = work + #cells[done] + 2048
     end
+    next_other, looked_at = others_of(subject, start, FIRST_SLOT_KEY, FIRST_START)
     if withdraw(accs[done], start, cells[done], next_other) then
       gather(subject, accs[done])
     end
+    work = work + looked_at()
   end
   return done, save_gathered()
 end
@@ -181,7 +129,7 @@ local function delete_dropped()
   if not epoch or tonumber(epoch) >= dropped then
     return
   end
-  local list, prefix = RANKING .. ':' .. epoch, string.sub(RANKING, 1, -2) .. 'r:' .. epoch .. ':'
+  local list, prefix = RANKING .. ':' .. epoch, rankings_of(tonumber(epoch))
   local keys, rankings = call('ZRANGE', list, 0, MOST_DELETED - 1), {}
   for i, key in ipairs(keys) do
     rankings[i] = prefix .. key

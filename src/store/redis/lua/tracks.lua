@@ -85,3 +85,18 @@ local function begin()
     end
   end
 end
+
+-- Returns whether the key of a subject has no ranking in any of these tracks, which an entry of it changes, while one
+-- of them has as many keys as it may have. Tracks without such a limit do not count.
+local function has_too_many_keys(changed, subject)
+  local is_full = false
+  for _, track in ipairs(changed) do
+    if track.most_keys then
+      is_full = is_full or track.count_keys() >= track.most_keys
+      if track.is_key_ranked(subject) then
+        return false
+      end
+    end
+  end
+  return is_full
+end

@@ -131,20 +131,16 @@ local function read_ids()
   end
 end
 
--- Returns whether an entry is of a key that has no ranking in the tracks of the current edition that the entry changes,
--- while one of them has as many keys as it may have.
-local function has_too_many_keys(number, subject)
-  local is_full = false
+-- Returns the tracks of the current edition that an entry changes.
+local function changed_by(number)
+  local changed = {}
   for _, track in ipairs(editions[1]) do
     local place = track.codes and floor(track.argv[track.codes + number] / 4) or 0
     if track.slots[place] then
-      is_full = is_full or track.count_keys() >= track.most_keys
-      if track.is_key_ranked(subject) then
-        return false
-      end
+      changed[#changed + 1] = track
     end
   end
-  return is_full
+  return changed
 end
 
 -- Judges each entry, adds its amount in memory in all its tracks if it counts, and adds to the reply what was not
@@ -169,7 +165,7 @@ local function judge_entries()
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
-    elseif main.most_keys and has_too_many_keys(i, subject) then
+    elseif main.most_keys and has_too_many_keys(changed_by(i), subject) then
       outcome = 'too_many_keys'
     else
       local amount = tonumber(ARGV[LAST_SUBJECT + i])
@@ -201,6 +197,7 @@ local function judge_entries()
         if slot then
           local score = (track.scores[subject] or 0) + amount
           slot.amounts[subject], track.scores[subject] = sum, score
+          track.has_negative = track.has_negative or sum < 0
           slot.counted = slot.counted + items
           local pairs_of, lines = slot.pairs, track.pairs
           if sum == 0 then
@@ -260,6 +257,9 @@ end
 -- the index is written first: an entry without a slot does no harm, but a slot that the index does not name would never
 -- retire.
 local function save(track)
+  if track.has_negative then
+    track.note_negative()
+  end
   for _, slot in pairs(track.slots) do
     if #slot.pairs > 0 then
       if slot.is_new then

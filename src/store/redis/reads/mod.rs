@@ -77,6 +77,14 @@ const PORTIONS: usize = 2;
 const LIGHT_FLIGHTS: usize = 8;
 const BULK_FLIGHTS: usize = 1;
 
+/// The ranking that a read is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranking<'a> {
+    pub parts: &'a Arc<Parts>,
+    /// Its key, on a track that has a ranking for each key.
+    pub key: Option<&'a RankingKey>,
+}
+
 /// The reads of one store.
 #[derive(Debug)]
 pub(super) struct Reads {
@@ -106,17 +114,12 @@ impl Reads {
         answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }
 
-    fn spread<'a>(&'a self, parts: &'a Parts, key: Option<&'a RankingKey>) -> Spread<'a> {
-        Spread { lanes: &self.lanes, parts, key, is_here: false }
+    fn spread<'a>(&'a self, ranking: Ranking<'a>) -> Spread<'a> {
+        Spread { lanes: &self.lanes, parts: ranking.parts, key: ranking.key, is_here: false }
     }
 
-    pub async fn page(
-        &self,
-        parts: &Arc<Parts>,
-        key: Option<&RankingKey>,
-        start: &PageStart,
-        limit: u32,
-    ) -> Result<Page, ServerFailure> {
+    pub async fn page(&self, ranking: Ranking<'_>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
+        let Ranking { parts, key } = ranking;
         let wanted = Wanted::Page { start: start.clone(), limit: limit.into() };
         match start {
             // Equal pages of several partitions are merged once.
@@ -126,18 +129,12 @@ impl Reads {
                 self.merging.go();
                 answer_of(answered).await
             }
-            _ => self.spread(parts, key).lines(&wanted).await,
+            _ => self.spread(ranking).lines(&wanted).await,
         }
     }
 
-    pub async fn neighbors(
-        &self,
-        parts: &Parts,
-        key: Option<&RankingKey>,
-        subject: &Subject,
-        radius: u32,
-    ) -> Result<Page, ServerFailure> {
-        let spread = self.spread(parts, key);
+    pub async fn neighbors(&self, ranking: Ranking<'_>, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
+        let spread = self.spread(ranking);
         let own = spread.number_of(subject);
         let wanted = Wanted::Neighbors { subject: subject.clone(), own, radius: radius.into() };
         spread.lines(&wanted).await
@@ -145,25 +142,20 @@ impl Reads {
 
     pub async fn lookup(
         &self,
-        parts: &Parts,
-        key: Option<&RankingKey>,
+        ranking: Ranking<'_>,
         subjects: &[Subject],
         ranks: bool,
     ) -> Result<Lookup, ServerFailure> {
-        self.spread(parts, key).lookup(subjects, ranks).await
+        self.spread(ranking).lookup(subjects, ranks).await
     }
 
     /// Reads the standing of a subject, which has its key if there are keys. The subject's own partition has all of it,
     /// unless others have lines of the ranking.
-    pub async fn standing(
-        &self,
-        parts: &Parts,
-        key: Option<&RankingKey>,
-        subject: &Subject,
-    ) -> Result<Standing, ServerFailure> {
+    pub async fn standing(&self, ranking: Ranking<'_>, subject: &Subject) -> Result<Standing, ServerFailure> {
+        let Ranking { parts, key } = ranking;
         let part = parts.of(subject);
         if part.track.is_ranked() && parts.count() > 1 && key.is_none() {
-            return self.spread(parts, None).standing(subject).await;
+            return self.spread(ranking).standing(subject).await;
         }
         let question =
             Question { key: key.cloned(), ..Question::new(part.clone(), SubjectRead::standing(subject.clone())) };

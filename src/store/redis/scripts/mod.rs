@@ -9,13 +9,14 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
-//! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`; with keys also the list of keys and `has_room` |
+//! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`; with keys also the list of keys and counts of it; `note_negative` |
 //! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
 //! | `ranking` | `enter_ranking`, which chooses the ranking that is read |
 //! | `operation` | `record`, which makes it safe to send a write again; `count_events`; `track`, what a script uses of one track |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
 //! | `scores` | `stored_of`, `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
+//! | `subtract` | `load_accumulated`, `subtract_from_scores`, `others_of`: subtracting cells of expired slots |
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
 //! | `steps` | the fields of `track` that `change` uses |
@@ -72,6 +73,8 @@ pub(super) struct KindScripts {
     pub change_kept: LazyLock<Script>,
     /// Retires slots.
     pub retire: LazyLock<Script>,
+    /// Retires what a small ranking of a key has in expired slots.
+    pub retire_key: LazyLock<Script>,
     /// Merges contents of an import into a ranked track.
     pub merge_ranked: LazyLock<Script>,
     /// Merges contents of an import into an unranked track.
@@ -156,6 +159,7 @@ macro_rules! scripts {
         end_fill $end_fill_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
+        retire_key $retire_key_arguments:tt
         merge $merge_arguments:tt
         kinds { $($kind:ident: $ranked:tt, $unranked:tt, $retired:tt;)* }
     ) => {
@@ -191,6 +195,7 @@ macro_rules! scripts {
             change_unranked: scripts!(change $change_arguments $unranked),
             change_kept: scripts!(kept $change_arguments $ranked $unranked),
             retire: scripts!(retire $retire_arguments $retired),
+            retire_key: scripts!(retire_key $retire_key_arguments $retired),
             merge_ranked: scripts!(merge $merge_arguments $ranked),
             merge_unranked: scripts!(merge $merge_arguments $unranked),
             ranked_track: scripts!(track $ranked),
@@ -206,7 +211,7 @@ macro_rules! scripts {
                 &END_FILL,
                 change_of_two([SUM.texts(), DISTINCT.texts()]),
                 $(&$change,)*
-                $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire),*,
+                $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire, &$kind.retire_key),*,
                 $(&$kind.merge_ranked, &$kind.merge_unranked),*
             ]
         }
@@ -226,7 +231,10 @@ macro_rules! scripts {
         )
     };
     (retire $arguments:tt [$part:literal]) => {
-        script!("retire", ["stopwatch", "clock", "board", "rankings", $part, "scores"], 8, $arguments, false)
+        script!("retire", ["stopwatch", "clock", "board", "rankings", $part, "scores", "subtract"], 8, $arguments, false)
+    };
+    (retire_key $arguments:tt [$part:literal]) => {
+        script!("retire_key", ["clock", "board", "rankings", $part, "scores", "subtract"], 5, $arguments, true)
     };
     (merge $arguments:tt [$($part:literal),*]) => {
         script!("merge", ["clock", "board", "rankings", "operation", "entries", $($part),*], 5, $arguments, false)
@@ -298,6 +306,7 @@ scripts! {
     retire [
         "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "kept", "version"
     ]
+    retire_key ["board", "key", "most", "version"]
     merge [
         "board", "operation", "import", "piece", "expired", "refused", "events", "bound", "slots", "subjects", "entries",
         "first_subject_key", "oldest", "period"

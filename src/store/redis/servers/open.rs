@@ -76,6 +76,11 @@ impl Servers {
         StoreError::Setup { detail: format!("expected {what} at {}: {error}", self.at) }
     }
 
+    /// Returns whether the servers are the nodes of a cluster.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.access.address.deployment, Deployment::Cluster)
+    }
+
     /// Returns whether the master may be replaced at any moment, by Sentinels.
     pub fn has_sentinels(&self) -> bool {
         matches!(self.access.address.deployment, Deployment::Sentinel { .. })

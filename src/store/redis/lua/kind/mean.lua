@@ -25,6 +25,10 @@ local function sound(cell)
   return parse(cell) ~= nil
 end
 
+local function is_negative(cell)
+  return string.find(cell, ',-', 1, true) ~= nil
+end
+
 local function new()
   return {sum = 0, count = 0}
 end

@@ -10,6 +10,10 @@ local function sound(cell)
   return string.match(cell, '^%-?%d+$') ~= nil
 end
 
+local function is_negative(cell)
+  return string.byte(cell) == 45
+end
+
 local function new()
   return {sum = 0}
 end
