@@ -31,6 +31,9 @@ const SKIP_LIST: usize = 850;
 /// A hash when it is no longer small.
 const HASH_TABLE: usize = 64;
 
+/// The number of subjects that a key is taken to have, where a board has a ranking for each key.
+const SUBJECTS_OF_KEY: usize = 10;
+
 /// The limits up to which hashes and sorted sets are small, if the server's configuration is the default.
 const SMALL_HASH_FIELDS: usize = 512;
 const SMALL_SET_MEMBERS: usize = 128;
@@ -76,14 +79,27 @@ fn bytes(track: &Track, key_length: usize, content: Content) -> usize {
         bytes += key + slots_of_subject(track, content);
     }
     if track.is_ranked() {
-        bytes += TABLE_ENTRY + text(TEXT_BYTES) + SKIP_LIST_NODE;
-        bytes += content.slots * field(TEXT_BYTES, cell_text(kind.cell_size(content)));
-        bytes += kind.total_size(content).map_or(0, |length| field(TEXT_BYTES, length));
+        let has_keys = track.most_keys().is_some();
+        let stored = if has_keys { TEXT_BYTES + 1 + TEXT_BYTES } else { TEXT_BYTES };
+        bytes += if has_keys { ranking_of_key(key_length) / SUBJECTS_OF_KEY } else { member(TEXT_BYTES) };
+        bytes += content.slots * field(stored, cell_text(kind.cell_size(content)));
+        bytes += kind.total_size(content).map_or(0, |length| field(stored, length));
     }
     if expiry::has_subject_keys(track) {
         bytes += expiry::periods(track, content.slots) * (TABLE_ENTRY + text(TEXT_BYTES));
     }
     bytes
+}
+
+/// Returns the bytes of a member of a large sorted set.
+fn member(length: usize) -> usize {
+    TABLE_ENTRY + text(length) + SKIP_LIST_NODE
+}
+
+/// Returns the bytes of a small ranking of a key, whose name has about this length, and of its key in the list.
+fn ranking_of_key(name_length: usize) -> usize {
+    let lines = allocated(SMALL_ENDS + SUBJECTS_OF_KEY * (small(TEXT_BYTES) + SMALL_AMOUNT));
+    TABLE_ENTRY + text(name_length) + OBJECT + lines + member(TEXT_BYTES)
 }
 
 /// Returns the bytes of the hash with the slots of a subject of an unranked track.
@@ -106,7 +122,7 @@ fn sorted_set(values: usize) -> usize {
     if values <= SMALL_SET_MEMBERS {
         allocated(SMALL_ENDS + values * (small(TEXT_BYTES) + SMALL_TIME))
     } else {
-        SKIP_LIST + values * (TABLE_ENTRY + text(TEXT_BYTES) + SKIP_LIST_NODE)
+        SKIP_LIST + values * member(TEXT_BYTES)
     }
 }
 

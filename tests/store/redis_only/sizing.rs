@@ -1,6 +1,6 @@
 //! Comparison of the estimated memory of subjects with what a server takes.
 
-use rolltop::board::{Counted, Kind, Mode};
+use rolltop::board::{Counted, Kind, Mode, RankingKey};
 use rolltop::store::BytesPerSubject;
 
 use super::*;
@@ -26,7 +26,9 @@ async fn fill(store: &RedisStore, board: &Arc<Board>, subjects: u64, turn: u64) 
             true => Change::Amount(Amount(((mixed >> 20).wrapping_mul(hour as u64) % 99_999) as i64 + 1)),
             false => Change::Seen(Counted::parse(&format!("{:04}{turn:08}", hour % 10_000)).unwrap()),
         };
-        Increment { change, ..item(&format!("{:012x}", mixed & 0xffff_ffff_ffff), 1) }
+        let item = item(&format!("{:012x}", mixed & 0xffff_ffff_ffff), 1);
+        let key = board.has_keys().then(|| RankingKey::parse(&format!("{:012}", nth / 10)).unwrap());
+        Increment { change, subject: item.subject.in_ranking(key.as_ref()), ..item }
     };
     let increments = (0..subjects).map(item).collect();
     store.add(board, Batch { increments, return_scores: false }).await.unwrap();
@@ -59,12 +61,17 @@ async fn estimates_are_close_to_the_memory_that_a_server_takes() {
     let server = RedisServer::start(&engine);
     for metric in [
         "COUNT(8h, e, s)",
+        "COUNT(8h, e, s BY k)",
+        "MAX(8h, e, v, s BY k)",
         "AVG(8h, e, v, s)",
         "MAX(8h, e, v, s)",
         "COUNT_DISTINCT(8h, e, s, v)",
         "APPROX_COUNT_DISTINCT(8h, e, s, v)",
     ] {
         for ranked in [true, false] {
+            if !ranked && metric.contains("BY") {
+                continue;
+            }
             let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
             behind::<()>(&server, &["FLUSHALL"]);
             let store = simulated(&server).await;
