@@ -13,6 +13,18 @@ use crate::given::{With, definition, name, new_board, plus, seen, subject, t};
 use crate::oracle::Oracle;
 use crate::site::{COUNTED, DUPLICATE, Kind, START, Site, audit_through, plain, retire_through};
 
+/// Every metric.
+const METRICS: [&str; 8] = [
+    "COUNT(3h, e, s BY k)",
+    "SUM(3h, e, v, s BY k)",
+    "AVG(3h, e, v, s BY k)",
+    "MIN(3h, e, v, s BY k)",
+    "MAX(3h, e, v, s BY k)",
+    "LAST(3h, e, v, s BY k)",
+    "COUNT_DISTINCT(3h, e, s BY k, c)",
+    "APPROX_COUNT_DISTINCT(3h, e, s BY k, c)",
+];
+
 const TOO_MANY: Outcome = Outcome::Rejected(Rejection::TooManyKeys);
 
 fn key(text: &str) -> RankingKey {
@@ -205,16 +217,6 @@ pub async fn keys_and_names_of_every_form_are_distinct(site: Site) {
 
 /// While an expired slot retires, reads of small rankings have nothing of it, and those of others say so.
 pub async fn a_small_ranking_is_exact_while_a_slot_retires(site: Site) {
-    const METRICS: [&str; 8] = [
-        "COUNT(3h, e, s BY k)",
-        "SUM(3h, e, v, s BY k)",
-        "AVG(3h, e, v, s BY k)",
-        "MIN(3h, e, v, s BY k)",
-        "MAX(3h, e, v, s BY k)",
-        "LAST(3h, e, v, s BY k)",
-        "COUNT_DISTINCT(3h, e, s BY k, c)",
-        "APPROX_COUNT_DISTINCT(3h, e, s BY k, c)",
-    ];
     let early = "2026-01-01T07:10:00Z";
     let mut boards = Vec::new();
     for (nth, metric) in METRICS.into_iter().enumerate() {
@@ -288,16 +290,6 @@ pub async fn a_cancelled_subject_is_not_missed_while_a_slot_retires(site: Site) 
 /// and rollovers.
 pub async fn every_metric_ranks_each_key_as_the_oracle_does(site: Site) {
     const KEYS: [&str; 4] = ["k1", "k2", "k3", "k4"];
-    const METRICS: [&str; 8] = [
-        "COUNT(3h, e, s BY k)",
-        "SUM(3h, e, v, s BY k)",
-        "AVG(3h, e, v, s BY k)",
-        "MIN(3h, e, v, s BY k)",
-        "MAX(3h, e, v, s BY k)",
-        "LAST(3h, e, v, s BY k)",
-        "COUNT_DISTINCT(3h, e, s BY k, c)",
-        "APPROX_COUNT_DISTINCT(3h, e, s BY k, c)",
-    ];
     let seed = crate::drawn::seed();
     let mut rng = StdRng::seed_from_u64(seed);
     let oracle: Arc<dyn Store> = Arc::new(Oracle::new(rolltop::store::ClockMode::Simulated(t(START))));
