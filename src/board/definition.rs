@@ -140,8 +140,8 @@ pub struct Definition {
     #[schema(schema_with = Stamp::schema)]
     pub stamp: Stamp,
     /// Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does
-    /// not change any result. The embedded store ignores it. Default: not divided, and 64 on a cluster if the metric has
-    /// `BY` and `max_keys` is 100,000 or more.
+    /// not change any result. The embedded store ignores it. Default: not divided, and 64 on a cluster if the metric
+    /// has `BY` and `max_keys` is 100,000 or more.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
@@ -255,8 +255,8 @@ impl Definition {
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
     pub const DEFAULT_MAX_KEYS: u32 = 1_000_000;
 
-    /// The number of keys that a board must be allowed to have for the store to choose its number of shards: with fewer,
-    /// each shard's part of the limit would be too small to be near the limit in sum.
+    /// The number of keys that a board must be allowed to have for the store to choose its number of shards. Each shard
+    /// takes some more than its part of `max_keys`, so with fewer keys all shards together would take far too many.
     const MANY_KEYS: u32 = 100_000;
 
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.

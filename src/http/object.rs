@@ -25,8 +25,8 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem
     T::deserialize(ObjectSource::Body(body)).map_err(|error| error.at("body"))
 }
 
-/// Parses an array of texts with 1 to `most` elements. Returns each value once, in the order of first occurrence. Errors
-/// name the element.
+/// Parses an array of texts with 1 to `most` elements. Returns each value once, in the order of first occurrence.
+/// Errors name the element.
 pub(super) fn distinct<T: Clone + Eq + Hash>(
     name: &str,
     given: &[serde_json::Value],

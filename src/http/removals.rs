@@ -143,7 +143,8 @@ pub(super) struct RemovalsReceipt {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::by, required = false)]
     by: Option<RankingKey>,
-    /// Number of subjects that had data; with `all_keys=true`, a subject counts once for each key.
+    /// Number of subjects that had data in slots of the main window; with `all_keys=true`, of any window, and a subject
+    /// counts once for each key.
     subjects: u64,
     /// The store's time at the end of the removal.
     #[schema(schema_with = schemas::time)]

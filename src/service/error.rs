@@ -86,7 +86,7 @@ pub enum ServiceError {
     MissingKey { board: Arc<Board> },
     /// The request names a key, and the board has one ranking.
     #[error(
-        "board '{}' has one ranking, because its metric {} has no BY; leave out the key",
+        "board '{}' has one ranking, because its metric {} has no BY; leave out 'by' and 'all_keys'",
         board.name(),
         board.definition().metric
     )]

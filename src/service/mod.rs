@@ -337,7 +337,10 @@ impl Service {
                 }
                 // Its successor is the current edition now, or is not yet.
                 Err(ServiceError::Conflict { existing, .. })
-                    if existing.editions().iter().any(|edition| *edition.definition() == *definition) =>
+                    if existing
+                        .editions()
+                        .iter()
+                        .any(|edition| edition.definition().differences(definition).is_empty()) =>
                 {
                     tracing::warn!(board = %name, "the board has the definition of the configuration in its other edition");
                 }

@@ -22,7 +22,7 @@ const MOST_RESTARTS: u32 = 3;
 /// What the removal of several subjects has removed.
 #[derive(Clone, Debug)]
 pub struct RemovedAll {
-    /// The number of subjects that had data. One that was counted again in the meantime may be counted twice.
+    /// The number of subjects that were found. One that was counted again in the meantime may be counted twice.
     pub subjects: u64,
     /// The store's time at the end.
     pub as_of: Timestamp,
@@ -49,7 +49,8 @@ impl Service {
         }
     }
 
-    /// Removes subjects as [`remove`](Self::remove) does, one by one.
+    /// Removes subjects, each as [`remove`](Self::remove) does, some at the same time. After an error, some may be
+    /// removed. Counts those that had something in slots of the main window.
     pub async fn remove_several(
         &self,
         caller: &Caller,

@@ -19,7 +19,9 @@ export function argumentsOf(metric: string): string[] {
 /** Returns what is after `BY`: `community`, `(country, genre)` or `prefix(ip, 16)`; null if there is no `BY`. */
 export function keyOf(metric: string): string | null {
   // The filter comes last, and its texts may have such a word too.
-  const keys = argumentsOf(metric).map((argument) => argument.split(" WHERE ")[0]?.split(" BY ")[1]);
+  const [counted = "", filter] = metric.split(" WHERE ");
+  const before = filter === undefined ? counted : `${counted})`;
+  const keys = argumentsOf(before).map((argument) => argument.split(" BY ")[1]);
   return keys.find((key) => key !== undefined) ?? null;
 }
 

@@ -84,8 +84,8 @@ export function Rankings({ board, chosen, children }: Props) {
         )}
       </div>
       <Notice problem={problem.value} />
-      {data.value && search === "" && after === "" && rankings.length === 0 && children}
-      {data.value && search !== "" && after === "" && rankings.length === 0 && (
+      {data.value && next === null && search === "" && after === "" && rankings.length === 0 && children}
+      {data.value && next === null && search !== "" && after === "" && rankings.length === 0 && (
         <Empty title={<>No key begins with “<bdi>{search}</bdi>”</>}>
           <p>
             Upper and lower case differ.{" "}

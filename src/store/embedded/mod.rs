@@ -243,8 +243,14 @@ impl Embedded {
         })
     }
 
-    /// Does `work` on the tables of a track for a read of a ranking or of one subject, which names a key if there are
-    /// keys. The frame is that of this ranking.
+    /// Does `work` on the tables of a track for a read of what one subject has, which names a key if there are keys.
+    fn read_subject<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables) -> T) -> Result<T> {
+        require_key(track)?;
+        self.read_tables(track, |_, tables, _| work(tables))
+    }
+
+    /// Does `work` on the tables of a track for a read of a ranking, which names a key if there are keys. The frame is
+    /// that of this ranking.
     fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables, Frame) -> T) -> Result<T> {
         require_key(track)?;
         self.read_tables(track, |_, tables, _| {

@@ -122,7 +122,7 @@ fn group_of(key: &RankingKey, tables: &Tables) -> Option<u32> {
 
 /// Returns the frame of the ranking that is about to be read. If slots are being retired and this is the small ranking
 /// of a key, what it has in them is subtracted first, so that it is exact, and nothing of it is retiring. O(slots), and
-/// O([`MOST_SETTLED`] x log n) while slots are being retired.
+/// while slots are being retired O([`MOST_SETTLING_WORK`] x log n).
 pub(super) fn settle(track: &BoardTrack, tables: &mut Tables) -> Frame {
     let mut frame = tables.frame();
     let Some(key) = track.key().filter(|_| frame.retiring > 0) else { return frame };

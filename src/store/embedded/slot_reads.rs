@@ -3,14 +3,14 @@
 
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Counted, Frame, Subject, Timestamp, Track, Window};
+use crate::board::{Counted, Subject, Timestamp, Track, Window};
 use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values, ValuesStart};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
-pub(super) fn read(track: &Track, tables: &Tables, mut frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
+pub(super) fn read(track: &Track, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
     let subject = query.track.stored(&query.subject);
     if tables.holdings.traits.counter_duration.is_some() {
-        return Ok(counter(tables, frame, &subject));
+        return Ok(counter(tables, &subject));
     }
     let (window, slots) = match query.as_of {
         Some(time) => past_window(track, tables, query.range, time)?,
@@ -18,6 +18,7 @@ pub(super) fn read(track: &Track, tables: &Tables, mut frame: Frame, query: &Slo
     };
     let aggregates = tables.holdings.aggregates(subject.as_str().into(), window.floor.millis(), window.head.millis());
     let capped = ranking_reads::capped_from(tables, &subject, window.floor);
+    let mut frame = tables.frame();
     frame.window = window;
     Ok(SlotContents { frame, slots, aggregates, capped })
 }
@@ -71,17 +72,19 @@ fn past_window(track: &Track, tables: &Tables, range: SlotRange, time: Timestamp
 }
 
 /// Returns the current counter of a subject of a `from_first` board, or contents without an aggregate if there is none.
-fn counter(tables: &Tables, mut frame: Frame, subject: &Subject) -> SlotContents {
+fn counter(tables: &Tables, subject: &Subject) -> SlotContents {
     let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
     let aggregates = ranking_reads::live_aggregates(tables, subject);
     let start = aggregates.first().map_or(tables.now, |(start, _)| *start);
+    let mut frame = tables.frame();
     frame.window = Window { floor: start, head: start, end: start.plus_millis(duration) };
     SlotContents { frame, slots: 1, aggregates, capped: false }
 }
 
 /// Returns a page of the values that a subject was seen with in the window. O(values / 128 + limit).
-pub(super) fn values(tables: &Tables, frame: Frame, subject: &Subject, start: &ValuesStart, limit: u32) -> Values {
+pub(super) fn values(tables: &Tables, subject: &Subject, start: &ValuesStart, limit: u32) -> Values {
     let floor = tables.window.floor.millis();
+    let frame = tables.frame();
     let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
     let values =
         tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind.remembers_values());

@@ -253,7 +253,7 @@ impl Store for Embedded {
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let read = |query: &SlotQuery| {
-            self.read_ranking(&query.track, |tables, frame| slot_reads::read(&query.track, tables, frame, query))?
+            self.read_subject(&query.track, |tables| slot_reads::read(&query.track, tables, query))?
         };
         queries.iter().map(read).collect()
     }
@@ -266,7 +266,7 @@ impl Store for Embedded {
         limit: u32,
     ) -> Result<Values> {
         let subject = track.stored(subject);
-        self.read_ranking(track, |tables, frame| slot_reads::values(tables, frame, &subject, start, limit))
+        self.read_subject(track, |tables| slot_reads::values(tables, &subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {

@@ -250,7 +250,7 @@ impl Tables {
 
     /// Subtracts the expired cells of the subjects of a group as long as `may_continue` returns `true`, which is called
     /// as by [`retire`](Self::retire). Returns whether none is left. Only the subjects that are ranked can be found, so
-    /// a group that has others is left as it is: a subject whose amounts come to 0 gets a rank when some of them expire.
+    /// a group that has others is left as it is: a subject whose amounts come to 0 gets a rank when some expire.
     pub(super) fn retire_group(&mut self, group: u32, mut may_continue: impl FnMut(u64) -> bool) -> bool {
         let holdings = &self.holdings;
         if holdings.subjects.groups().is_none_or(|groups| groups.has_unranked(group)) {

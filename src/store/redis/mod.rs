@@ -229,8 +229,8 @@ impl RedisStore {
     }
 
     /// Reads a ranking. If that of a key is small, and slots have expired that are not fully subtracted yet, they are
-    /// first subtracted from it: so it is exact at once, and nothing of it is retiring. Where that cannot be done, as on
-    /// a server that refuses writes, the answer says that slots are retiring.
+    /// first subtracted from it: so it is exact at once, and nothing of it is retiring. Where that cannot be done, as
+    /// on a server that refuses writes, the answer says that slots are retiring.
     async fn following_ranking<T, F>(
         &self,
         track: &BoardTrack,

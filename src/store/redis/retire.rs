@@ -22,6 +22,9 @@ const PAUSE: i64 = 5;
 /// it.
 pub(super) const SMALL: u64 = 200;
 const CALLS: usize = 8;
+/// The largest number of cells that it may have in expired slots. Sketches are large, so fewer of them are read.
+const CELLS: u64 = 2_000;
+const CELLS_OF_SKETCHES: u64 = 400;
 
 /// Removes a subject from a ranked board.
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
@@ -40,19 +43,28 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
 
-/// Subtracts all expired slots from the ranking of a key, if it has [`SMALL`] subjects at most. Returns the floor of the
-/// window below which it has nothing any more, or `None` if it has too much to be subtracted in some calls.
+/// Subtracts all expired slots from the ranking of a key, if it has [`SMALL`] subjects at most. Returns the floor of
+/// the window below which it has nothing any more. Returns `None` if it has too much to be subtracted in some calls, or
+/// if subjects that are not ranked, which cannot be found, may get a rank.
 pub(super) async fn complete(
     session: &Session,
     part: &Part,
     key: &RankingKey,
 ) -> Result<Option<Timestamp>, ServerFailure> {
     let track = &part.track;
+    if track.min_samples() > 1 {
+        // The next sample of such a subject may rank it, with those that have expired.
+        return Ok(None);
+    }
+    let kind = kinds::of(track.kind());
+    let needs_all = kind.withdraws_with_other_cells();
+    let cells = if needs_all { CELLS_OF_SKETCHES } else { CELLS };
     for _ in 0..CALLS {
-        let script = &kinds::of(track.kind()).scripts().retire_key;
-        let answer = session.ask(part, script, |moment, call| {
-            call.arg("key", key.as_str()).arg("most", SMALL).arg("version", session.token());
-            for start in moment.existing.slots.iter() {
+        let answer = session.ask(part, &kind.scripts().retire_key, |moment, call| {
+            call.arg("key", key.as_str()).arg("most", SMALL).arg("cells", cells);
+            call.arg("all", if needs_all { "1" } else { "" }).arg("version", session.token());
+            let needed = moment.existing.slots.iter().filter(|start| needs_all || **start < moment.window.floor);
+            for start in needed {
                 call.key(part.keys.slot(*start)).more(start.millis());
             }
             call.more(kinds::option(track));

@@ -15,7 +15,7 @@ local HAS_KEYS = string.sub(RANKING, -2) == ':k'
 -- held_score(subject): returns its score, or false. scores_of(subjects, first, last): returns those of some subjects,
 -- of a thousand at most. rank(lines): sets scores, given as score, subject, … unrank(subjects): removes subjects, and
 -- returns how many were ranked.
--- note_negative(): says that a cell below 0 is about to be written.
+-- note_negative(): says that a cell is about to be written that is below 0, or for AVG has a number of samples below 0.
 local held_score, scores_of, rank, unrank, note_negative
 -- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. count_keys(): returns the number of
 -- keys. is_key_ranked(subject): returns whether its key has a ranking. note_ranked(subject): has these two functions
@@ -160,7 +160,7 @@ else
   end
 
   -- Only such a cell can cancel others, and a subject whose cells cancel each other is in no ranking: so retire_key.lua
-  -- would not find it. All of these cells are in slots up to this head.
+  -- would not find it. No script writes to a slot after the head.
   function note_negative()
     call('HSET', META, 'negative', format(math.max(tonumber(ARGV.head), previous_head)))
   end

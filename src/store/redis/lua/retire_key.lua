@@ -1,26 +1,28 @@
 -- Subtracts all slots below the floor from the small ranking of one key, so that a read of it is exact at once.
 --
--- KEYS  1-5 the partition (board.lua), then every slot that exists
--- ARGV  the partition's, `key` of the ranking, `most`: the largest number of its subjects, `version`: the new version,
---       then the start of each slot; last, the option of the kind (kind/)
+-- KEYS  1-5 the partition (board.lua), then the slots below the floor or, with `all`, every slot that exists
+-- ARGV  the partition's, `key` of the ranking, `most`: the largest number of its subjects, `cells`: the largest number of
+--       cells that they may have there, `all`: not '' if the kind needs the other cells to withdraw one, `version`: the
+--       new version, then the start of each slot; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, `done` if the ranking has nothing of the slots below the floor, `more` if the script
 --       must be called again, `unable` if it cannot be made so
 -- errors  stale_keys: other slots exist
--- cost  0.3 us for each subject and slot below the floor, and 5-9 us for each cell. APPROX_COUNT_DISTINCT: up to 100 us
---       and 10 us per slot, and 2 ms at most
+-- cost  0.3 us for each subject and slot below the floor, and about 1 us for each cell. APPROX_COUNT_DISTINCT: up to
+--       100 us for each cell and 10 us for each other slot; then a call ends after about 2 ms
 -- why a script: cells leave slot and ranking in one atomic step, so each is subtracted once, here or by a step of
 --       retiring, which tolerates that cells are gone: a slot that becomes empty is left to it
 
 local FIRST_SLOT_KEY, FIRST_START = 6, FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START
--- The number of cells that are looked for, and the number of bytes after which a call ends.
-local MOST_CELLS, BUDGET = 8000, 60000
+-- The number of bytes after which a call ends.
+local BUDGET = 60000
 
 local early = enter()
 if early then
   return early
 end
-if not names_all_slots(FIRST_START, SLOTS) then
+local last = ARGV.all ~= '' and '+inf' or '(' .. ARGV.floor
+if not are_named(call('ZRANGEBYSCORE', INDEX, '-inf', last), FIRST_START, SLOTS) then
   return stale_keys()
 end
 
@@ -30,21 +32,21 @@ local function reply_with(outcome)
   return reply
 end
 
-local negative = tonumber(call('HGET', META, 'negative') or nil) or -1
+-- A cell below 0 may cancel others: then a subject that is not in the ranking may belong there once they are subtracted.
+local negative = call('HGET', META, 'negative')
+if negative and call('ZCOUNT', INDEX, format(dropped), negative) > 0 then
+  return reply_with('unable')
+end
 local sealed = {}
 for i = 1, SLOTS do
   local start = tonumber(ARGV[FIRST_START - 1 + i])
-  -- Such a cell may cancel others: then a subject that is not in the ranking may belong there once they are subtracted.
-  if start >= dropped and start <= negative then
-    return reply_with('unable')
-  end
   if start >= dropped and start < FLOOR then
     sealed[#sealed + 1] = {start = start, key = KEYS[FIRST_SLOT_KEY - 1 + i], gone = {}}
   end
 end
 local ranking = ranking_of(ARGV.key)
 local size = call('ZCARD', ranking)
-if size > tonumber(ARGV.most) or size * #sealed > MOST_CELLS then
+if size > tonumber(ARGV.most) or size * #sealed > tonumber(ARGV.cells) then
   return reply_with('unable')
 end
 if size == 0 or #sealed == 0 then
@@ -82,13 +84,18 @@ if not load_accumulated(subjects) then
 end
 
 run_when_full()
-local done, work = 0, 0
+local done, work, is_partial = 0, 0, false
 local sums = {}
 while done < #subjects and work < BUDGET do
   done = done + 1
   local is_changed = false
   sums[done] = 0
   for _, cell in ipairs(cells[done]) do
+    -- The oldest cells of a subject may be withdrawn without the others.
+    if work >= BUDGET then
+      is_partial = true
+      break
+    end
     cell.slot.gone[#cell.slot.gone + 1] = subjects[done]
     if HAS_TOTALS then
       local next_other, looked_at = others_of(subjects[done], cell.slot.start, FIRST_SLOT_KEY, FIRST_START)
@@ -111,4 +118,4 @@ for _, slot in ipairs(sealed) do
   each_thousand('HDEL', slot.key, slot.gone)
 end
 touch(ARGV.version)
-return reply_with(done == #subjects and 'done' or 'more')
+return reply_with(done == #subjects and not is_partial and 'done' or 'more')

@@ -306,7 +306,7 @@ scripts! {
     retire [
         "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "kept", "version"
     ]
-    retire_key ["board", "key", "most", "version"]
+    retire_key ["board", "key", "most", "cells", "all", "version"]
     merge [
         "board", "operation", "import", "piece", "expired", "refused", "events", "bound", "slots", "subjects", "entries",
         "first_subject_key", "oldest", "period"
