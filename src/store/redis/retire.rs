@@ -153,6 +153,23 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Serve
     Ok(step)
 }
 
+/// Returns the result of a step before which other steps had always retired the slot that it was about to retire, as
+/// many steps at a time do where slots are small: the work was done, by others.
+async fn overtaken(session: &Session, part: &Part) -> Result<RetireStep, ServerFailure> {
+    let moment = session.moment(part, session.time_for(&part.clock, None).await?, None);
+    let retiring = moment.existing.slots.iter().filter(|start| **start < moment.window.floor).count() as u64;
+    Ok(RetireStep {
+        frame: Frame { window: moment.window, as_of: moment.now, retiring },
+        slots_advanced: 0,
+        slots_retired: 0,
+        subjects_touched: 0,
+        subjects_removed: 0,
+        done: false,
+        skipped: true,
+        worked: Duration::ZERO,
+    })
+}
+
 /// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
     let track = &part.track;
@@ -178,7 +195,11 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
         call.more(kinds::option(track));
         target
     });
-    let ScriptAnswer { frame, asked: target, mut reply, head_before } = answer.await?;
+    let answer = match answer.await {
+        Err(ServerFailure::KeptChanging) => return Ok((overtaken(session, part).await?, None)),
+        answer => answer?,
+    };
+    let ScriptAnswer { frame, asked: target, mut reply, head_before } = answer;
     let round_trip = target.sent.elapsed();
     let last_head = reply.time()?;
     let head_before = head_before.unwrap_or(last_head);

@@ -218,3 +218,38 @@ async fn concurrent_version_requests_share_reads_and_are_current() {
         assert!(reads.unwrap() * 4 < asked, "{reads:?} readings for {asked} who asked");
     }
 }
+
+/// Each step that retires a whole slot is in the way of all others that were about to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_steps_at_a_time_retire_small_slots_without_errors() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let store = simulated(&server).await;
+    let definition = Definition::new("COUNT(5h, e, s)".parse().unwrap(), "1m".parse().unwrap());
+    let Defined::Created(board) =
+        store.define(new_board(&BoardName::parse("small").unwrap(), &definition)).await.unwrap()
+    else {
+        panic!("the board exists");
+    };
+    let now = store.now().await.unwrap();
+    for minute in 0..240 {
+        let increments = vec![item("s", 1)];
+        store.add(&board, Batch { increments, return_scores: false }).await.unwrap();
+        store.set_clock(now.plus_millis((minute + 1) * 60_000)).await.unwrap();
+    }
+    // 239 slots expire, and the newest stays.
+    store.set_clock(now.plus_millis(538 * 60_000)).await.unwrap();
+    let track = board.main();
+    let retire = async || {
+        let mut slots = 0;
+        loop {
+            let step = store.retire_step(&track).await.unwrap();
+            slots += step.slots_retired;
+            if step.done {
+                return slots;
+            }
+        }
+    };
+    let retired = futures_util::future::join_all((0..48).map(|_| retire())).await;
+    assert_eq!(retired.iter().sum::<u64>(), 239);
+    assert_eq!(store.page(&track, 0, 1).await.unwrap().items[0].score, rolltop::board::Value::Exact(Amount(1)));
+}
