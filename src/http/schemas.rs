@@ -143,29 +143,21 @@ pub(super) fn rejected_counts() -> Object {
 }
 
 pub(super) fn subjects() -> Array {
-    ArrayBuilder::new()
-        .items(subject())
-        .min_items(Some(1))
-        .max_items(Some(1_000))
-        .description(Some(
-            "The subjects to look up. Duplicates are ignored. At most 200, or 1,000 with `\"ranks\": false`.",
-        ))
-        .build()
+    let description = "The subjects to look up. Duplicates are ignored. At most 200, or 1,000 with `\"ranks\": false`.";
+    distinct(subject(), 1_000, description)
 }
 
 pub(super) fn removed() -> Array {
-    let description = "The subjects to remove. Duplicates are ignored.";
-    ArrayBuilder::new()
-        .items(subject())
-        .min_items(Some(1))
-        .max_items(Some(1_000))
-        .description(Some(description))
-        .build()
+    distinct(subject(), 1_000, "The subjects to remove. Duplicates are ignored.")
 }
 
 pub(super) fn keys() -> Array {
-    let description = "The keys whose rankings are read. Duplicates are ignored.";
-    ArrayBuilder::new().items(by()).min_items(Some(1)).max_items(Some(100)).description(Some(description)).build()
+    distinct(by(), 100, "The keys whose rankings are read. Duplicates are ignored.")
+}
+
+/// Returns the schema of what [`object::distinct`](super::object::distinct) parses.
+fn distinct(item: Object, most: usize, description: &str) -> Array {
+    ArrayBuilder::new().items(item).min_items(Some(1)).max_items(Some(most)).description(Some(description)).build()
 }
 
 pub(super) fn id() -> Object {

@@ -230,28 +230,32 @@ impl RedisStore {
 
     /// Reads a ranking. If that of a key is small, and slots have expired that are not fully subtracted yet, they are
     /// first subtracted from it: so it is exact at once, and nothing of it is retiring. Where that cannot be done, as
-    /// on a server that refuses writes, the answer says that slots are retiring.
+    /// on a server that refuses writes, the answer says that slots are retiring. `told` returns the frame of an answer,
+    /// and the number of subjects of the ranking.
     async fn following_ranking<T, F>(
         &self,
         track: &BoardTrack,
         key: Option<&RankingKey>,
         read: impl Fn(Arc<Parts>) -> F + Sync,
+        told: fn(&mut T) -> (&mut Frame, u64),
     ) -> Result<T>
     where
-        T: OfRanking,
+        T: Send,
         F: Future<Output = Result<T, ServerFailure>> + Send,
     {
         let exact = || async {
             let parts = self.session.parts_of(track);
             let mut found = Box::pin(read(parts.clone())).await?;
-            let Some(key) = key.filter(|_| found.frame().retiring > 0 && found.total() <= retire::SMALL) else {
+            let (frame, total) = told(&mut found);
+            let Some(key) = key.filter(|_| frame.retiring > 0 && total <= retire::SMALL) else {
                 return Ok(found);
             };
             match Box::pin(retire::complete(&self.session, parts.of_key(key), key)).await {
                 Ok(Some(floor)) => {
                     let mut again = Box::pin(read(parts)).await?;
-                    if again.frame().window.floor == floor {
-                        again.frame().retiring = 0;
+                    let (frame, _) = told(&mut again);
+                    if frame.window.floor == floor {
+                        frame.retiring = 0;
                     }
                     Ok(again)
                 }
@@ -281,30 +285,6 @@ impl RedisStore {
         Err(self.error(ServerFailure::KeptChanging))
     }
 }
-
-/// What a read of a ranking returned.
-trait OfRanking: Send {
-    fn frame(&mut self) -> &mut Frame;
-
-    /// Returns the number of subjects of the ranking.
-    fn total(&self) -> u64;
-}
-
-macro_rules! of_ranking {
-    ($($read:ty),*) => {
-        $(impl OfRanking for $read {
-            fn frame(&mut self) -> &mut Frame {
-                &mut self.frame
-            }
-
-            fn total(&self) -> u64 {
-                self.total
-            }
-        })*
-    };
-}
-
-of_ranking!(Page, Lookup, Standing);
 
 /// Checks the servers, and opens the clock and the health of the store.
 async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Session> {
@@ -423,7 +403,7 @@ impl Store for RedisStore {
         let key = ranking_key(track)?;
         let read =
             |parts: Arc<Parts>| async move { self.reads.page(Ranking { parts: &parts, key }, start, limit).await };
-        self.following_ranking(track, key, read).await
+        self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
@@ -431,21 +411,21 @@ impl Store for RedisStore {
         let read = |parts: Arc<Parts>| async move {
             self.reads.neighbors(Ranking { parts: &parts, key }, subject, radius).await
         };
-        self.following_ranking(track, key, read).await
+        self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
         let key = ranking_key(track)?;
         let read =
             |parts: Arc<Parts>| async move { self.reads.lookup(Ranking { parts: &parts, key }, subjects, ranks).await };
-        self.following_ranking(track, key, read).await
+        self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         let (key, subject) = (ranking_key(track)?, &*track.stored(subject));
         let read =
             |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key }, subject).await };
-        self.following_ranking(track, key, read).await
+        self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
