@@ -107,14 +107,14 @@ describe("the console", { concurrency: 4 }, () => {
     const isInvalid = (box) => until(async () => (await box.getAttribute("aria-invalid")) === "true", "the box is marked");
     for (const [text, before] of [
       ["COUNT(24h, like, post_id", "COUNT(24h, like, post_id"], ["COUNTS(24h, like, post_id)", ""], ["COUNT(24h, like post_id)", "COUNT(24h, like "],
-      ["COUNT(24h, like, post_id WHERE 𝒳 == 1)", null],
+      ["COUNT(24h, like, post_id WHERE 𝒳 == 1)", "COUNT(24h, like, post_id WHERE "],
     ]) {
       await metric.fill(text);
-      await page.locator(".caret").waitFor();
-      if (before !== null) await becomes(() => beforeCaret(page), before, text);
+      // The caret of the text before may still stand there.
+      await becomes(() => beforeCaret(page), before, text);
       await isInvalid(metric);
       assert.match(await errorOf(metric).then((error) => error.textContent()), /\w/);
-      await pointsAt(page, `[id="${await metric.getAttribute("id")}"]`, (await beforeCaret(page)).length);
+      await pointsAt(page, `[id="${await metric.getAttribute("id")}"]`, before.length);
       assert.equal(await define.isDisabled(), true);
     }
     await metric.fill("COUNT(24h, like, post_id)");
