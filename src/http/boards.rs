@@ -111,8 +111,10 @@ pub(super) struct BoardStatus {
     /// Start of the oldest slot that counts, over all time of the oldest slot kept; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
-    /// Number of ranked subjects, of all keys together on a board with `BY`.
-    total: u64,
+    /// Number of ranked subjects, of all keys together on a board with `BY`. Null if it is not known: Redis was killed,
+    /// lost a part of a write, and there are too many keys to count their subjects again.
+    #[schema(required = true)]
+    total: Option<u64>,
     /// Number of keys that have a ranked subject. Absent on boards without `BY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -149,8 +151,10 @@ pub(super) struct WindowStatus {
     /// Start of the oldest slot that counts; null if the window has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
-    /// Number of ranked subjects, of all keys together on a board with `BY`.
-    total: u64,
+    /// Number of ranked subjects, of all keys together on a board with `BY`. Null if it is not known: Redis was killed,
+    /// lost a part of a write, and there are too many keys to count their subjects again.
+    #[schema(required = true)]
+    total: Option<u64>,
     /// Number of keys that have a ranked subject. Absent on boards without `BY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]

@@ -185,8 +185,9 @@ impl Removal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub frame: Frame,
-    /// The number of ranked subjects, those of all keys if there are keys.
-    pub total: u64,
+    /// The number of ranked subjects, those of all keys if there are keys. `None` if it is not known: the server lost a
+    /// part of a write to a track with many keys.
+    pub total: Option<u64>,
     /// The number of keys that have a ranked subject, if the track has a ranking for each key.
     pub keys: Option<u64>,
     /// The starts of the live slots that have data, oldest first, each with its number of subjects.

@@ -187,7 +187,7 @@ impl Store for Altered {
         if track.board().has_keys() {
             return Ok(status);
         }
-        assert!(status.keys.is_none_or(|keys| keys == u64::from(status.total > 0)), "{status:?}");
+        assert!(status.keys.is_none_or(|keys| keys == u64::from(status.total > Some(0))), "{status:?}");
         Ok(Status { keys: None, ..status })
     }
 

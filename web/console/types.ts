@@ -43,8 +43,8 @@ export interface WindowStatus extends Frame {
   slot: string | null;
   head: string | null;
   floor: string | null;
-  /** Number of ranked subjects, of all keys together. */
-  total: number;
+  /** Number of ranked subjects, of all keys together; null if it is not known. */
+  total: number | null;
   /** Number of keys that have a ranking; absent on a board with one ranking. */
   keys?: number;
   slots: Slot[];

@@ -253,7 +253,7 @@ pub(super) fn status(tables: &Tables) -> Status {
     let count = |list: &SlotList| (Timestamp::from_millis(list.start), list.len() as u64);
     Status {
         frame: tables.frame(),
-        total: tables.holdings.ranking.len() as u64,
+        total: Some(tables.holdings.ranking.len() as u64),
         keys: tables.holdings.subjects.groups().map(|groups| groups.len() as u64),
         slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
         retiring: lists.take_while(|list| list.start < floor).map(count).collect(),

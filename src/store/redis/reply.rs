@@ -116,8 +116,12 @@ impl Reply {
     }
 
     pub fn count(&mut self) -> Result<u64, ServerFailure> {
-        let value = self.integer()?;
-        u64::try_from(value).map_err(|_| ServerFailure::Corrupt(format!("a count of {value}")))
+        self.integer().and_then(count)
+    }
+
+    /// Reads a count, or `None` for nil.
+    pub fn maybe_count(&mut self) -> Result<Option<u64>, ServerFailure> {
+        self.maybe_integer()?.map(count).transpose()
     }
 
     pub fn time(&mut self) -> Result<Timestamp, ServerFailure> {
@@ -231,6 +235,10 @@ fn text(value: Value) -> Result<String, ServerFailure> {
         Value::SimpleString(text) => Ok(text),
         other => Err(unreadable("a text", &other)),
     }
+}
+
+fn count(value: i64) -> Result<u64, ServerFailure> {
+    u64::try_from(value).map_err(|_| ServerFailure::Corrupt(format!("a count of {value}")))
 }
 
 fn integer(value: &Value) -> Result<i64, ServerFailure> {

@@ -197,7 +197,7 @@ pub async fn a_redefined_board_starts_empty(site: Site) {
     ] {
         let board = site.board(metric, slot).await;
         let status = site.store.status(&board.main()).await.unwrap();
-        assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
+        assert_eq!((status.total, status.slots, status.retiring), (Some(0), Vec::new(), Vec::new()));
         site.count(&board, vec![plus("a", 1).id("x"), plus("b", 2), plus("a", 4).at("2026-01-01T09:00:00Z")]).await;
         assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "b".to_owned(), 2)]);
         assert_eq!(site.audit(&board).await, 2);

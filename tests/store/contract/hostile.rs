@@ -138,7 +138,7 @@ pub async fn changes_to_a_subject_do_not_affect_other_subjects(site: Site) {
         assert_eq!(site.store.remove(&board, &subject(who)).await.unwrap().score.units(), amount(i), "{who:?}");
     }
     let left = texts.len() - texts.len().div_ceil(3);
-    assert_eq!(site.store.status(&board.main()).await.unwrap().total, left as u64);
+    assert_eq!(site.store.status(&board.main()).await.unwrap().total, Some(left as u64));
     site.clock("2026-01-01T12:00:00Z").await;
     assert_eq!(site.ranking(&board).await, []);
 }

@@ -35,7 +35,7 @@ pub async fn an_unranked_board_has_nothing_to_retire(site: Site) {
     assert!(step.done || step.skipped);
     assert_eq!((step.slots_retired, step.subjects_touched, step.subjects_removed), (0, 0, 0));
     let status = site.store.status(&board.main()).await.unwrap();
-    assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
+    assert_eq!((status.total, status.slots, status.retiring), (Some(0), Vec::new(), Vec::new()));
     let mut cursor = Some(AuditCursor::default());
     while let Some(from) = cursor {
         let audit = site.store.audit_step(&board.main(), from, true).await.unwrap();

@@ -117,7 +117,7 @@ impl Seen {
                 (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, None, 0);
             }
             Seen::Status(status) => {
-                (status.frame.retiring, status.total, status.keys) = (0, 0, None);
+                (status.frame.retiring, status.total, status.keys) = (0, None, None);
                 status.retiring.clear();
             }
             Seen::Compared(frames, values) => {

@@ -420,7 +420,7 @@ impl Store for Oracle {
                     *slots.entry(slot).or_default() += 1;
                 }
             }
-            let total = held.ranking(&frame, None).len() as u64;
+            let total = Some(held.ranking(&frame, None).len() as u64);
             let keys = track.most_keys().map(|_| held.keys(&frame).len() as u64);
             let events = held.events.range(frame.window.floor..).map(|(slot, items)| (*slot, *items)).collect();
             let (slots, upheavals) = (slots.into_iter().collect(), held.upheavals);

@@ -3,7 +3,7 @@
 
 use super::*;
 
-const PERSISTENT: &[&str] = &["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+pub(super) const PERSISTENT: &[&str] = &["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
 
 fn meta(board: &Board) -> String {
     format!("rolltop:1:{{{}}}:meta", board.name())
@@ -14,7 +14,7 @@ fn field(server: &RedisServer, board: &Board, name: &str) -> Option<String> {
 }
 
 /// Does the work of the scheduler until the board is known to be complete, or is held.
-async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) {
+pub(super) async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) {
     let info: String = behind(server, &["INFO", "server"]);
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim().to_owned();
     for _ in 0..100 {
@@ -31,9 +31,8 @@ async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) 
     panic!("no instance has checked the board");
 }
 
-/// Truncates the append-only file inside the last script: after the write of a slot and before the write of the
-/// ranking.
-fn cut_inside_a_script(server: &RedisServer) {
+/// Truncates the append-only file inside the last script, before the last write that has this text.
+pub(super) fn cut_inside_a_script(server: &RedisServer, text: &[u8]) {
     let folder = server.folder().join("appendonlydir");
     let file = std::fs::read_dir(&folder)
         .unwrap()
@@ -42,9 +41,9 @@ fn cut_inside_a_script(server: &RedisServer) {
         .expect("an append-only file");
     let bytes = std::fs::read(&file).unwrap();
     let last = |needle: &[u8]| bytes.windows(needle.len()).rposition(|window| window == needle);
-    let (script, ranking) = (last(b"MULTI\r\n").unwrap(), last(b":r\r\n").unwrap());
-    assert!(script < ranking, "the last script changed no ranking");
-    std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(ranking as u64).unwrap();
+    let (script, write) = (last(b"MULTI\r\n").unwrap(), last(text).unwrap());
+    assert!(script < write, "the last script made no such write");
+    std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(write as u64).unwrap();
 }
 
 /// Restarts a server on the truncated file. The server drops the truncated script at its first start, and applies half
@@ -57,7 +56,8 @@ async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStor
     add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), i + 1))).await;
     add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), 100))).await;
     server.kill();
-    cut_inside_a_script(server);
+    // After the write of the slot and before that of the ranking.
+    cut_inside_a_script(server, b":r\r\n");
     server.restart();
     tend(server, &[&store], &board).await;
     assert_eq!(audit(&store, &board, false).await.1, [], "the cut script was dropped as a whole");

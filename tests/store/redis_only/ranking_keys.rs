@@ -3,6 +3,7 @@
 
 use rolltop::board::RankingKey;
 
+use super::healing::{PERSISTENT, cut_inside_a_script, tend};
 use super::*;
 use crate::given::new_board;
 
@@ -116,7 +117,7 @@ async fn a_key_is_in_one_partition_and_its_reads_ask_no_other() {
         .unwrap();
     assert_eq!(keys(&server, "*:r:*").len(), 40);
     let status = store.status(&board.main()).await.unwrap();
-    assert_eq!((status.total, status.keys), (200, Some(40)));
+    assert_eq!((status.total, status.keys), (Some(200), Some(40)));
     let mut found: Vec<RankingKey> = Vec::new();
     while found.len() < 40 {
         let page = store.keys(&board.main(), found.last(), 7).await.unwrap();
@@ -139,6 +140,60 @@ async fn a_key_is_in_one_partition_and_its_reads_ask_no_other() {
     assert_eq!(calls_of(&server, "evalsha"), 3, "the page is cached");
     let standing = store.standing(&track, &subject("s3")).await.unwrap();
     assert_eq!((standing.score, standing.rank, standing.total), (exact(4), Some(2), 5));
+}
+
+#[tokio::test]
+async fn a_number_of_ranked_subjects_that_a_cut_made_wrong_is_not_shown() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        // The file must not be rewritten, or the server drops the half again.
+        let options = RedisOptions { rewrite_aof: false, ..options(server.url(), ClockMode::Simulated(t(START))) };
+        let store = RedisStore::connect(options).await.unwrap();
+        let board = define_as(&store, "likes", Definition::new(LIKES.parse().unwrap(), "1h".parse().unwrap())).await;
+        tend(&server, &[&store], &board).await;
+        let like = |who: &str, text| store.add(&board, quiet([by(item(who, 5), text)]));
+        like("s0", "k0").await.unwrap();
+        like("s1", "k1").await.unwrap();
+        // This write is made by `add.lua`, the one before by `write.lua`.
+        like("s2", "k1").await.unwrap();
+        server.kill();
+        // After the write of the ranking.
+        cut_inside_a_script(&server, b"ranked\r\n");
+        server.restart();
+        tend(&server, &[&store], &board).await;
+        let status = || async { store.status(&board.main()).await.unwrap() };
+        assert_eq!(status().await.total, Some(2), "the cut script was dropped as a whole");
+        like("s3", "k1").await.unwrap();
+        server.kill();
+        server.restart();
+        let found = status().await;
+        // Valkey drops the half again.
+        let expected = if engine.name == "redis" { None } else { Some(3) };
+        assert_eq!((found.total, found.keys), (expected, Some(2)), "{}", engine.name);
+        like("s4", "k0").await.unwrap();
+        assert_eq!(status().await.total, expected.map(|total| total + 1), "a later write does not make it right");
+        tend(&server, &[&store], &board).await;
+        let ranked: Vec<Vec<String>> =
+            keys(&server, "*:r:*").iter().map(|key| behind(&server, &["ZRANGE", key, "0", "-1"])).collect();
+        assert_eq!(status().await.total, Some(ranked.concat().len() as u64), "the subjects were counted again");
+    }
+}
+
+#[tokio::test]
+async fn subjects_of_many_keys_are_not_counted_again() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let store = simulated(&server).await;
+    let board = define_as(&store, "likes", Definition::new(LIKES.parse().unwrap(), "1h".parse().unwrap())).await;
+    for many in [1_000, 1_001] {
+        store.add(&board, quiet((0..many).map(|nth| by(item("s", 1), &format!("k{nth}"))))).await.unwrap();
+        behind::<()>(&server, &["HINCRBY", &keys(&server, "*:meta")[0], "ranked", "1099511627776"]);
+        assert_eq!(store.status(&board.main()).await.unwrap().total, None);
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        assert_eq!(store.status(&board.main()).await.unwrap().total, (many == 1_000).then_some(1_000));
+    }
+    // Without keys there is nothing to count.
+    pass(&store, 4 * HOUR).await;
+    assert_eq!(store.status(&board.main()).await.unwrap().total, Some(0));
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn read(session: &Session, board: &Board, part: &Part) -> Result<OfPartiti
     let mut not_counted = [Vec::new(), Vec::new()];
     for own in not_counted.iter_mut().take(board.editions().len()) {
         for _ in NotCounted::COUNTED {
-            own.push(reply.maybe_integer()?.and_then(|items| u64::try_from(items).ok()).unwrap_or_default());
+            own.push(reply.maybe_count()?.unwrap_or_default());
         }
     }
     Ok(OfPartition { since, filled, is_same_run, not_counted })

@@ -22,6 +22,8 @@ if argv.clock == 'system' then
   local time = redis_call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
+-- As in rankings.lua.
+local CHANGING = 2 ^ 40
 local is_valid = now <= tonumber(argv.believable)
     and now >= tonumber(argv.valid_from) and now < tonumber(argv.valid_until)
 local tracks, record = tonumber(argv.tracks), 'o:' .. argv.write_lane
@@ -31,8 +33,9 @@ local last = first + entries - 1
 -- The position of the first member of a ranking: a subject, or its name; and that of the first key.
 local first_member = of_keys > 0 and last + entries + 1 or first
 local first_key = first_member + entries
--- By track: its meta data, the pairs to write, and how the names of its rankings begin if there are several.
-local metas, slot_pairs, rank_pairs, prefixes = {}, {}, {}, {}
+-- By track: its meta data, the pairs to write, and if there are several rankings, how their names begin, and the number
+-- of subjects that are new to them.
+local metas, slot_pairs, rank_pairs, prefixes, added = {}, {}, {}, {}, {}
 for t = 1, tracks do
   local at, slot = FIXED_ARGUMENTS + 4 * (t - 1), keys[3 * t - 1]
   local bound = tonumber(argv[at + 3])
@@ -60,13 +63,15 @@ for t = 1, tracks do
     -- The names are those of board.lua and rankings.lua.
     local epoch, member = redis_call('HGET', keys[3 * t - 2], 'dropped'), first_member
     prefixes[t] = string.sub(keys[3 * t], 1, -2) .. 'r:' .. epoch .. ':'
-    scores = {}
+    scores, added[t] = {}, 0
     for at = first_key, #argv, 2 do
       local next_member, is_first = member + argv[at + 1], false
       local found = redis_call('ZMSCORE', prefixes[t] .. argv[at], unpack(argv, member, next_member - 1))
       for i = 1, #found do
         scores[member - first_member + i] = found[i]
-        is_first = is_first or not found[i]
+        if not found[i] then
+          added[t], is_first = added[t] + 1, true
+        end
       end
       -- The list of keys must name a key before it has a ranking. So a new key is left to write.lua.
       if is_first and not redis_call('ZSCORE', keys[3 * t] .. ':' .. epoch, argv[at]) then
@@ -111,14 +116,17 @@ for t = tracks, 1, -1 do
   if of_keys == 0 then
     redis_call('ZADD', keys[3 * t], unpack(rank_pairs[t]))
   else
-    local pair, added = 1, 0
+    if added[t] > 0 then
+      redis.pcall('HINCRBY', keys[3 * t - 2], 'ranked', CHANGING)
+    end
+    local pair = 1
     for at = first_key, #argv, 2 do
       local next_pair = pair + 2 * argv[at + 1]
-      added = added + redis_call('ZADD', prefixes[t] .. argv[at], unpack(rank_pairs[t], pair, next_pair - 1))
+      redis_call('ZADD', prefixes[t] .. argv[at], unpack(rank_pairs[t], pair, next_pair - 1))
       pair = next_pair
     end
-    if added > 0 then
-      redis.pcall('HINCRBY', keys[3 * t - 2], 'ranked', added)
+    if added[t] > 0 then
+      redis.pcall('HINCRBY', keys[3 * t - 2], 'ranked', added[t] - CHANGING)
     end
   end
   local events = 'e:' .. argv[FIXED_ARGUMENTS + 4 * t]

@@ -8,19 +8,23 @@
 -- epochs. The names are not in KEYS, because the caller does not know `dropped`. They have the hash tag of all keys of
 -- the partition.
 --
--- Keys are listed before they have a ranking, and their epoch before that, because a server that is restarted may have
--- kept only the first writes of a script.
+-- A server that is restarted may have kept only the first writes of a script. So keys are listed before they have a
+-- ranking, and their epoch before that. And while rankings change, `ranked` in meta, the number of ranked subjects, is
+-- larger by `CHANGING`: if it is so afterwards, the number is not known. Only differences are written, because the server
+-- may have forgotten a part of a script and replay it at its next start, before the scripts that ran in between.
 
+local CHANGING = 2 ^ 40
 local HAS_KEYS = string.sub(RANKING, -2) == ':k'
 -- held_score(subject): returns its score, or false. scores_of(subjects, first, last): returns those of some subjects,
 -- of a thousand at most. rank(lines): sets scores, given as score, subject, … unrank(subjects): removes subjects, and
 -- returns how many were ranked.
 -- note_negative(): says that a cell is about to be written that is below 0, or for AVG has a number of samples below 0.
 local held_score, scores_of, rank, unrank, note_negative
--- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. count_keys(): returns the number of
--- keys. is_key_ranked(subject): returns whether its key has a ranking. note_ranked(subject): has these two functions
--- count the key of a subject that this script ranks.
-local key_list, ranking_of, count_keys, is_key_ranked, note_ranked
+-- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. ranked_number(): returns the number of
+-- ranked subjects, or nil if it is not known. count_keys(): returns the number of keys. is_key_ranked(subject): returns
+-- whether its key has a ranking. note_ranked(subject): has these two functions count the key of a subject that this
+-- script ranks.
+local key_list, ranking_of, ranked_number, count_keys, is_key_ranked, note_ranked
 
 if not HAS_KEYS then
   function held_score(subject)
@@ -69,11 +73,17 @@ else
     return key, name
   end
 
-  -- Adds to the number of ranked subjects. This comes after other writes, so it must not fail.
-  local function count_ranked(by)
-    if by ~= 0 then
-      redis.pcall('HINCRBY', META, 'ranked', by)
+  function ranked_number()
+    local number = tonumber(call('HGET', META, 'ranked') or 0)
+    if call('EXISTS', key_list()) == 0 then
+      return 0
     end
+    return number and number < CHANGING and number or nil
+  end
+
+  -- Adds to the number of ranked subjects. Other writes were made, so it must not fail.
+  local function count_ranked(by)
+    redis.pcall('HINCRBY', META, 'ranked', by)
   end
 
   function held_score(subject)
@@ -108,6 +118,9 @@ else
   end
 
   function rank(lines)
+    if #lines == 0 then
+      return
+    end
     local of, unlisted = {}, {}
     for i = 1, #lines, 2 do
       local key, name = divide(lines[i + 1])
@@ -127,15 +140,20 @@ else
       call('ZADD', RANKING, format(dropped), format(dropped))
       each_thousand('ZADD', key_list(), unlisted)
     end
+    count_ranked(CHANGING)
     local more = 0
     for key, own in pairs(of) do
       more = more + each_thousand('ZADD', ranking_of(key), own)
     end
-    count_ranked(more)
+    count_ranked(more - CHANGING)
   end
 
   function unrank(subjects)
+    if #subjects == 0 then
+      return 0
+    end
     local of, gone, fewer = {}, {}, 0
+    count_ranked(CHANGING)
     for i = 1, #subjects do
       local key, name = divide(subjects[i])
       of[key] = of[key] or {}
@@ -155,7 +173,7 @@ else
         call('ZREM', RANKING, format(dropped))
       end
     end
-    count_ranked(-fewer)
+    count_ranked(-fewer - CHANGING)
     return fewer
   end
 

@@ -2,7 +2,7 @@
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
 -- ARGV  the board's, number of `slots`, then the start of each of those slots
--- reply ok, now, reading, retiring, total, number of keys or nil, the start below which slots were dropped, the number
+-- reply ok, now, reading, retiring, total or nil if it is not known, number of keys or nil, the start below which slots were dropped, the number
 --       of upheavals, then the number of subjects of each slot, then, in any order, start and number of items of each
 --       slot in which items were counted
 -- errors  stale_keys: other slots exist
@@ -19,7 +19,7 @@ if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
 end
 local reply = ok()
 if HAS_KEYS then
-  reply[5], reply[6] = tonumber(call('HGET', META, 'ranked') or nil) or 0, call('ZCARD', key_list())
+  reply[5], reply[6] = ranked_number() or false, call('ZCARD', key_list())
 else
   reply[5], reply[6] = call('ZCARD', RANKING), false
 end

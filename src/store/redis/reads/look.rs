@@ -60,7 +60,7 @@ impl Look {
         let mut meta = Reply::new(meta)?;
         let generation = meta.maybe_text()?;
         let (head, version) = (meta.maybe_time()?, meta.maybe_text()?.unwrap_or_default());
-        let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
+        let retiring = meta.maybe_count()?;
         let epoch = meta.maybe_text()?;
         let is_generation = generation.is_some_and(|generation| generation == part.generation().to_string());
         if !is_generation {

@@ -166,14 +166,14 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
     let shares = of_one_head(&all, None, |_| (), ask).await.map_err(failure)?;
     let (mut frame, _, said) = merge::take_apart(shares).ok_or(ServerFailure::KeptChanging)?;
     let (mut upheavals, mut keys) = (0_u64, None);
-    let (mut total, mut slots, mut retiring, mut events) = (0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut total, mut slots, mut retiring, mut events) = (Some(0), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
         for (start, number) in more {
             *sizes.entry(start).or_default() += number;
         }
     };
     for said in said {
-        total += said.total;
+        total = total.zip(said.total).map(|(total, more)| total + more);
         keys = said.keys.map(|more| keys.unwrap_or(0) + more);
         upheavals = upheavals.wrapping_add(said.upheavals);
         add(&mut slots, said.slots);

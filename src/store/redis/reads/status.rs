@@ -23,7 +23,7 @@ pub(super) async fn status_of(
         moment.existing.slots.clone()
     });
     let ScriptAnswer { frame, asked: starts, mut reply, .. } = answer.await?;
-    let (total, keys) = (reply.count()?, reply.maybe_integer()?.and_then(|keys| u64::try_from(keys).ok()));
+    let (total, keys) = (reply.maybe_count()?, reply.maybe_count()?);
     let (dropped, upheavals) = (reply.time()?, reply.count()?);
     let (mut slots, mut retiring) = (Vec::new(), Vec::new());
     for start in starts.iter() {

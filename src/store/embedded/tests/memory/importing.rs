@@ -290,7 +290,7 @@ async fn a_piece_without_room_is_continued() {
     assert_eq!(merged, Merged { merged: 5, repeated: 5, ..Merged::default() });
     assert_eq!(store.begin_import(&board, IMPORT).await.unwrap(), ImportBegun::Open { through: vec![2] });
     let status = store.status(&track).await.unwrap();
-    assert_eq!((status.total, status.events), (10, vec![(START, 10)]));
+    assert_eq!((status.total, status.events), (Some(10), vec![(START, 10)]));
     store.close().await.unwrap();
 }
 
