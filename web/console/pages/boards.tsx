@@ -176,7 +176,7 @@ function Row({ board, status }: { board: Definition; status: BoardStatus | undef
           <>
             {rate !== null && <span><Rate perSecond={rate} /></span>}
             {status.keys !== undefined && <span><b>{formatted(status.keys)}</b> {status.keys === 1 ? "key" : "keys"}</span>}
-            <span>{board.ranked ? <><b>{formatted(status.total)}</b> ranked</> : "no ranking"}</span>
+            {status.total !== null && <span>{board.ranked ? <><b>{formatted(status.total)}</b> ranked</> : "no ranking"}</span>}
             <span>
               {length === "all" ? "all time" : board.mode === "from_first" ? `${inWords(length)} for each subject` : `last ${theLast(length)}`}
               {board.windows.length > 0 && `, ${board.windows.map((window) => inWords(window.split("/")[0] ?? "")).join(", ")}`}
