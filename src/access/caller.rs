@@ -55,7 +55,7 @@ pub enum Denial {
     Item(ItemType),
     /// The item of the token counts once for each subject of a board, and the token leaves open which subject it is.
     #[error(
-        "the token is for an item that counts once, and leaves '{field}' free, which names the subject of board '{board}'"
+        "the token is for an item that counts once, and leaves '{field}' free, by which board '{board}' tells subjects apart"
     )]
     FreeSubject { board: BoardName, field: String },
     /// The key was revoked, or has expired.

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use super::{Field, FieldFault, Fields, NameError};
 
 /// The part of an event that names a subject: a field, a value derived from a field, or several of them.
@@ -33,6 +36,40 @@ impl Key {
         parse(&text).map_err(|error| FieldFault::Invalid { field: self.to_string().into(), detail: error.to_string() })
     }
 
+    /// Returns a text that a client gives as this key as [`text`](Self::text) spells it. In an array, spaces and how
+    /// characters are escaped do not matter, and an address stands for its network. Returns `None` if no fields give
+    /// the text.
+    pub(super) fn spelled<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
+        match self {
+            Key::Field(_) => Some(Cow::Borrowed(text)),
+            Key::Prefix { bits, .. } => {
+                let (address, length) = text.split_once('/').unwrap_or((text, ""));
+                let network = network_of(address.parse().ok()?, *bits);
+                (length.is_empty() || network.ends_with(&format!("/{length}"))).then_some(Cow::Owned(network))
+            }
+            Key::Tuple(parts) => {
+                let given: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+                let spelled = |(part, given): (&Key, &RawValue)| match (part, serde_json::from_str(given.get()).ok()?) {
+                    (part, Value::String(text)) => Some(Value::from(part.spelled(&text)?).to_string()),
+                    (Key::Field(_), Value::Number(_) | Value::Bool(_)) => Some(given.get().to_owned()),
+                    _ => None,
+                };
+                let is_whole = given.len() == parts.len();
+                let array: Option<Vec<String>> = parts.iter().zip(given).map(spelled).collect();
+                array.filter(|_| is_whole).map(|array| Cow::Owned(format!("[{}]", array.join(","))))
+            }
+        }
+    }
+
+    /// Returns what a text must be that [`spelled`](Self::spelled) takes, for an error message.
+    pub(super) fn form(&self) -> &'static str {
+        match self {
+            Key::Field(_) => "a text",
+            Key::Prefix { .. } => "an IP address, or its network such as 203.0.113.0/24",
+            Key::Tuple(_) => "a JSON array of what each of these gives, such as [\"se\",\"jazz\"]",
+        }
+    }
+
     /// Returns whether the key depends on this field.
     pub fn reads(&self, name: &str) -> bool {
         match self {
@@ -58,7 +95,7 @@ impl Key {
                         Key::Field(field) if !matches!(fields.get(field), Some(Field::Text(_))) => {
                             array.push_str(&text);
                         }
-                        _ => array.push_str(&serde_json::Value::from(text).to_string()),
+                        _ => array.push_str(&Value::from(text).to_string()),
                     }
                 }
                 array.push(']');
@@ -79,7 +116,11 @@ fn network(fields: &Fields, field: &str, bits: u8) -> Result<String, FieldFault>
         })?,
         other => return Err(invalid(format!("expected an IP address, found {}", other.described()))),
     };
-    Ok(match address.to_canonical() {
+    Ok(network_of(address, bits))
+}
+
+fn network_of(address: IpAddr, bits: u8) -> String {
+    match address.to_canonical() {
         IpAddr::V4(address) => {
             let bits = bits.min(32);
             let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
@@ -90,7 +131,7 @@ fn network(fields: &Fields, field: &str, bits: u8) -> Result<String, FieldFault>
             let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
             format!("{}/{bits}", std::net::Ipv6Addr::from_bits(address.to_bits() & mask))
         }
-    })
+    }
 }
 
 impl fmt::Display for Key {
@@ -175,5 +216,39 @@ mod tests {
         assert_eq!(field("n").text(&fields("")).as_deref(), Ok("1.50e3"));
         let fault = Key::Tuple(vec![field("n"), field("gone")]).text(&fields("")).unwrap_err();
         assert_eq!(fault.field(), "gone");
+    }
+
+    #[test]
+    fn given_texts_are_spelled_as_fields_give_them() {
+        let field = |name: &str| Key::Field(name.into());
+        for (given, spelled) in [
+            ("10.1.2.3", Some("10.1.0.0/16")),
+            ("10.1.2.3/16", Some("10.1.0.0/16")),
+            ("10.1.0.0/16", Some("10.1.0.0/16")),
+            ("::ffff:10.1.2.3", Some("10.1.0.0/16")),
+            ("2001:db8::1", Some("2001::/16")),
+            ("10.1.0.0/6", None),
+            ("10.1.0.0/24", None),
+            ("10.1", None),
+            ("", None),
+        ] {
+            assert_eq!(prefix(16).spelled(given).as_deref(), spelled, "{given}");
+        }
+        let key = Key::Tuple(vec![prefix(8), field("name")]);
+        for (given, spelled) in [
+            (r#"["10.0.0.0/8","a"]"#, Some(r#"["10.0.0.0/8","a"]"#)),
+            (r#" [ "10.1.2.3", "\u00e9\n\"" ] "#, Some(r#"["10.0.0.0/8","é\n\""]"#)),
+            (r#"["10.0.0.0/8", 1.50e3]"#, Some(r#"["10.0.0.0/8",1.50e3]"#)),
+            (r#"["10.0.0.0/8",true]"#, Some(r#"["10.0.0.0/8",true]"#)),
+            (r#"["10.0.0.0/8",null]"#, None),
+            (r#"["10.0.0.0/8",["a"]]"#, None),
+            (r#"["a","10.0.0.0/8"]"#, None),
+            (r#"["10.0.0.0/8"]"#, None),
+            (r#"["10.0.0.0/8","a","b"]"#, None),
+            ("10.0.0.0/8,a", None),
+        ] {
+            assert_eq!(key.spelled(given).as_deref(), spelled, "{given}");
+        }
+        assert_eq!(field("name").spelled("[ 1 ]").as_deref(), Some("[ 1 ]"));
     }
 }

@@ -1,6 +1,9 @@
 //! A metric: a function of events over a window, per subject.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use thiserror::Error;
 
 use super::{
     Amount, Change, Counted, Decimals, Event, FieldFault, Fields, Filter, Key, Kind, RankingKey, Subject, WindowLength,
@@ -107,6 +110,14 @@ pub struct Metric {
     pub filter: Option<Filter>,
 }
 
+/// A text that is not the key of a ranking of a metric, whatever fields an event has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the key of a ranking for each {by} is {form}")]
+pub struct KeyFormError {
+    by: String,
+    form: &'static str,
+}
+
 impl Metric {
     /// Returns the effect of an event on a board of this metric: the subject and the change. Returns `None` if the
     /// event does not count on this board because it has another type or the filter rejects it; then no other field is
@@ -136,6 +147,17 @@ impl Metric {
         let subject = self.subject.name(fields, Subject::parse)?;
         let key = self.by.as_ref().map(|by| by.name(fields, RankingKey::parse)).transpose()?;
         Ok(subject.in_ranking(key.as_ref()))
+    }
+
+    /// Returns the key of a ranking as the fields of events give it, or an error if they cannot.
+    pub fn spelled_key(&self, key: RankingKey) -> Result<RankingKey, KeyFormError> {
+        let Some(by) = &self.by else { return Ok(key) };
+        let spelled = match by.spelled(key.as_str()) {
+            Some(Cow::Borrowed(_)) => return Ok(key),
+            Some(Cow::Owned(text)) => RankingKey::parse(&text).ok(),
+            None => None,
+        };
+        spelled.ok_or_else(|| KeyFormError { by: by.to_string(), form: by.form() })
     }
 
     /// Returns whether the two metrics differ at most in their windows, so that one board can serve both.

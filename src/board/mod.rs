@@ -68,7 +68,7 @@ pub use filter::Filter;
 pub use further_window::{FurtherWindow, FurtherWindowError};
 pub use key::Key;
 pub use language::{MetricError, SyntaxError};
-pub use metric::{Function, Metric};
+pub use metric::{Function, KeyFormError, Metric};
 pub use name::{BoardName, Counted, EventId, NameError, RankingKey, Subject};
 pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
 pub use redivision::Redivision;

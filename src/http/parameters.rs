@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use actix_web::{HttpRequest, web};
+use percent_encoding::percent_decode_str;
 use utoipa::ToSchema;
 
 use super::codes::Code;
@@ -30,6 +31,12 @@ impl Parameters {
     fn parse(query: &str, known: &[&str], list: Option<&str>) -> Result<Self, Problem> {
         if query.is_empty() {
             return Ok(Self { given: Vec::new() });
+        }
+        // What follows would replace such bytes, and so name another subject than the caller means.
+        if let Some(pair) = query.split('&').find(|pair| percent_decode_str(pair).decode_utf8().is_err()) {
+            let name: String = pair.split('=').next().unwrap_or_default().chars().take(64).collect();
+            let detail = format!("parameter '{name}' is not UTF-8");
+            return Err(Problem::field(&name, detail));
         }
         let given = web::Query::<Vec<(String, String)>>::from_query(query)
             .map_err(|error| Problem::field("query", error.to_string()))?

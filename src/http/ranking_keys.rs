@@ -14,7 +14,7 @@ use super::state::HttpState;
 use super::{body, cursor, large, object, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{BoardName, RankingKey, Timestamp};
-use crate::service::{About, Page, RemovedAll};
+use crate::service::{About, KeyRange, Page, RemovedAll};
 
 /// Maximum number of keys on a page of the list.
 const MAX_KEYS: u64 = 1_000;
@@ -53,11 +53,11 @@ pub(super) struct KeyOfRanking {
 /// Returns the keys of a board whose metric has `BY`, such as the communities of `COUNT(24h, like, post_id BY
 /// community)`: those that have a ranked subject, ordered by bytes. `keys` is their exact number.
 ///
-/// A cursor is the last key of a page, and the next page has the keys after it. So any text is a cursor: `cursor=mus`
-/// begins the list with the first key after `mus`.
+/// A cursor is the last key of a page, and the next page has the keys after it.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/keys", operation_id = "listRankingKeys", tag = "rankings",
     params(
+        ("prefix" = String, Query, max_length = 512, example = "mus", description = "Beginning of the keys. Upper and lower case differ."),
         ("cursor" = String, Query, max_length = 512, description = "`next` of another page, or a key after which the list begins."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
@@ -76,14 +76,15 @@ pub(super) async fn list(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["cursor", "of", "window", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["prefix", "cursor", "of", "window", "limit"])?;
     let limit = u32::try_from(parameters.number("limit", 50, 1..=MAX_KEYS)?).unwrap_or(u32::MAX);
     let after = parameters.text("cursor").map(|text| parse_key("cursor", text)).transpose()?;
+    let prefix = parameters.text("prefix").unwrap_or_default();
     let name = path::board_name(&request)?;
     let track = state.service.window_of_all_keys(&caller, &name, parameters.window()?).await?;
     // One more, which says whether there is a next page.
     let About { of: track, answer: mut found } =
-        state.service.ranking_keys(&track, after.as_ref(), limit.saturating_add(1)).await?;
+        state.service.ranking_keys(&track, KeyRange { prefix, after: after.as_ref() }, limit.saturating_add(1)).await?;
     let has_next = found.keys.len() > limit as usize;
     found.keys.truncate(limit as usize);
     Ok(response::json(&KeyPage {

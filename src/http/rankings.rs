@@ -229,9 +229,10 @@ pub(super) async fn lookup(
     let parameters = Parameters::from_request(&request, &["ranks", "window", "of", "by"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
-    let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
+    let choice = parameters.window()?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
+    let track = state.service.window(&caller, &name, choice, None).await?;
     let About { of: track, answer: found } = state.service.lookup(&track, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&track, &found.frame, found.total),

@@ -33,6 +33,7 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
             ServiceError::MissingKey { board } => about_key(Code::MissingKey, detail, &board),
+            ServiceError::KeyForm { board, .. } => about_key(Code::InvalidField, detail, &board),
             ServiceError::UnexpectedKey { board } => about_key(Code::UnexpectedKey, detail, &board),
             ServiceError::UnknownWindow { edition, .. } => {
                 let lengths: Vec<String> = edition.windows().iter().map(|window| window.length().to_string()).collect();
@@ -175,8 +176,9 @@ fn suggested(suggestion: Option<&(String, Box<Definition>)>) -> String {
                 0 => String::new(),
                 digits => format!(", decimals = {digits}"),
             };
+            let ranked = if definition.ranked { "" } else { ", ranked = false" };
             let metric = toml::Value::from(definition.metric.to_string());
-            format!("this board would: [boards.\"{name}\"] metric = {metric}{slot}{decimals}, ranked = false")
+            format!("this board would: [boards.\"{name}\"] metric = {metric}{slot}{decimals}{ranked}")
         }
         None => "no board can: no common slot length divides its window into at most 2,000 slots".to_owned(),
     }

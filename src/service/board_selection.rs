@@ -161,7 +161,7 @@ const USUAL_SLOTS: [(u32, Unit); 15] = [
 /// window.
 const SUGGESTED_SLOTS: u32 = 32;
 
-/// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
+/// Suggests a board that would serve the metric: unranked, unless it has `BY`, with the finest usual slot that divides its window into at
 /// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals
 /// as the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
 pub(super) fn suggestion<'a>(
@@ -174,12 +174,14 @@ pub(super) fn suggestion<'a>(
         .map(|board| board.definition())
         .filter(|other| value.is_some() && other.metric.function.value() == value);
     let decimals = same_field.map(|other| other.decimals).max().unwrap_or_default();
+    // Without rankings, keys are a part of the subject.
+    let ranked = metric.by.is_some();
     if metric.window == WindowLength::All {
-        return Some(Definition { ranked: false, decimals, ..Definition::without_slots(metric.clone()) });
+        return Some(Definition { ranked, decimals, ..Definition::without_slots(metric.clone()) });
     }
     let define = |(count, unit)| {
         let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
-        (definition.ranked, definition.decimals) = (false, decimals);
+        (definition.ranked, definition.decimals) = (ranked, decimals);
         let slots =
             definition.layout().ok().map(|layout| layout.slots).filter(|slots| u64::from(*slots) <= MAX_SLOTS)?;
         Some((definition, slots))
@@ -196,7 +198,8 @@ pub(super) fn suggestion<'a>(
 
 /// Returns a name for the suggested board, such as `login-per-device_id`.
 pub(super) fn suggested_name(metric: &Metric) -> String {
-    let text = format!("{}-per-{}", metric.event, metric.subject).to_ascii_lowercase();
+    let by = metric.by.as_ref().map_or_else(String::new, |by| format!("-by-{by}"));
+    let text = format!("{}-per-{}{by}", metric.event, metric.subject).to_ascii_lowercase();
     let mut name = String::with_capacity(text.len());
     for c in text.chars().map(|c| if matches!(c, 'a'..='z' | '0'..='9' | '_' | '.') { c } else { '-' }) {
         // A run of characters that are not allowed in a name becomes one dash.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{
-    Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, Metric, Span,
-    SuccessorError, Timestamp, WindowLength,
+    Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, KeyFormError,
+    Metric, Span, SuccessorError, Timestamp, WindowLength,
 };
 use crate::store::{ImportId, StoreError};
 
@@ -86,11 +86,14 @@ pub enum ServiceError {
     MissingKey { board: Arc<Board> },
     /// The request names a key, and the board has one ranking.
     #[error(
-        "board '{}' has one ranking, because its metric {} has no BY; leave out 'by' and 'all_keys'",
+        "board '{}' has one ranking and no keys, because its metric {} has no BY",
         board.name(),
         board.definition().metric
     )]
     UnexpectedKey { board: Arc<Board> },
+    /// No event gives the key.
+    #[error("'by': {error}")]
+    KeyForm { board: Arc<Board>, error: KeyFormError },
     /// The board has no window of the requested length.
     #[error("board '{}' has no window '{requested}'; {}", edition.board().name(), windows_of(edition))]
     UnknownWindow {

@@ -183,7 +183,7 @@ impl Service {
             Query::Window(query) => {
                 let choice = WindowChoice { of: query.of, length: query.window, by: query.by.clone() };
                 let window = self.window(caller, &query.board, choice, None).await?;
-                let edition = window.edition();
+                let (edition, key) = (window.edition(), window.key().cloned());
                 let (track, range) = match (query.window, query.over, edition.kept_track()) {
                     (None, Over::Last(_), _) => board_selection::finest(&edition, |track| range(track, query))?,
                     (None, Over::From(_), Some(kept_slots)) => {
@@ -195,7 +195,7 @@ impl Service {
                         (window, range)
                     }
                 };
-                let track = track.of_key(query.by.clone());
+                let track = track.of_key(key);
                 let slot_query = SlotQuery { track, subject: query.subject.clone(), range, as_of: query.as_of };
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }

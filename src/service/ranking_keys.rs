@@ -8,23 +8,31 @@ use super::about::about;
 use super::reads::ranked;
 use super::{About, Result, Service, ServiceError};
 use crate::board::{Board, BoardTrack, RankingKey, Subject};
-use crate::store::{Keys, Page};
+use crate::store::{KeyRange, Keys, Page};
 
 /// The number of rankings that are read at the same time.
 const AT_ONCE: usize = 32;
 
-/// Returns an error if a board needs a key and has got none, or has no keys and has got one.
-fn check_key(board: &Arc<Board>, key: Option<&RankingKey>) -> Result<()> {
+/// Returns a key as the board spells it. Returns an error if the board needs a key and has got none or one that no
+/// event gives, or if it has no keys and has got one.
+fn spelled(board: &Arc<Board>, key: Option<RankingKey>) -> Result<Option<RankingKey>> {
     match (board.has_keys(), key) {
         (true, None) => Err(ServiceError::MissingKey { board: board.clone() }),
+        (true, Some(key)) => spelled_key(board, key).map(Some),
         (false, Some(_)) => Err(ServiceError::UnexpectedKey { board: board.clone() }),
-        _ => Ok(()),
+        (false, None) => Ok(None),
     }
+}
+
+/// Returns a key as a board with keys spells it.
+pub(super) fn spelled_key(board: &Arc<Board>, key: RankingKey) -> Result<RankingKey> {
+    let spelled = board.definition().metric.spelled_key(key);
+    spelled.map_err(|error| ServiceError::KeyForm { board: board.clone(), error })
 }
 
 /// Returns the track for reads of the ranking of this key, which a board with keys needs and the others do not have.
 pub(super) fn in_ranking(track: BoardTrack, key: Option<RankingKey>) -> Result<BoardTrack> {
-    check_key(track.board(), key.as_ref())?;
+    let key = spelled(track.board(), key)?;
     Ok(track.of_key(key))
 }
 
@@ -45,23 +53,21 @@ impl Service {
         subject: &Subject,
         key: Option<&RankingKey>,
     ) -> Result<(Arc<Board>, Subject)> {
-        let board = match check_key(board, key) {
-            Ok(()) => board.clone(),
-            Err(_) => self.refreshed(board).await?,
+        let (board, key) = match spelled(board, key.cloned()) {
+            Ok(key) => (board.clone(), key),
+            Err(_) => {
+                let board = self.refreshed(board).await?;
+                let key = spelled(&board, key.cloned())?;
+                (board, key)
+            }
         };
-        check_key(&board, key)?;
-        Ok((board, subject.clone().in_ranking(key)))
+        Ok((board, subject.clone().in_ranking(key.as_ref())))
     }
 
-    /// Returns the keys of a window that have a ranked subject, ordered by bytes: those after `after`, at most `limit`.
+    /// Returns the first keys of a range that have a ranked subject in a window, at most `limit`.
     /// Returns [`ServiceError::UnexpectedKey`] if the board has no keys.
-    pub async fn ranking_keys(
-        &self,
-        track: &BoardTrack,
-        after: Option<&RankingKey>,
-        limit: u32,
-    ) -> Result<About<Keys>> {
-        about!(self, track, has_keys, |current| self.store.keys(current, after, limit))
+    pub async fn ranking_keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<About<Keys>> {
+        about!(self, track, has_keys, |current| self.store.keys(current, range, limit))
     }
 
     /// Returns the first lines of the rankings of these keys, in their order. Each page is of one instant, and different
@@ -73,7 +79,7 @@ impl Service {
         limit: u32,
     ) -> Result<Vec<About<Page>>> {
         has_keys(track)?;
-        let page = |key| async move { self.page(&track.clone().of_key(Some(key)), 0, limit).await };
+        let page = |key| async move { self.page(&in_ranking(track.clone(), Some(key))?, 0, limit).await };
         stream::iter(keys).map(page).buffered(AT_ONCE).try_collect().await
     }
 }

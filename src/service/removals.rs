@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
+use super::ranking_keys::spelled_key;
 use super::{About, AboutBoard, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, RankingKey, Subject, Timestamp};
@@ -73,7 +74,9 @@ impl Service {
     ///
     /// Returns [`ServiceError::UnexpectedKey`] if the board has no keys.
     pub async fn remove_key(&self, caller: &Caller, name: &BoardName, key: &RankingKey) -> Result<RemovedAll> {
-        self.remove_all(caller, name, |subject| subject.key() == Some(key.as_str())).await
+        let board = self.board_with_keys(caller, name).await?;
+        let key = spelled_key(&board, key.clone())?;
+        self.remove_all(caller, board, |subject| subject.key() == Some(key.as_str())).await
     }
 
     /// Removes the subjects of these names from the rankings of all keys. One walk serves any number of names. What is
@@ -86,7 +89,18 @@ impl Service {
         name: &BoardName,
         names: &HashSet<Subject>,
     ) -> Result<RemovedAll> {
-        self.remove_all(caller, name, |subject| names.contains(subject.name())).await
+        let board = self.board_with_keys(caller, name).await?;
+        self.remove_all(caller, board, |subject| names.contains(subject.name())).await
+    }
+
+    /// Returns the board as the store has it now.
+    async fn board_with_keys(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Board>> {
+        let board = self.board(caller, name).await?;
+        let board = self.refreshed(&board).await?;
+        match board.has_keys() {
+            true => Ok(board),
+            false => Err(ServiceError::UnexpectedKey { board }),
+        }
     }
 
     /// Removes the subjects that a walk over the contents of all tracks meets and that `is_meant` selects. After each
@@ -95,14 +109,9 @@ impl Service {
     async fn remove_all(
         &self,
         caller: &Caller,
-        name: &BoardName,
+        board: Arc<Board>,
         is_meant: impl Fn(&Subject) -> bool,
     ) -> Result<RemovedAll> {
-        let board = self.board(caller, name).await?;
-        let board = self.refreshed(&board).await?;
-        if !board.has_keys() {
-            return Err(ServiceError::UnexpectedKey { board });
-        }
         // A subject of which only expired slots are left is in no contents, but it may still be in the ranking.
         self.roll_over_tracks(&board).await?;
         let (mut subjects, mut restarts) = (0, 0);

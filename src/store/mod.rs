@@ -138,7 +138,7 @@ pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
-pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
+pub use place::{Direction, KeyRange, NextTo, PageStart, Place, ValuePlace, ValuesStart};
 pub use redivision::CopyProgress;
 pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Page, Ranked, Removal, RetireStep,
@@ -148,7 +148,7 @@ pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 
 /// Returns an error if a read of this track must name a key, and does not.
 fn require_key(track: &BoardTrack) -> Result<()> {
@@ -304,9 +304,9 @@ pub trait Store: Send + Sync + 'static {
     /// comes before the slots that are kept beside it, because these expire and it does not.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
 
-    /// Returns the keys of a track that have a ranked subject, ordered by bytes: those after `after`, at most `limit`.
-    /// The board has keys. O(log keys + limit), for each partition.
-    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys>;
+    /// Returns the first keys of a range that have a ranked subject, at most `limit`. The board has keys.
+    /// O(log keys + limit), for each partition.
+    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys>;
 
     /// Returns head, floor, slots and totals. O(slots).
     async fn status(&self, track: &BoardTrack) -> Result<Status>;

@@ -275,3 +275,18 @@ async fn a_failure_ends_contents_with_a_line_that_says_so() {
     let end = failed.last().unwrap();
     assert_eq!((&end["complete"], &end["problem"]["code"]), (&json!(false), &json!("store_unreachable")), "{end}");
 }
+
+/// The numbers of the last line are about the tracks of the contents, not about those of a second edition.
+#[actix_web::test]
+async fn contents_of_a_board_with_a_second_edition_can_be_imported() {
+    let (site, _) = filled().await;
+    let definition = site.client.get("/v1/boards/old").await.body;
+    let next = json!({"metric": definition["metric"], "slot": "30m", "windows": ["7d/1d"]});
+    let next = site.client.put("/v1/boards/old/next", next).await;
+    assert_eq!(next.status, 201, "{next:?}");
+    let lines = contents(&site.client, "old", "").await;
+    assert_eq!(lines[lines.len() - 1]["last"].as_array().unwrap().len(), 1, "{lines:?}");
+    let imported = import(&site.client, "new", &lines).await;
+    assert_eq!((imported.status, &imported.body["ended"]), (200, &json!(true)), "{imported:?}");
+    assert_eq!(ranking(&site.client, "new").await, ranking(&site.client, "old").await);
+}

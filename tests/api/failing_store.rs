@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rolltop::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
+use rolltop::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
 
@@ -263,7 +263,7 @@ reads! {
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
-    keys(track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Keys;
+    keys(track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Keys;
     audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
     contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
     begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;

@@ -92,6 +92,7 @@ async fn reads_and_writes_need_a_key_exactly_where_there_are_keys() {
     for (path, code) in [
         ("/v1/boards/b/rankings?by=", "invalid_field"),
         ("/v1/boards/b/rankings?by=a%00b", "invalid_field"),
+        ("/v1/boards/b/rankings?by=a%ffb", "invalid_field"),
         ("/v1/boards/plain/keys", "unexpected_key"),
         ("/v1/boards/b/subjects/x/values?by=rust", "no_values"),
         ("/v1/stream?view=b", "missing_key"),
@@ -198,6 +199,70 @@ async fn two_hops_name_the_keys_of_both_boards() {
 }
 
 #[actix_web::test]
+async fn a_key_of_several_fields_or_of_a_network_has_one_spelling() {
+    let site = Site::new().await;
+    let client = &site.client;
+    for (board, metric) in [
+        ("songs", "COUNT(24h, play, song BY (country, genre))"),
+        ("logins", "COUNT(24h, play, song BY prefix(ip, 16))"),
+    ] {
+        assert_eq!(client.define(board, metric, "1h").await.status, 201);
+    }
+    let fields = json!({"song": "s", "country": "se", "genre": "jazz", "ip": "10.1.2.3"});
+    let event = client.post("/v1/events", json!({"type": "play", "fields": fields})).await;
+    assert_eq!(event.body["accepted"], 1, "{event:?}");
+    let encoded = |key: &str| key.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+    for (board, spelled, others, wrong) in [
+        ("songs", r#"["se","jazz"]"#, [r#"["se", "jazz"]"#, r#"[ "\u0073e","jazz"]"#], [r#"["se"]"#, "se,jazz"]),
+        ("logins", "10.1.0.0/16", ["10.1.2.3", "10.1.2.3/16"], ["10.1", "10.1.0.0/24"]),
+    ] {
+        for key in others.into_iter().chain([spelled]) {
+            for read in ["rankings", "subjects/s", "subjects/s/window", "subjects/s/neighbors"] {
+                let read = client.get(&format!("/v1/boards/{board}/{read}?by={}", encoded(key))).await;
+                assert_eq!((read.status, &read.body["by"]), (200, &json!(spelled)), "{key}: {read:?}");
+            }
+            let several = client.post(&format!("/v1/boards/{board}/rankings/by"), json!({"keys": [key]})).await;
+            assert_eq!(
+                json!([several.body["rankings"][0]["by"], several.body["rankings"][0]["total"]]),
+                json!([spelled, 1])
+            );
+            let query = json!({"queries": [{"board": board, "by": key, "subject": "s"}]});
+            let answer = client.post("/v1/query", query).await;
+            assert_eq!(answer.body["answers"][0]["count"], 1, "{answer:?}");
+            count(client, board, &[(key, "t")]).await;
+            let removed = client.delete(&format!("/v1/boards/{board}/subjects/t?by={}", encoded(key))).await;
+            assert_eq!(removed.body["score"], 1, "{removed:?}");
+        }
+        for key in wrong {
+            let read = client.get(&format!("/v1/boards/{board}/rankings?by={}", encoded(key))).await;
+            assert_eq!((read.refusal(), &read.body["field"]), ((422, "invalid_field"), &json!("by")), "{key}");
+            let removed = client.delete(&format!("/v1/boards/{board}/keys/{}", encoded(key))).await;
+            assert_eq!(removed.refusal(), (422, "invalid_field"), "{key}");
+            let increments = json!({"increments": [{"by": key, "subject": "s"}, {"by": spelled, "subject": "s"}]});
+            let batch = client.add(board, increments).await;
+            assert_eq!(json!([batch.body["accepted"], batch.body["rejected"][0]["code"]]), json!([1, "invalid_by"]));
+        }
+        let listed = client.get(&format!("/v1/boards/{board}/keys")).await;
+        assert_eq!(listed.body["items"], json!([{"by": spelled}]));
+        let removed = client.delete(&format!("/v1/boards/{board}/keys/{}", encoded(others[0]))).await;
+        assert_eq!(removed.body["subjects"], 1, "{removed:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_board_that_is_suggested_for_a_rule_can_be_defined() {
+    let site = Site::new().await;
+    let fields = json!({"device": "d", "country": "se"});
+    let rule = json!({"rule": "COUNT(1h, login, device BY country) > 1", "fields": fields});
+    let missing = site.client.post("/v1/evaluate", rule.clone()).await;
+    assert_eq!((missing.code(), &missing.body["board"]), ("no_board", &json!("login-per-device-by-country")));
+    assert!(!missing.body["detail"].as_str().unwrap().contains("ranked"), "{missing:?}");
+    let path = format!("/v1/boards/{}", missing.body["board"].as_str().unwrap());
+    assert_eq!(site.client.put(&path, missing.body["definition"].clone()).await.status, 201);
+    assert_eq!(site.client.post("/v1/evaluate", rule).await.status, 200);
+}
+
+#[actix_web::test]
 async fn cursors_belong_to_the_ranking_of_a_key() {
     let site = site().await;
     let page = async |query: &str| site.client.get(&format!("/v1/boards/b/rankings?limit=1&{query}")).await;
@@ -238,6 +303,19 @@ async fn the_keys_are_listed_by_name() {
     assert_eq!(keys(&site.client, "cursor=h").await, (5, rest, Value::Null), "any text is a cursor");
     for (query, code) in [("limit=0", "invalid_field"), ("cursor=", "invalid_field"), ("by=a", "unknown_field")] {
         assert_eq!(site.client.get(&format!("/v1/boards/b/keys?{query}")).await.code(), code, "{query}");
+    }
+    for (query, found, next) in [
+        ("prefix=", 5, Value::Null),
+        ("prefix=g", 1, Value::Null),
+        ("prefix=go", 1, Value::Null),
+        ("prefix=gopher", 0, Value::Null),
+        ("prefix=%E6%97%A5", 1, Value::Null),
+        ("prefix=r&cursor=go", 1, Value::Null),
+        ("prefix=go&cursor=h", 0, Value::Null),
+        ("prefix=&limit=4", 4, json!("zig")),
+    ] {
+        let (all, some, after) = keys(&site.client, query).await;
+        assert_eq!((all, some.len(), after), (5, found, next), "{query}: {some:?}");
     }
     // A key whose subjects have expired is none.
     site.client.set_clock("2026-01-03T09:00:00Z").await;
@@ -512,6 +590,24 @@ async fn contents_name_keys_and_are_imported_with_them() {
     let read =
         async |by: &str| pairs(&site.client.get(&format!("/v1/boards/copy/rankings?by={by}")).await.body["items"]);
     assert_eq!((read("rust").await, read("go").await), (json!([["x", 3], ["y", 1]]), json!([["x", 1]])));
+}
+
+#[actix_web::test]
+async fn a_limit_of_keys_holds_in_each_window() {
+    let site = Site::new().await;
+    let definition = json!({"metric": METRIC, "slot": "1h", "windows": ["all"], "max_keys": 1});
+    assert_eq!(site.client.put("/v1/boards/b", definition).await.status, 201);
+    count(&site.client, "b", &[("go", "x")]).await;
+    site.client.set_clock("2026-01-05T12:00:00Z").await;
+    site.tick().await;
+    let refused = site.client.add("b", json!({"by": "zig", "subject": "x"})).await;
+    let refused = &refused.body["rejected"][0];
+    assert_eq!(refused["code"], "too_many_keys", "{refused:?}");
+    assert!(refused["detail"].as_str().unwrap().contains("in one of its windows"), "{refused:?}");
+    let status = site.client.get("/v1/boards/b").await;
+    let keys: Vec<&Value> =
+        status.body["each_window"].as_array().unwrap().iter().map(|window| &window["keys"]).collect();
+    assert_eq!(keys, [0, 1]);
 }
 
 #[actix_web::test]

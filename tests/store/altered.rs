@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, BoardTrack, Definition, Key, Metric, RankingKey, Subject, Timestamp};
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
-    Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values, ValuesStart,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Listing, Lookup, Merged, Page, PageStart, Piece,
+    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values,
+    ValuesStart,
 };
 
 pub struct Altered {
@@ -191,8 +192,8 @@ impl Store for Altered {
         Ok(Status { keys: None, ..status })
     }
 
-    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
-        self.store.keys(&self.to.track(track), after, limit).await
+    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+        self.store.keys(&self.to.track(track), range, limit).await
     }
 
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {

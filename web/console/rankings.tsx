@@ -27,17 +27,13 @@ interface Shown {
 
 /** Reads the keys that begin with a text, from the one after `after`, with their rankings. */
 async function read(chosen: Chosen, search: string, after: string, signal: AbortSignal): Promise<Shown> {
-  const cursor = after || search;
-  const path = readPath(chosen, `/keys?limit=${KEYS}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+  const cursor = after && `&cursor=${encodeURIComponent(after)}`;
+  const path = readPath(chosen, `/keys?limit=${KEYS}&prefix=${encodeURIComponent(search)}${cursor}`);
   const { keys, items, next } = await call<KeyPage>("GET", path, undefined, signal);
-  const found = items.map(({ by }) => by).filter((by) => by.startsWith(search));
-  const isLast = found.length < items.length;
-  // The list begins after the text, and a key may be just that.
-  if (search && !after) found.unshift(search);
-  if (found.length === 0) return { keys, rankings: [], next: null };
-  const body = { keys: found, limit: LINES };
+  if (items.length === 0) return { keys, rankings: [], next: null };
+  const body = { keys: items.map(({ by }) => by), limit: LINES };
   const { rankings } = await call<{ rankings: RankingOfKey[] }>("POST", readPath(chosen, "/rankings/by"), body, signal);
-  return { keys, rankings: rankings.filter(({ total }) => total > 0), next: isLast ? null : next };
+  return { keys, rankings: rankings.filter(({ total }) => total > 0), next };
 }
 
 interface Props {

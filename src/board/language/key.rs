@@ -24,7 +24,7 @@ pub(super) fn key(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError>
             return Err(words.wrong(&word, "',' or ')'"));
         }
         if parts.len() == MAX_PARTS {
-            return Err(words.wrong(&word, &format!("')', because a subject has at most {MAX_PARTS} parts")));
+            return Err(words.wrong(&word, &format!("')', because there may be at most {MAX_PARTS} parts")));
         }
     }
 }

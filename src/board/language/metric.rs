@@ -79,7 +79,13 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
         }
     };
     let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
-    words.require(")", if filter.is_some() { "AND, OR or ')'" } else { "WHERE or ')'" })?;
+    let expected = match (&by, form) {
+        _ if filter.is_some() => "AND, OR or ')'",
+        (Some(_), _) => "WHERE or ')'",
+        (None, Form::Counted(_)) => "WHERE or ')' (BY follows the subject)",
+        (None, _) => "BY, WHERE or ')'",
+    };
+    words.require(")", expected)?;
     Ok(Metric { function, window, event, subject, by, filter })
 }
 
@@ -173,8 +179,14 @@ mod tests {
             ("COUNT(24, like, post)", "a duration or all, found '24' at column 7".into()),
             ("COUNT(24h like, post)", "',', found 'like' at column 11".into()),
             ("COUNT(24h, like)", "',', found ')' at column 16".into()),
-            ("COUNT(24h, like, post", "WHERE or ')', found the end at column 22".into()),
-            ("COUNT(24h, like, a, b)", "WHERE or ')', found ',' at column 19".into()),
+            ("COUNT(24h, like, post", "BY, WHERE or ')', found the end at column 22".into()),
+            ("COUNT(24h, like, a, b)", "BY, WHERE or ')', found ',' at column 19".into()),
+            ("COUNT(24h, like, post GROUP BY a)", "BY, WHERE or ')', found 'GROUP' at column 23".into()),
+            ("COUNT(24h, like, post BY a, b)", "WHERE or ')', found ',' at column 27".into()),
+            (
+                "COUNT_DISTINCT(1h, login, device, user BY a)",
+                "WHERE or ')' (BY follows the subject), found 'BY' at column 40".into(),
+            ),
             ("COUNT(24h, like, post) x", "WHERE or the end, found 'x' at column 24".into()),
             ("COUNT(24h, é, post)", "the type of an event, found 'é' at column 12".into()),
             ("COUNT(24h, 1like, post)", format!("the type of an event {name}, found '1like' at column 12")),
@@ -186,7 +198,7 @@ mod tests {
             ("COUNT(1h, e, (a, b c))", "',' or ')', found 'c' at column 20".into()),
             (
                 "COUNT(1h, e, (a,b,c,d,e,f,g,h,i))",
-                "')', because a subject has at most 8 parts, found ',' at column 30".into(),
+                "')', because there may be at most 8 parts, found ',' at column 30".into(),
             ),
             ("COUNT(1h, e, prefix(ip))", "',', found ')' at column 23".into()),
             ("COUNT(1h, e, prefix(ip, 129))", "a number of bits from 1 to 128, found '129' at column 25".into()),

@@ -66,7 +66,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
     let open = state.open(request.head(), &caller)?;
     let from = after.as_ref().map_or_else(ContentsPosition::default, |after| after.position.clone());
     let (walk, before) = state.service.contents(&caller, &board, from).await?;
-    let (generation, tracks) = (walk.board().generation(), walk.board().tracks().len());
+    let (generation, tracks) = (walk.board().generation(), walk.board().edition().tracks().len());
     if let Some(after) = &after
         && !(after.export.is_of_same_board(ImportId::new(generation, 0)) && after.last.len() == tracks)
     {

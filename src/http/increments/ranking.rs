@@ -20,6 +20,10 @@ pub(in crate::http) fn subject(name: TextField<'_>, by: TextField<'_>, board: &B
                 format!("board '{board}' has one ranking, because its metric {metric} has no BY; leave out 'by'");
             wrong(ItemCode::UnexpectedKey, detail)
         }
-        (_, key) => Ok(name.in_ranking(key.as_ref())),
+        (Some(_), Some(key)) => match board.definition().metric.spelled_key(key) {
+            Ok(key) => Ok(name.in_ranking(Some(&key))),
+            Err(error) => wrong(ItemCode::InvalidBy, format!("'by': {error}")),
+        },
+        (None, None) => Ok(name),
     }
 }

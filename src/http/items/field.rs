@@ -93,7 +93,7 @@ impl TextField<'_> {
             TextField::Absent => Ok(None),
             TextField::Text(text) => match RankingKey::parse(&text) {
                 Ok(key) => Ok(Some(key)),
-                Err(error) => Err(ItemError::value(ItemCode::InvalidBy, "by", error)),
+                Err(error) => Err(ItemError::value(ItemCode::InvalidBy, "by", format!("'by': {error}"))),
             },
             TextField::WrongType => Err(ItemError::structural(ItemCode::InvalidBy, "by", "'by' must be a string")),
         }

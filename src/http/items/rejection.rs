@@ -93,7 +93,8 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
         Rejection::TooManySubjects => "the subject is new, and the board has as many as max_subjects allows".to_owned(),
         Rejection::TooManyKeys => {
             let most = board.definition().most_keys().unwrap_or_default();
-            format!("the key has no ranking, and the board has as many keys as its max_keys allows, {most}")
+            let of_window = if board.edition().windows().len() > 1 { " in one of its windows" } else { "" };
+            format!("the key has no ranking, and the board has as many keys{of_window} as its max_keys allows, {most}")
         }
         Rejection::ImportOpen => {
             "contents are being imported into the board, which takes no samples until that has ended".to_owned()

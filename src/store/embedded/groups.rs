@@ -139,10 +139,9 @@ impl Groups {
         self.ranked.len()
     }
 
-    /// Returns the keys that have a ranked subject, by bytes, after this one. O(log keys), then O(1) each.
-    pub(super) fn keys_after(&self, after: Option<&str>) -> impl Iterator<Item = &Arc<str>> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.ranked.range::<str, _>((from, Bound::Unbounded))
+    /// Returns the keys that have a ranked subject, by bytes, from a start on. O(log keys), then O(1) each.
+    pub(super) fn keys_from(&self, start: Bound<&str>) -> impl Iterator<Item = &Arc<str>> {
+        self.ranked.range::<str, _>((start, Bound::Unbounded))
     }
 
     /// Returns the bytes of the key of a subject, if ten subjects have a key of this length.
@@ -174,13 +173,13 @@ mod tests {
         groups.add(9, "b");
         let (a, b) = (groups.number("a").unwrap(), groups.number("b").unwrap());
         assert_eq!((groups.of(7), groups.of(8), groups.of(9), groups.of(10)), (b, a, b, 0));
-        let listed = |groups: &Groups, after| groups.keys_after(after).map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!((groups.len(), listed(&groups, None)), (0, vec![]));
+        let listed = |groups: &Groups, start| groups.keys_from(start).map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!((groups.len(), listed(&groups, Bound::Unbounded)), (0, vec![]));
         groups.ranked(b);
         groups.ranked(a);
         groups.ranked(b);
         assert_eq!(
-            (listed(&groups, None), listed(&groups, Some("a"))),
+            (listed(&groups, Bound::Unbounded), listed(&groups, Bound::Excluded("a"))),
             (vec!["a".into(), "b".into()], vec!["b".into()])
         );
         groups.unranked(b);

@@ -10,7 +10,7 @@ use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
 use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
-use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
+use crate::store::{KeyRange, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
 
 /// The largest number of subjects of a ranking that is settled before it is read.
 const MOST_SETTLED: usize = 200;
@@ -219,13 +219,14 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
 }
 
 /// Returns keys that have a ranked subject. O(log keys + limit).
-pub(super) fn keys(tables: &Tables, after: Option<&RankingKey>, limit: u32) -> Keys {
+pub(super) fn keys(tables: &Tables, range: KeyRange<'_>, limit: u32) -> Keys {
     let groups = tables.holdings.subjects.groups();
-    let after = groups.into_iter().flat_map(|groups| groups.keys_after(after.map(RankingKey::as_str)));
+    let keys = groups.into_iter().flat_map(|groups| groups.keys_from(range.start()));
+    let keys = keys.take_while(|key| range.reaches(key)).take(limit as usize);
     Keys {
         frame: tables.frame(),
         total: groups.map_or(0, Groups::len) as u64,
-        keys: after.take(limit as usize).map(|key| RankingKey::from_stored(key.clone())).collect(),
+        keys: keys.map(|key| RankingKey::from_stored(key.clone())).collect(),
     }
 }
 

@@ -15,11 +15,11 @@ use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, BoardTrack, RankingKey, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Page, PageStart, Piece, Removal,
-    Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Listing, Lookup, Merged, Page, PageStart, Piece,
+    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
     ValuesStart,
 };
 
@@ -303,8 +303,8 @@ impl Store for Embedded {
         removal.ok_or(StoreError::BoardChanged)
     }
 
-    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
-        self.read_tables(track, |_, tables, _| ranking_reads::keys(tables, after, limit))
+    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+        self.read_tables(track, |_, tables, _| ranking_reads::keys(tables, range, limit))
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {

@@ -108,9 +108,9 @@ use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
-    Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, Values, ValuesStart, require_key,
+    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Limits, Listing, Lookup,
+    Merged, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
+    Store, StoreError, TableName, Values, ValuesStart, require_key,
 };
 use crate::board::{Board, BoardName, BoardTrack, Frame, RankingKey, Subject, Timestamp};
 
@@ -507,11 +507,11 @@ impl Store for RedisStore {
         Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
     }
 
-    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
         if track.most_keys().is_none() {
             return Err(StoreError::Unsupported { detail: "the keys of a track without keys".to_owned() });
         }
-        let read = || async { reads::keys(&self.session, &self.session.parts_of(track), after, limit).await };
+        let read = || async { reads::keys(&self.session, &self.session.parts_of(track), range, limit).await };
         self.following(track.board(), read).await
     }
 

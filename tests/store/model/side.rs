@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, Timestamp, Value};
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName,
+    Batch, ClockMode, Defined, Direction, KeyRange, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName,
 };
 
 use super::editions::comparable;
@@ -362,7 +362,7 @@ impl Side {
             all.push(self.look(board, look, through).await?);
         }
         if board.board().has_keys() && board.is_ranked() {
-            all.push(seen(&*self.instance(0), self.instance(0).keys(board, None, 10).await)?);
+            all.push(seen(&*self.instance(0), self.instance(0).keys(board, KeyRange::default(), 10).await)?);
         }
         let kept = board.kept() - board.slots();
         for nth in 0..SUBJECTS.len() {

@@ -21,9 +21,9 @@ use rolltop::board::{
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
-    NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing,
-    Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
+    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Limits, Listing, Lookup,
+    Merged, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
+    Standing, Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -403,11 +403,13 @@ impl Store for Oracle {
         })?
     }
 
-    async fn keys(&self, track: &BoardTrack, after: Option<&RankingKey>, limit: u32) -> Result<Keys> {
+    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
         self.with(track, |held, frame, _| {
             let keys = held.keys(&frame);
             let total = keys.len() as u64;
-            let is_after = |key: &RankingKey| after.is_none_or(|after| key > after);
+            let is_after = |key: &RankingKey| {
+                key.as_str().starts_with(range.prefix) && range.after.is_none_or(|after| key > after)
+            };
             Keys { frame, total, keys: keys.into_iter().filter(is_after).take(limit as usize).collect() }
         })
     }

@@ -1,7 +1,8 @@
--- Returns the keys of a partition that have a ranking, in the order of their bytes.
+-- Returns keys of a partition that have a ranking and begin with a text, in the order of their bytes.
 --
 -- KEYS  1-5 the partition (board.lua)
--- ARGV  the partition's, `after`: the key after which to begin, or '', `limit`: number of keys to return
+-- ARGV  the partition's, `from`: the first key, as the start of a range of ZRANGEBYLEX, `prefix`: beginning of the keys,
+--       `limit`: number of keys to return
 -- reply ok, now, reading, retiring, number of keys, then the keys
 -- cost  O(log keys + keys returned)
 -- why a script: number and keys must be of one instant, after the window was advanced
@@ -12,9 +13,10 @@ if early then
 end
 local reply = ok()
 reply[5] = call('ZCARD', key_list())
-local after = ARGV.after == '' and '-' or '(' .. ARGV.after
-local keys = call('ZRANGEBYLEX', key_list(), after, '+', 'LIMIT', 0, ARGV.limit)
-for i = 1, #keys do
-  reply[5 + i] = keys[i]
+for i, key in ipairs(call('ZRANGEBYLEX', key_list(), ARGV.from, '+', 'LIMIT', 0, ARGV.limit)) do
+  if string.sub(key, 1, #ARGV.prefix) ~= ARGV.prefix then
+    break
+  end
+  reply[5 + i] = key
 end
 return reply

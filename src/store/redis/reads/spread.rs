@@ -20,7 +20,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::{Keys, Lookup, Page, PageStart, Standing, Status};
+use crate::store::{KeyRange, Keys, Lookup, Page, PageStart, Standing, Status};
 
 /// A reader of a ranking of a board.
 pub(super) struct Spread<'a> {
@@ -197,13 +197,13 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
 pub(in crate::store::redis) async fn keys(
     session: &Session,
     parts: &Parts,
-    after: Option<&RankingKey>,
+    range: KeyRange<'_>,
     limit: u32,
 ) -> Result<Keys, ServerFailure> {
     let all: Vec<usize> = (0..parts.count()).collect();
     let ask = |round: Round<()>| {
         let share = |(number, ()): (usize, ())| async move {
-            let said = keys_of(session, &parts.all()[number], round.at_least, after, limit).await?;
+            let said = keys_of(session, &parts.all()[number], round.at_least, range, limit).await?;
             Ok::<_, ServerFailure>(Share { frame: said.frame, version: None, said })
         };
         try_join_all(round.questions.into_iter().map(share).collect::<Vec<_>>())

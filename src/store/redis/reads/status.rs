@@ -1,13 +1,14 @@
 //! The state of a part as a whole, and the keys that have a ranking in it.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::board::{RankingKey, Timestamp};
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{RANKING_KEYS, STATUS};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ScriptAnswer, Session};
-use crate::store::{Keys, Status};
+use crate::store::{KeyRange, Keys, Status};
 
 /// Returns the state of a part as a whole.
 pub(super) async fn status_of(
@@ -44,16 +45,21 @@ pub(super) async fn status_of(
     Ok(Status { frame, total, keys, slots, retiring, events: events.into_iter().collect(), upheavals })
 }
 
-/// Returns keys of a part that have a ranking, in the order of their bytes.
+/// Returns the first keys of a range that have a ranking in a part.
 pub(super) async fn keys_of(
     session: &Session,
     part: &Part,
     at_least: Option<Timestamp>,
-    after: Option<&RankingKey>,
+    range: KeyRange<'_>,
     limit: u32,
 ) -> Result<Keys, ServerFailure> {
     let answer = session.ask_at_least(part, Channel::Calls, at_least, &RANKING_KEYS, |_, call| {
-        call.arg("after", after.map_or("", RankingKey::as_str)).arg("limit", limit);
+        let from = match range.start() {
+            Bound::Unbounded => "-".to_owned(),
+            Bound::Included(key) => format!("[{key}"),
+            Bound::Excluded(key) => format!("({key}"),
+        };
+        call.arg("from", from).arg("prefix", range.prefix).arg("limit", limit);
     });
     let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let total = reply.count()?;

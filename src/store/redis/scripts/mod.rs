@@ -253,7 +253,7 @@ scripts! {
             ["board", "order", "key", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board", "places", "ranking"] with 6 keys
             ["board", "order", "key", "ranks", "subjects", "capped"] repeatable;
-        RANKING_KEYS = "ranking_keys" after ["clock", "board", "rankings"] with 5 keys ["board", "after", "limit"] repeatable;
+        RANKING_KEYS = "ranking_keys" after ["clock", "board", "rankings"] with 5 keys ["board", "from", "prefix", "limit"] repeatable;
         STATUS = "status" after ["clock", "board", "rankings"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
