@@ -37,6 +37,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns whether what is added to a slot can leave it without data.
+    pub fn cancels(self) -> bool {
+        matches!(self, Kind::Sum | Kind::Mean)
+    }
+
     /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for
     /// the additive kinds and for sketches, and `None` for the others. A mean of fewer than `min_samples` measurements
     /// is `None` too.

@@ -164,7 +164,12 @@ impl Service {
             let mut is_settled = false;
             for _ in 0..WALKS {
                 let before = self.store.status(from).await?.upheavals;
-                self.walk(from, &targets, successor).await?;
+                self.walk(from, from, &targets, successor).await?;
+                for to in targets.iter().filter(|_| from.kind().cancels()) {
+                    // A cell that amounts below 0 have removed before the walk came to it was not given. What the
+                    // successor has of these amounts is replaced by what the board has now: nothing.
+                    self.walk(to, from, &[to], successor).await?;
+                }
                 // What was moved during the walk may be missing in it.
                 is_settled = self.store.status(from).await?.upheavals == before;
                 if is_settled {
@@ -183,11 +188,17 @@ impl Service {
         Ok(true)
     }
 
-    /// Gives what a track has to the tracks that it fills.
-    async fn walk(&self, from: &BoardTrack, targets: &[&BoardTrack], successor: TrackId) -> store::Result<()> {
+    /// Gives what a track has in the cells of `walked` to the tracks that it fills.
+    async fn walk(
+        &self,
+        walked: &BoardTrack,
+        from: &BoardTrack,
+        targets: &[&BoardTrack],
+        successor: TrackId,
+    ) -> store::Result<()> {
         let mut cursor = ContentsCursor::default();
         loop {
-            let step = self.store.contents_step(from, cursor).await?;
+            let step = self.store.contents_step(walked, cursor).await?;
             let window = step.frame.window;
             let cell = |(subject, content): (Subject, Content)| match content {
                 Content::Cell { slot, .. } => (subject, slot),

@@ -138,7 +138,7 @@ async fn a_fill_that_may_have_missed_something_begins_again() {
     let fill = async || client.get(NEXT).await.body["fill"].clone();
     site.switch.disturb_walks(true);
     site.tick().await;
-    assert_eq!(fill().await, json!({"state": "running", "cells": 16}), "two cells in each of eight walks");
+    assert_eq!(fill().await, json!({"state": "running", "cells": 32}), "two cells, twice in each of eight walks");
     site.switch.disturb_walks(false);
     site.switch.restart(true);
     site.tick().await;
@@ -182,6 +182,42 @@ async fn a_successor_that_counts_the_same_is_filled_and_compared() {
     assert_eq!(client.get(NEXT).await.body["not_counted"], json!({"too_late": 1}));
     assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await.status, 200);
     assert_eq!(lines(client, "").await, scores(&[("a", 7), ("b", 5)]));
+}
+
+/// What is taken back before the fill comes to it is no longer on the board, so the fill does not find it there.
+#[actix_web::test]
+async fn a_successor_keeps_nothing_of_what_is_taken_back_during_the_fill() {
+    for (metric, amount) in [
+        ("COUNT(24h, like, post)", json!({"subject": "a"})),
+        ("SUM(24h, sale, price, post)", json!({"subject": "a", "amount": 5})),
+        ("AVG(24h, rating, stars, post)", json!({"subject": "a", "value": 5})),
+        ("COUNT(all, like, post)", json!({"subject": "a"})),
+        ("COUNT_DISTINCT(24h, like, post, user)", json!({"subject": "a", "value": "u"})),
+    ] {
+        let site = Site::new().await;
+        let client = &site.client;
+        let definition = |slot: &str, order: &str| match metric.contains("all") {
+            true => json!({"metric": metric, "order": order}),
+            false => json!({"metric": metric, "slot": slot, "order": order}),
+        };
+        assert_eq!(client.put("/v1/boards/posts", definition("1h", "desc")).await.status, 201);
+        let add = async |mut item: Value, who: &str, retract: bool| {
+            item["subject"] = json!(who);
+            (item["retract"], item["at"]) = (json!(retract), json!("2026-01-02T10:05:00Z"));
+            let added = client.add("posts", item).await;
+            assert_eq!(added.body["accepted"], 1, "{metric}: {added:?}");
+        };
+        add(amount.clone(), "a", false).await;
+        add(amount.clone(), "b", false).await;
+        assert_eq!(begin(client, definition("2h", "asc")).await.status, 201);
+        add(amount.clone(), "a", true).await;
+        site.tick().await;
+        assert_eq!(client.get(NEXT).await.body["fill"]["state"], "done");
+        let [ours, theirs] = [lines(client, "").await, lines(client, "?of=next").await];
+        assert_eq!((ours.len(), &ours), (1, &theirs), "{metric}");
+        let subject = client.get("/v1/boards/posts/subjects/a?of=next").await.body;
+        assert!(subject["rank"].is_null(), "{metric}: {subject}");
+    }
 }
 
 /// Compares the board with its successor, and waits for the end.
