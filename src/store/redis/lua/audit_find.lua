@@ -55,8 +55,9 @@ end
 if ARGV.place == 'totals' then
   look('HSCAN', TOTALS)
 elseif ARGV.place == 'ranking' and HAS_KEYS then
-  -- If few rankings have the subjects whose number is not known, they are counted.
-  if ARGV.key == '' and cursor == '0' and not ranked_number() and call('ZCARD', key_list()) <= MOST_COUNTED then
+  -- If there are few rankings, a repair counts their subjects, and so does an audit if the number is not known.
+  local is_first, is_repair = ARGV.key == '' and cursor == '0', ARGV.version ~= ''
+  if is_first and (is_repair or not ranked_number()) and call('ZCARD', key_list()) <= MOST_COUNTED then
     local number = 0
     for _, key in ipairs(call('ZRANGE', key_list(), 0, -1)) do
       number = number + call('ZCARD', ranking_of(key))
