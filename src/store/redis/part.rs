@@ -16,9 +16,11 @@ use crate::board::{BoardTrack, Timestamp, Track, TrackId, Window, WindowSlots};
 /// step.
 const LEAST: u32 = 32;
 const MAX_PACE: u32 = 2_000;
-const START: u32 = 200;
-/// The target duration of a step of retiring.
-const STEP: Duration = Duration::from_millis(2);
+const START: u32 = 50;
+/// The target duration of a step of retiring: as long as the way to the server and back, within these bounds. Other
+/// requests wait for a step, so it is short. But each step is a round trip, so to a distant server longer ones are sent.
+const SHORTEST_STEP: Duration = Duration::from_micros(500);
+const LONGEST_STEP: Duration = Duration::from_millis(2);
 
 /// One track of one partition of a board, as this instance knows it: what reading, retiring and auditing are about.
 #[derive(Debug)]
@@ -160,7 +162,9 @@ impl Part {
 
     /// Adapts the pace to the time that a step took on the server.
     pub fn learn_pace(&self, asked: u32, touched: u64, took: Duration) {
-        self.pace.store(next_pace(asked, touched, took), Ordering::Relaxed);
+        let distance = Duration::from_micros(self.distance.load(Ordering::Relaxed));
+        let target = distance.clamp(SHORTEST_STEP, LONGEST_STEP);
+        self.pace.store(next_pace(asked, touched, took, target), Ordering::Relaxed);
     }
 
     /// Returns the time that a step took on the server: the time that the server measured, or, if it cannot measure,
@@ -180,12 +184,13 @@ impl Kept {
     }
 }
 
-/// Returns the pace of the next step. A short last step of a slot does not change the pace, unless it took too long.
-fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
-    if touched < u64::from(asked / 2) && took <= STEP {
+/// Returns the pace of the next step, which aims at a duration. A short last step of a slot does not change the pace,
+/// unless it took too long.
+fn next_pace(asked: u32, touched: u64, took: Duration, target: Duration) -> u32 {
+    if touched < u64::from(asked / 2) && took <= target {
         return asked;
     }
-    let fitting = u64::from(asked) * STEP.as_micros() as u64 / (took.as_micros() as u64).max(1);
+    let fitting = u64::from(asked) * target.as_micros() as u64 / (took.as_micros() as u64).max(1);
     let fitting = u32::try_from(fitting).unwrap_or(MAX_PACE);
     fitting.clamp(asked / 2, asked.saturating_mul(2)).clamp(LEAST, MAX_PACE)
 }
@@ -237,14 +242,30 @@ mod tests {
     #[test]
     fn the_pace_adapts_within_bounds() {
         let ms = Duration::from_millis;
-        assert_eq!(next_pace(200, 200, ms(2)), 200);
-        assert_eq!(next_pace(200, 200, ms(1)), 400);
-        assert_eq!(next_pace(200, 200, ms(4)), 100);
-        assert_eq!(next_pace(200, 200, ms(1_000)), 100);
-        assert_eq!(next_pace(200, 200, Duration::ZERO), 400);
-        assert_eq!(next_pace(200, 3, ms(1)), 200);
-        assert_eq!(next_pace(200, 3, ms(9)), 100);
-        assert_eq!(next_pace(LEAST, 32, ms(1_000)), LEAST);
-        assert_eq!(next_pace(MAX_PACE, 2_000, ms(1)), MAX_PACE);
+        let next = |asked, touched, took| next_pace(asked, touched, took, ms(2));
+        assert_eq!(next(200, 200, ms(2)), 200);
+        assert_eq!(next(200, 200, ms(1)), 400);
+        assert_eq!(next(200, 200, ms(4)), 100);
+        assert_eq!(next(200, 200, ms(1_000)), 100);
+        assert_eq!(next(200, 200, Duration::ZERO), 400);
+        assert_eq!(next(200, 3, ms(1)), 200);
+        assert_eq!(next(200, 3, ms(9)), 100);
+        assert_eq!(next(LEAST, 32, ms(1_000)), LEAST);
+        assert_eq!(next(MAX_PACE, 2_000, ms(1)), MAX_PACE);
+    }
+
+    #[test]
+    fn steps_are_longer_where_the_way_is() {
+        let part = part("COUNT(2h, like, post)", "1h");
+        let pace_after = |round_trip| {
+            part.pace.store(200, Ordering::Relaxed);
+            part.distance.store(u64::MAX, Ordering::Relaxed);
+            let took = part.work(Some(500), round_trip);
+            part.learn_pace(200, 200, took);
+            part.pace()
+        };
+        let ms = Duration::from_millis;
+        assert_eq!([pace_after(Duration::from_micros(600)), pace_after(ms(1)), pace_after(ms(30))], [240, 400, 400]);
+        assert_eq!(pace_after(Duration::from_micros(80)), 200);
     }
 }
