@@ -49,14 +49,16 @@ impl Key {
             }
             Key::Tuple(parts) => {
                 let given: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+                if given.len() != parts.len() {
+                    return None;
+                }
                 let spelled = |(part, given): (&Key, &RawValue)| match (part, serde_json::from_str(given.get()).ok()?) {
                     (part, Value::String(text)) => Some(Value::from(part.spelled(&text)?).to_string()),
                     (Key::Field(_), Value::Number(_) | Value::Bool(_)) => Some(given.get().to_owned()),
                     _ => None,
                 };
-                let is_whole = given.len() == parts.len();
                 let array: Option<Vec<String>> = parts.iter().zip(given).map(spelled).collect();
-                array.filter(|_| is_whole).map(|array| Cow::Owned(format!("[{}]", array.join(","))))
+                Some(Cow::Owned(format!("[{}]", array?.join(","))))
             }
         }
     }

@@ -161,9 +161,10 @@ const USUAL_SLOTS: [(u32, Unit); 15] = [
 /// window.
 const SUGGESTED_SLOTS: u32 = 32;
 
-/// Suggests a board that would serve the metric: unranked, unless it has `BY`, with the finest usual slot that divides its window into at
-/// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals
-/// as the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
+/// Suggests a board that would serve the metric: unranked, unless it has `BY`, with the finest usual slot that divides
+/// its window into at most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has
+/// as many decimals as the boards of the same event that have for the same field. Returns `None` if no usual slot
+/// divides the window.
 pub(super) fn suggestion<'a>(
     boards_of_event: impl IntoIterator<Item = &'a Arc<Board>>,
     metric: &Metric,

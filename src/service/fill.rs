@@ -165,10 +165,12 @@ impl Service {
             for _ in 0..WALKS {
                 let before = self.store.status(from).await?.upheavals;
                 self.walk(from, from, &targets, successor).await?;
-                for to in targets.iter().filter(|_| from.kind().cancels()) {
+                if from.kind().cancels() {
                     // A cell that amounts below 0 have removed before the walk came to it was not given. What the
                     // successor has of these amounts is replaced by what the board has now: nothing.
-                    self.walk(to, from, &[to], successor).await?;
+                    for to in &targets {
+                        self.walk(to, from, &[to], successor).await?;
+                    }
                 }
                 // What was moved during the walk may be missing in it.
                 is_settled = self.store.status(from).await?.upheavals == before;

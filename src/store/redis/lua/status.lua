@@ -2,9 +2,9 @@
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
 -- ARGV  the board's, number of `slots`, then the start of each of those slots
--- reply ok, now, reading, retiring, total or nil if it is not known, number of keys or nil, the start below which slots were dropped, the number
---       of upheavals, then the number of subjects of each slot, then, in any order, start and number of items of each
---       slot in which items were counted
+-- reply ok, now, reading, retiring, total or nil if it is not known, number of keys or nil, the start below which slots
+--       were dropped, the number of upheavals, then the number of subjects of each slot, then, in any order, start and
+--       number of items of each slot in which items were counted
 -- errors  stale_keys: other slots exist
 -- cost  O(slots)
 -- why a script: sizes and window must be of one instant
