@@ -1,0 +1,9 @@
+"""Client of Rolltop: rankings and counts over sliding windows."""
+
+from .aio import AsyncBoard, AsyncRolltop
+from .client import Board, Rolltop
+from .delivery import Delivery, Reports
+from .errors import RolltopError
+from .queue import Batching
+
+__all__ = ["AsyncBoard", "AsyncRolltop", "Batching", "Board", "Delivery", "Reports", "Rolltop", "RolltopError"]

@@ -1,0 +1,145 @@
+"""The requests, without the sending: both clients share this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Generic, TypedDict, TypeVar
+from urllib.parse import quote
+
+from . import schema
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request whose answer is a `T`. It may be sent again after an error unless it is not `repeatable`."""
+
+    method: str
+    path: str
+    params: Mapping[str, object] = field(default_factory=dict)
+    body: object = None
+    is_repeatable: bool = True
+
+    def query(self) -> dict[str, str]:
+        return {name: _text(value) for name, value in self.params.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class InRanking(TypedDict, total=False):
+    """Which ranking: `window`, the length of one of several windows; `by`, the key, on boards with BY; `of`, `next` or
+    `previous` for the other edition."""
+
+    window: str
+    by: str
+    of: str
+
+
+class InPage(InRanking, total=False):
+    """`limit` lines from `offset` or `cursor` on."""
+
+    limit: int
+    offset: int
+    cursor: str
+
+
+class Item(TypedDict, total=False):
+    """More about an increment: `by`, its key; `at`, its time (RFC 3339); `id`, if it has one of its own; `value` in
+    place of an amount; `retract`, to take it back."""
+
+    by: str
+    at: str
+    id: str
+    value: str | int | Decimal
+    retract: bool
+
+
+class Over(InRanking, total=False):
+    """The time that is counted: `last`, such as `30m`, or from `from_` on, as it was at `as_of`; `edge=weighted`."""
+
+    last: str
+    from_: str
+    as_of: str
+    edge: str
+
+
+def of_board(name: str, *parts: str) -> str:
+    return "/v1/boards/" + "/".join(quote(part, safe="") for part in (name, *parts))
+
+
+def item(subject: str, amount: int | Decimal | float | None, more: Item) -> dict[str, Any]:
+    """Returns an increment as it is sent."""
+    made: dict[str, Any] = {"subject": subject, **more}
+    if amount is not None and "value" not in more:
+        made["amount"] = Decimal(repr(amount)) if isinstance(amount, float) else amount
+    return made
+
+
+def event(kind: str, fields: Mapping[str, object], at: str | None, id: str | None) -> dict[str, Any]:
+    """Returns an event as it is sent."""
+    more = {name: value for name, value in (("at", at), ("id", id)) if value is not None}
+    return {"type": kind, "fields": dict(fields), **more}
+
+
+def top(board: str, options: InPage) -> Call[schema.Ranking]:
+    return Call("GET", of_board(board, "rankings"), options)
+
+
+def lookup(board: str, subjects: Iterable[str], ranks: bool, options: InRanking) -> Call[schema.LookupResult]:
+    return Call("POST", of_board(board, "rankings", "lookup"), options, {"subjects": list(subjects), "ranks": ranks})
+
+
+def best(board: str, keys: Iterable[str], limit: int, options: InRanking) -> Call[schema.Rankings]:
+    return Call("POST", of_board(board, "rankings", "by"), options, {"keys": list(keys), "limit": limit})
+
+
+def subject(board: str, name: str, options: InRanking) -> Call[schema.Standing]:
+    return Call("GET", of_board(board, "subjects", name), options)
+
+
+def neighbors(board: str, name: str, radius: int, options: InRanking) -> Call[schema.Neighbors]:
+    return Call("GET", of_board(board, "subjects", name, "neighbors"), {"radius": radius, **options})
+
+
+def count(board: str, name: str, options: Over) -> Call[schema.WindowValue]:
+    params: dict[str, object] = dict(options)
+    if "from_" in params:
+        params["from"] = params.pop("from_")
+    return Call("GET", of_board(board, "subjects", name, "window"), params)
+
+
+def keys(board: str, prefix: str, cursor: str | None, options: InRanking) -> Call[schema.KeyPage]:
+    return Call("GET", of_board(board, "keys"), {"prefix": prefix, "cursor": cursor, "limit": 1000, **options})
+
+
+def status(board: str) -> Call[schema.BoardStatus]:
+    return Call("GET", of_board(board))
+
+
+def define(board: str, definition: Mapping[str, object], dry_run: bool) -> Call[schema.DefineAnswer]:
+    return Call("PUT", of_board(board), {"dry_run": dry_run or None}, definition)
+
+
+def undefine(board: str) -> Call[schema.DefinedBoard]:
+    return Call("DELETE", of_board(board))
+
+
+def remove(board: str, name: str, by: str | None, all_keys: bool) -> Call[schema.Removal]:
+    return Call("DELETE", of_board(board, "subjects", name), {"by": by, "all_keys": all_keys or None})
+
+
+def boards() -> Call[schema.BoardList]:
+    return Call("GET", "/v1/boards")
+
+
+def query(queries: Sequence[Mapping[str, object]]) -> Call[schema.Answers]:
+    return Call("POST", "/v1/query", body={"queries": queries})
+
+
+def evaluate(rule: str, fields: Mapping[str, object]) -> Call[schema.Evaluations]:
+    return Call("POST", "/v1/evaluate", body={"rule": rule, "fields": fields})

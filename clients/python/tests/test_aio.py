@@ -1,0 +1,113 @@
+"""Tests of the client for asyncio: what differs from the one with threads."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import unittest
+from collections import Counter
+
+from rolltop import AsyncRolltop, Batching, Reports, RolltopError
+from service import BadNetwork, Service
+from test_client import ITEMS, SEED
+
+SOON = Batching(seconds=0.05)
+
+
+class AsyncCalls(unittest.IsolatedAsyncioTestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.service = Service()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.service.close()
+
+    async def test_items_are_counted_in_the_background_and_read(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("a", SOON)
+            await board.define({"metric": "COUNT(24h, x, s BY k)", "slot": "1h"})
+            for i in range(1_200):
+                await board.add(f"s{i:04}", i + 1, by="one")
+            await client.flush()
+            expected = [(f"s{i:04}", i + 1) for i in reversed(range(1_200))]
+            self.assertEqual([(line["subject"], line["score"]) async for line in board.lines(by="one")], expected)
+            self.assertEqual([(line["subject"], line["score"]) async for line in board.export(by="one")], expected)
+            self.assertEqual([key async for key in board.keys()], ["one"])
+            self.assertEqual((await board.add_now("s0000", by="two"))["accepted"], 1)
+            best = (await board.best(["two", "one"], 1))["rankings"]
+            self.assertEqual([ranking["items"][0]["score"] for ranking in best], [1, 1_200])
+            self.assertEqual((await board.subject("s0000", by="one"))["rank"], 1_200)
+            self.assertEqual(len((await board.neighbors("s0010", 2, by="one"))["items"]), 5)
+            self.assertEqual((await board.lookup(["s0001"], by="one"))["items"][0]["score"], 2)
+            self.assertEqual((await board.count("s0001", by="one", last="1h"))["value"], 2)
+            self.assertEqual((await board.status())["total"], 1_201)
+            await board.remove("s0000", all_keys=True)
+            self.assertEqual((await board.status())["keys"], 1)
+            self.assertEqual(len((await client.boards())["items"]), 4)
+            answers = await client.query([{"board": "a", "by": "one", "subject": "s0001"}])
+            self.assertEqual(answers["answers"][0].get("value"), 2)
+            await client.event("like", {"post_id": "p", "community": "c"}, batching=SOON)
+            await client.flush()
+            self.assertTrue((await client.evaluate("COUNT(24h, like, post_id) >= 1", {"post_id": "p"}))["hit"])
+            await board.undefine()
+
+    async def test_a_batch_is_sent_without_flush(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("hot-posts", SOON)
+            await board.add("by-time")
+            async with asyncio.timeout(10):
+                while (await board.subject("by-time"))["rank"] is None:
+                    await asyncio.sleep(0.02)
+
+    async def test_failures_are_raised_and_reported(self) -> None:
+        client = AsyncRolltop(self.service.url)
+        await client.board("does-not-exist", SOON).add("a")
+        with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError) as raised:
+            await client.close()
+        self.assertEqual(raised.exception.code, "unknown_board")
+        failed: list[str] = []
+        reports = Reports(on_failed=lambda items, error: failed.extend([error.code] * len(items)), give_up_after=0)
+        board = AsyncRolltop("http://127.0.0.1:9").board("b", Batching(max_items=3, items=2, drops=True), reports)
+        kept = [await board.add(f"s{i}") for i in range(5)]
+        self.assertEqual((kept, board.dropped), ([True] * 3 + [False] * 2, 2))
+        await board._client.close()
+        self.assertEqual(failed, ["unreachable"] * 3)
+
+    async def test_live_rankings(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("live")
+            await board.define({"metric": "COUNT(24h, x, s)", "slot": "1h"})
+            await board.add_now("a")
+            seen: list[list[str]] = []
+            async with asyncio.timeout(30):
+                async for ranking in board.live(limit=10):
+                    seen.append([line["subject"] for line in ranking["items"]])
+                    if len(seen) == 1:
+                        await board.add_now("b", 2)
+                    else:
+                        break
+            self.assertEqual(seen, [["a"], ["b", "a"]])
+
+    async def test_nothing_is_lost_or_counted_twice(self) -> None:
+        service = Service()
+        self.addCleanup(service.close)
+        network = BadNetwork(service.port, SEED)
+        self.addCleanup(network.close)
+        draw, expected = random.Random(SEED), Counter[str]()
+        async with AsyncRolltop(network.url, timeout=3.0) as client:
+            board = client.board("hot-posts", Batching(items=100, seconds=0.05))
+            for i in range(ITEMS):
+                subject = f"s{draw.randrange(300)}"
+                await board.add(subject)
+                expected[subject] += 1
+                if i in (ITEMS // 3, 2 * ITEMS // 3):
+                    await asyncio.to_thread(service.kill)
+                    await asyncio.to_thread(service.start)
+        async with AsyncRolltop(service.url) as client:
+            found = {line["subject"]: line["score"] async for line in client.board("hot-posts").lines()}
+        self.assertEqual(found, dict(expected), f"seed {SEED}, {network.faults}")
+
+
+if __name__ == "__main__":
+    unittest.main()

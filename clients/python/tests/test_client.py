@@ -1,0 +1,295 @@
+"""Tests of the installed package against the real service."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import threading
+import time
+import unittest
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rolltop import Batching, Reports, Rolltop, RolltopError
+from service import BadNetwork, Redis, Service
+
+REDIS = os.environ.get("ROLLTOP_TEST_REDIS") or shutil.which("redis-server")
+ITEMS = int(os.environ.get("ROLLTOP_CLIENT_ITEMS", "20000"))
+SEED = int(os.environ.get("ROLLTOP_TEST_SEED", random.randrange(1 << 30)))
+SOON = Batching(seconds=0.05)
+
+
+class Calls(unittest.TestCase):
+    """Every call, on the embedded store."""
+
+    store = "embedded"
+    redis: Redis | None = None
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.service = Service(cls.store)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.service.close()
+
+    def setUp(self) -> None:
+        self.client = Rolltop(self.service.url)
+        self.addCleanup(self.client.close)
+
+    def board(self, metric: str = "COUNT(24h, like, post_id)", **more: object) -> Any:
+        name = re.sub("[^a-z0-9-]", "-", f"{self.store[:5]}-{self.id().rsplit('.')[-1]}".lower())
+        board = self.client.board(name, SOON)
+        board.define({"metric": metric, "slot": "1h", **more})
+        return board
+
+    def test_items_are_counted_in_the_background(self) -> None:
+        board = self.board()
+        for _ in range(3):
+            self.assertTrue(board.add("a"))
+        board.add("b", 5)
+        board.add("c", 4, id="mine")
+        board.add("c", 4, id="mine")
+        self.assertTrue(self.client.flush(10))
+        lines = [(line["rank"], line["subject"], line["score"]) for line in board.top(limit=2)["items"]]
+        self.assertEqual(lines, [(1, "b", 5), (2, "c", 4)])
+        delivery = board.delivery()
+        self.assertEqual((delivery.counted, delivery.duplicates, delivery.rejected), (5, 1, 0))
+
+    def test_a_batch_is_sent_without_flush(self) -> None:
+        board = self.board()
+        board.add("a")
+        end = time.monotonic() + 10
+        while not board.top()["items"] and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertEqual(board.top()["items"][0]["score"], 1)
+
+    def test_amounts_for_equal_subjects_are_added_up(self) -> None:
+        name = self.board("SUM(24h, sale, amount, shop)", decimals=2).name
+        board = self.client.board(name, Batching(coalesces=True, seconds=60))
+        for amount in (1, Decimal("0.10"), 0.2, Decimal("0.05")):
+            board.add("a", amount)
+        board.add("a", 7, id="one")
+        board.add("b", 2)
+        self.client.flush(10)
+        self.assertEqual(board.subject("a")["score"], Decimal("8.35"))
+        self.assertEqual(board.delivery().counted, 3)
+
+    def test_rejected_items_are_reported(self) -> None:
+        told: list[tuple[str, str]] = []
+        name = self.board().name
+        client = Rolltop(self.service.url)
+        board = client.board(name, SOON, Reports(on_rejected=lambda item, code, _: told.append((item["subject"], code))))
+        board.add("late", at="2020-01-01T00:00:00Z")
+        board.add("fine")
+        client.close()
+        self.assertEqual(told, [("late", "too_late")])
+
+    def test_a_refused_batch_is_raised_by_flush_and_close(self) -> None:
+        client = Rolltop(self.service.url)
+        client.board("does-not-exist", SOON).add("a")
+        with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError) as raised:
+            client.flush(10)
+        self.assertEqual((raised.exception.code, raised.exception.status), ("unknown_board", 404))
+        self.assertTrue(raised.exception.request_id)
+        client.close()
+
+    def test_too_much_waits_or_is_dropped(self) -> None:
+        unreachable = Rolltop("http://127.0.0.1:9")
+        board = unreachable.board("b", Batching(max_items=10, items=5, drops=True), Reports(give_up_after=0))
+        kept = sum(board.add(f"s{i}") for i in range(1_000))
+        self.assertLess(kept, 1_000)
+        self.assertEqual(board.dropped, 1_000 - kept)
+        with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError) as raised:
+            unreachable.close(10)
+        self.assertEqual(raised.exception.code, "unreachable")
+
+    def test_events_count_on_every_board(self) -> None:
+        before = self.client.board("hot-posts").count("event-post")["value"]
+        self.client.event("like", {"post_id": "event-post", "community": "rust"}, batching=SOON)
+        self.client.flush(10)
+        self.assertEqual(self.client.board("hot-posts").count("event-post")["value"], before + 1)
+        self.assertEqual(self.client.board("communities").subject("event-post", by="rust")["score"], before + 1)
+
+    def test_pages_and_exports_have_all_lines(self) -> None:
+        board = self.board()
+        for i in range(2_500):
+            board.add(f"s{i}", i + 1)
+        self.client.flush(30)
+        expected = [(f"s{i}", i + 1) for i in reversed(range(2_500))]
+        self.assertEqual([(line["subject"], line["score"]) for line in board.lines()], expected)
+        self.assertEqual([(line["subject"], line["score"]) for line in board.lines(limit=700, offset=100)], expected[100:])
+        self.assertEqual([(line["subject"], line["score"]) for line in board.export()], expected)
+
+    def test_reads_about_subjects(self) -> None:
+        board = self.board()
+        for subject, amount in (("a", 3), ("b", 2), ("c", 1)):
+            self.assertEqual(board.add_now(subject, amount)["accepted"], 1)
+        self.assertEqual(board.subject("b")["rank"], 2)
+        self.assertEqual([line["subject"] for line in board.neighbors("b", 1)["items"]], ["a", "b", "c"])
+        self.assertEqual([(e["subject"], e["rank"]) for e in board.lookup(["c", "a"])["items"]], [("a", 1), ("c", 3)])
+        self.assertEqual(board.lookup(["c"], ranks=False)["items"][0]["score"], 1)
+        self.assertEqual(board.count("a", last="1h")["value"], 3)
+        answers = self.client.query([{"board": board.name, "subject": "a"}, {"board": board.name, "subject": "x"}])
+        self.assertEqual([answer.get("value") for answer in answers["answers"]], [3, 0])
+        board.remove("a")
+        self.assertEqual(board.subject("a")["rank"], None)
+        self.assertTrue(self.client.evaluate("COUNT(24h, like, post_id) >= 0", {"post_id": "x"})["hit"])
+
+    def test_subjects_and_keys_may_have_any_text(self) -> None:
+        board = self.board("COUNT(24h, like, post_id BY community)")
+        names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]
+        for name in names:
+            board.add(name, 2, by=name)
+        self.client.flush(10)
+        self.assertEqual(list(board.keys()), sorted(names, key=lambda name: name.encode()))
+        self.assertEqual(list(board.keys("日")), ["日本語"])
+        for name in names:
+            self.assertEqual(board.top(by=name)["items"], [{"rank": 1, "subject": name, "score": 2}])
+        best = board.best(names[:2], limit=1)["rankings"]
+        self.assertEqual([(ranking["by"], ranking["total"]) for ranking in best], [(name, 1) for name in names[:2]])
+
+    def test_decimals_are_exact(self) -> None:
+        board = self.client.board("prices", SOON)
+        board.add("exact", Decimal("0.1"))
+        board.add("exact", Decimal("1876499844736.02"))
+        self.client.flush(10)
+        self.assertEqual(board.subject("exact")["score"], Decimal("1876499844736.12"))
+
+    def test_definitions(self) -> None:
+        board = self.client.board("defined-" + self.store[:5])
+        self.assertIn("bytes_per_subject", board.define({"metric": "COUNT(1h, e, s)", "slot": "1m"}, dry_run=True))
+        board.define({"metric": "COUNT(1h, e, s)", "slot": "1m"})
+        self.assertEqual(board.status()["slots_in_window"], 60)
+        self.assertIn(board.name, [item["board"] for item in self.client.boards()["items"]])
+        with self.assertRaises(RolltopError) as raised:
+            board.define({"metric": "COUNT(1h, e, s", "slot": "1m"})
+        self.assertEqual((raised.exception.code, raised.exception.problem["column"]), ("invalid_field", 15))
+        board.undefine()
+        self.assertIn("items", self.client.request("GET", "/v1/boards"))
+
+    def test_live_rankings_survive_a_restart(self) -> None:
+        board = self.board()
+        board.add_now("a", 2)
+        seen: list[list[tuple[str, int]]] = []
+        done = threading.Event()
+
+        def follow() -> None:
+            for ranking in Rolltop(self.service.url).board(board.name).live(limit=10):
+                seen.append([(line["subject"], line["score"]) for line in ranking["items"]])
+                if len(ranking["items"]) == 3:
+                    done.set()
+                    return
+
+        threading.Thread(target=follow, daemon=True).start()
+        for step in range(100):
+            if seen:
+                break
+            time.sleep(0.1)
+        board.add_now("b", 3)
+        for step in range(100):
+            if len(seen[-1]) == 2:
+                break
+            time.sleep(0.1)
+        self.service.kill()
+        self.service.start()
+        board.add_now("c", 1)
+        self.assertTrue(done.wait(60), seen)
+        self.assertEqual((seen[0], seen[-1]), ([("a", 2)], [("b", 3), ("a", 2), ("c", 1)]))
+
+    def test_a_child_process_begins_with_nothing(self) -> None:
+        board = self.client.board(self.board().name, Batching(seconds=60))
+        board.add("parent")
+        child = os.fork()
+        if child == 0:
+            try:
+                board.add("child")
+                os._exit(0 if self.client.flush(10) else 1)
+            finally:
+                os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.client.flush(10)
+        self.assertEqual({line["subject"]: line["score"] for line in board.top()["items"]}, {"parent": 1, "child": 1})
+
+    def test_the_first_lines_of_the_readme(self) -> None:
+        text = (Path(__file__).parent.parent / "README.md").read_text()
+        code = re.findall("```python\n(.*?)```", text, re.S)
+        self.assertEqual(len(code), 3)
+        first = code[0].replace("http://127.0.0.1:8080", self.service.url).replace("print(", "printed.append((").replace(
+            '["score"])', '["score"]))')
+        printed: list[tuple[int, str, int]] = []
+        exec(first, {"printed": printed})
+        self.assertIn("post-2", [subject for _, subject, _ in printed])
+        reads = code[2].replace("...", "break")
+        client = Rolltop(self.service.url)
+        posts = client.board(self.board("COUNT(24h, like, post_id BY community)", windows=["7d/6h"]).name)
+        posts.add_now("post-1", by="rust")
+        # The board of the example has neither keys nor the call for backups.
+        reads = reads.replace("posts.lines()", "posts.lines(by='rust')").replace('["post-1", "post-2"]', '["post-1"], by="rust"')
+        reads = reads.replace('("post-1")', '("post-1", by="rust")').replace('last="30m"', 'last="30m", by="rust"')
+        reads = reads.replace("limit=10)", 'limit=10, by="rust")').replace('"POST", "/v1/backup"', '"GET", "/v1/boards"')
+        reads = reads.replace("service.evaluate(", "print(").replace("service.", "client.")
+        exec(reads, {"posts": posts, "client": client, "print": lambda *_: None})
+        client.close()
+
+
+@unittest.skipUnless(REDIS, "there is no redis-server")
+class CallsOnRedis(Calls):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.redis = Redis(REDIS or "")
+        cls.store = cls.redis.url
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        super().tearDownClass()
+        if cls.redis:
+            cls.redis.close()
+
+
+class Chaos(unittest.TestCase):
+    """A network that cuts, delays and duplicates, and a service that is killed: nothing is lost, nothing counts twice."""
+
+    def survives(self, store: str, batching: Batching) -> None:
+        service = Service(store)
+        self.addCleanup(service.close)
+        network = BadNetwork(service.port, SEED)
+        self.addCleanup(network.close)
+        client = Rolltop(network.url, timeout=3.0)
+        board = client.board("hot-posts", batching)
+        draw, expected = random.Random(SEED), Counter[str]()
+        kills = {ITEMS * part // 5 for part in range(1, 5)}
+        for i in range(ITEMS):
+            subject = f"s{draw.randrange(300)}"
+            board.add(subject)
+            expected[subject] += 1
+            if i in kills:
+                service.kill()
+                service.start()
+        self.assertTrue(client.close(300), f"seed {SEED}")
+        network.is_bad = False
+        with Rolltop(service.url) as reader:
+            found = {line["subject"]: line["score"] for line in reader.board("hot-posts").lines()}
+        self.assertEqual(found, dict(expected), f"seed {SEED}, {network.faults}")
+        self.assertTrue(all(network.faults.get(kind) for kind in ("before", "after", "twice")), network.faults)
+
+    def test_items_on_the_embedded_store(self) -> None:
+        self.survives("embedded", Batching(items=100, seconds=0.05))
+
+    def test_sums_on_the_embedded_store(self) -> None:
+        self.survives("embedded", Batching(items=20, seconds=0.002, coalesces=True))
+
+    @unittest.skipUnless(REDIS, "there is no redis-server")
+    def test_items_on_redis(self) -> None:
+        redis = Redis(REDIS or "")
+        self.addCleanup(redis.close)
+        self.survives(redis.url, Batching(items=100, seconds=0.05))
+
+
+if __name__ == "__main__":
+    unittest.main()
