@@ -68,6 +68,21 @@ class Calls(unittest.TestCase):
             time.sleep(0.02)
         self.assertEqual(board.top()["items"][0]["score"], 1)
 
+    def test_flush_waits_for_what_was_added_before_only(self) -> None:
+        board, goes_on = self.board(), threading.Event()
+
+        def add() -> None:
+            while not goes_on.is_set():
+                board.add("later")
+
+        board.add("before")
+        adding = threading.Thread(target=add)
+        adding.start()
+        self.assertTrue(self.client.flush(20))
+        self.assertEqual(board.subject("before")["score"], 1)
+        goes_on.set()
+        adding.join()
+
     def test_amounts_for_equal_subjects_are_added_up(self) -> None:
         name = self.board("SUM(24h, sale, amount, shop)", decimals=2).name
         board = self.client.board(name, Batching(coalesces=True, seconds=60))

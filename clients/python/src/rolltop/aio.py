@@ -31,7 +31,7 @@ class AsyncSender:
         self._client, self.delivery, self._batching = client, delivery, batching
         self._queue = Queue(batching)
         self._changed = asyncio.Condition()
-        self._flushing, self._closing, self._is_sending = 0, False, False
+        self._flushing, self._closing = 0, False
         self._since = 0.0
         self._task = asyncio.create_task(self._run(), name="rolltop-sender")
 
@@ -44,7 +44,9 @@ class AsyncSender:
             if self._batching.drops and self._queue.is_full():
                 self._queue.dropped += 1
                 return False
-            await self._changed.wait_for(lambda: not self._queue.is_full())
+            await self._changed.wait_for(lambda: self._closing or not self._queue.is_full())
+            if self._closing:
+                raise RuntimeError("the client was closed while an item waited for room")
             if len(self._queue) == 0:
                 self._since = time.monotonic()
                 self._changed.notify_all()
@@ -61,8 +63,9 @@ class AsyncSender:
         async with self._changed:
             self._flushing += 1
             self._changed.notify_all()
+            before = self._queue.added
             try:
-                await self._changed.wait_for(lambda: len(self._queue) == 0 and not self._is_sending)
+                await self._changed.wait_for(lambda: self._queue.done >= before)
             finally:
                 self._flushing -= 1
         self.delivery.raise_failure()
@@ -76,15 +79,12 @@ class AsyncSender:
 
     async def _next(self) -> list[dict[str, Any]] | None:
         async with self._changed:
-            self._is_sending = False
-            self._changed.notify_all()
             while True:
                 if len(self._queue) > 0:
                     left = self._since + self._batching.seconds - time.monotonic()
                     if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
                         batch = self._queue.take()
                         self._since = time.monotonic()
-                        self._is_sending = True
                         self._changed.notify_all()
                         return batch
                     try:
@@ -100,6 +100,9 @@ class AsyncSender:
     async def _run(self) -> None:
         while (batch := await self._next()) is not None:
             await self._send(batch)
+            async with self._changed:
+                self._queue.done += len(batch)
+                self._changed.notify_all()
 
     async def _send(self, batch: list[dict[str, Any]]) -> None:
         call, began, attempt = self.delivery.call(batch), time.monotonic(), 0
@@ -172,10 +175,8 @@ class AsyncRolltop:
     async def evaluate(self, rule: str, fields: Mapping[str, object]) -> schema.Evaluations:
         return await self.call(calls.evaluate(rule, fields))
 
-    async def request(
-        self, method: str, path: str, body: object = None, *, is_repeatable: bool = True, **params: object
-    ) -> Any:
-        return await self.call(Call(method, path, params, body, is_repeatable))
+    async def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
+        return await self.call(Call(method, path, params, body, method != "POST"))
 
     async def call(self, call: Call[T]) -> T:
         for attempt in range(self._retries if call.is_repeatable else 0):

@@ -126,7 +126,8 @@ def define(board: str, definition: Mapping[str, object], dry_run: bool) -> Call[
 
 
 def undefine(board: str) -> Call[schema.DefinedBoard]:
-    return Call("DELETE", of_board(board))
+    # Of a second attempt after a lost answer one could not tell what the first one did.
+    return Call("DELETE", of_board(board), is_repeatable=False)
 
 
 def remove(board: str, name: str, by: str | None, all_keys: bool) -> Call[schema.Removal]:

@@ -40,7 +40,7 @@ class Sender:
         """Begins with nothing, also in a child process: the thread and what waits stay with the parent."""
         self._queue = Queue(self._batching)
         self._changed = threading.Condition()
-        self._flushing, self._closing, self._is_sending = 0, False, False
+        self._flushing, self._closing = 0, False
         self._since = 0.0
         self._thread = threading.Thread(target=self._run, name="rolltop-sender", daemon=True)
         self._thread.start()
@@ -57,6 +57,8 @@ class Sender:
                     self._queue.dropped += 1
                     return False
                 self._changed.wait()
+                if self._closing:
+                    raise RuntimeError("the client was closed while an item waited for room")
             if len(self._queue) == 0:
                 self._since = time.monotonic()
                 self._changed.notify_all()
@@ -73,7 +75,8 @@ class Sender:
         with self._changed:
             self._flushing += 1
             self._changed.notify_all()
-            done = self._changed.wait_for(lambda: len(self._queue) == 0 and not self._is_sending, timeout)
+            before = self._queue.added
+            done = self._changed.wait_for(lambda: self._queue.done >= before, timeout)
             self._flushing -= 1
         self.delivery.raise_failure()
         return done
@@ -89,15 +92,12 @@ class Sender:
     def _next(self) -> list[dict[str, Any]] | None:
         """Waits for the next batch. Returns None after the last one."""
         with self._changed:
-            self._is_sending = False
-            self._changed.notify_all()
             while True:
                 if len(self._queue) > 0:
                     left = self._since + self._batching.seconds - time.monotonic()
                     if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
                         batch = self._queue.take()
                         self._since = time.monotonic()
-                        self._is_sending = True
                         self._changed.notify_all()
                         return batch
                     self._changed.wait(left)
@@ -109,6 +109,9 @@ class Sender:
     def _run(self) -> None:
         while (batch := self._next()) is not None:
             self._send(batch)
+            with self._changed:
+                self._queue.done += len(batch)
+                self._changed.notify_all()
 
     def _send(self, batch: list[dict[str, Any]]) -> None:
         call, began = self.delivery.call(batch), time.monotonic()
@@ -200,9 +203,9 @@ class Rolltop:
     def evaluate(self, rule: str, fields: Mapping[str, object]) -> schema.Evaluations:
         return self.call(calls.evaluate(rule, fields))
 
-    def request(self, method: str, path: str, body: object = None, *, is_repeatable: bool = True, **params: object) -> Any:
-        """Makes any other call of the API, such as `request("POST", "/v1/backup")`."""
-        return self.call(Call(method, path, params, body, is_repeatable))
+    def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
+        """Makes any other call of the API, such as `request("POST", "/v1/backup")`. A POST is not repeated."""
+        return self.call(Call(method, path, params, body, method != "POST"))
 
     def call(self, call: Call[T]) -> T:
         for attempt in range(self._retries if call.is_repeatable else 0):

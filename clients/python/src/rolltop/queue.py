@@ -42,6 +42,8 @@ class Queue:
         self.batching = batching
         self.waiting: deque[dict[str, Any]] = deque()
         self.dropped = 0
+        # The numbers of items that were ever added, and of those that are done with.
+        self.added, self.done = 0, 0
         # By subject and key: the item to which further amounts are added.
         self._sums: dict[tuple[str, str | None], dict[str, Any]] = {}
 
@@ -70,6 +72,7 @@ class Queue:
         if self._may_combine(item):
             self._sums[item["subject"], item.get("by")] = stored
         self.waiting.append(stored)
+        self.added += 1
 
     def take(self) -> list[dict[str, Any]]:
         """Removes the next batch."""
