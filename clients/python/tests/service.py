@@ -19,6 +19,11 @@ CONFIGURATION = """
 metric = "COUNT(24h, like, post_id)"
 slot = "1h"
 
+[boards.device-logins]
+metric = "COUNT(30m, login, device_id)"
+slot = "1m"
+ranked = false
+
 [boards.prices]
 metric = "SUM(24h, sale, amount, shop)"
 slot = "1h"

@@ -44,7 +44,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await board.status())["total"], 1_201)
             await board.remove("s0000", all_keys=True)
             self.assertEqual((await board.status())["keys"], 1)
-            self.assertEqual(len((await client.boards())["items"]), 4)
+            self.assertEqual(len((await client.boards())["items"]), 5)
             answers = await client.query([{"board": "a", "by": "one", "subject": "s0001"}])
             self.assertEqual(answers["answers"][0].get("value"), 2)
             await client.event("like", {"post_id": "p", "community": "c"}, batching=SOON)

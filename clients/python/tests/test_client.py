@@ -68,6 +68,15 @@ class Calls(unittest.TestCase):
             time.sleep(0.02)
         self.assertEqual(board.top()["items"][0]["score"], 1)
 
+    def test_objects_of_one_board_share_what_waits(self) -> None:
+        board = self.board()
+        board.add("a")
+        self.client.board(board.name).add("a")
+        with self.assertRaises(ValueError):
+            self.client.board(board.name, Batching(seconds=5)).add("a")
+        self.client.flush(10)
+        self.assertEqual(board.subject("a")["score"], 2)
+
     def test_flush_waits_for_what_was_added_before_only(self) -> None:
         board, goes_on = self.board(), threading.Event()
 
@@ -98,7 +107,9 @@ class Calls(unittest.TestCase):
         told: list[tuple[str, str]] = []
         name = self.board().name
         client = Rolltop(self.service.url)
-        board = client.board(name, SOON, Reports(on_rejected=lambda item, code, _: told.append((item["subject"], code))))
+        board = client.board(
+            name, SOON, Reports(on_rejected=lambda item, code, _: told.append((item["subject"], code)))
+        )
         board.add("late", at="2020-01-01T00:00:00Z")
         board.add("fine")
         client.close()
@@ -137,7 +148,9 @@ class Calls(unittest.TestCase):
         self.client.flush(30)
         expected = [(f"s{i}", i + 1) for i in reversed(range(2_500))]
         self.assertEqual([(line["subject"], line["score"]) for line in board.lines()], expected)
-        self.assertEqual([(line["subject"], line["score"]) for line in board.lines(limit=700, offset=100)], expected[100:])
+        self.assertEqual(
+            [(line["subject"], line["score"]) for line in board.lines(limit=700, offset=100)], expected[100:]
+        )
         self.assertEqual([(line["subject"], line["score"]) for line in board.export()], expected)
 
     def test_reads_about_subjects(self) -> None:
@@ -201,12 +214,12 @@ class Calls(unittest.TestCase):
                     return
 
         threading.Thread(target=follow, daemon=True).start()
-        for step in range(100):
+        for _ in range(100):
             if seen:
                 break
             time.sleep(0.1)
         board.add_now("b", 3)
-        for step in range(100):
+        for _ in range(100):
             if len(seen[-1]) == 2:
                 break
             time.sleep(0.1)
@@ -230,26 +243,15 @@ class Calls(unittest.TestCase):
         self.client.flush(10)
         self.assertEqual({line["subject"]: line["score"] for line in board.top()["items"]}, {"parent": 1, "child": 1})
 
-    def test_the_first_lines_of_the_readme(self) -> None:
+    def test_the_examples_of_the_readme(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
-        code = re.findall("```python\n(.*?)```", text, re.S)
-        self.assertEqual(len(code), 3)
-        first = code[0].replace("http://127.0.0.1:8080", self.service.url).replace("print(", "printed.append((").replace(
-            '["score"])', '["score"]))')
-        printed: list[tuple[int, str, int]] = []
-        exec(first, {"printed": printed})
+        first, batching, reads = re.findall("```python\n(.*?)```", text, re.S)
+        printed: list[tuple[object, ...]] = []
+        exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
-        reads = code[2].replace("...", "break")
-        client = Rolltop(self.service.url)
-        posts = client.board(self.board("COUNT(24h, like, post_id BY community)", windows=["7d/6h"]).name)
-        posts.add_now("post-1", by="rust")
-        # The board of the example has neither keys nor the call for backups.
-        reads = reads.replace("posts.lines()", "posts.lines(by='rust')").replace('["post-1", "post-2"]', '["post-1"], by="rust"')
-        reads = reads.replace('("post-1")', '("post-1", by="rust")').replace('last="30m"', 'last="30m", by="rust"')
-        reads = reads.replace("limit=10)", 'limit=10, by="rust")').replace('"POST", "/v1/backup"', '"GET", "/v1/boards"')
-        reads = reads.replace("service.evaluate(", "print(").replace("service.", "client.")
-        exec(reads, {"posts": posts, "client": client, "print": lambda *_: None})
-        client.close()
+        names = {"service": self.client, "posts": self.client.board("hot-posts")}
+        exec(batching, names)
+        exec(reads.replace("...", "break"), names)
 
 
 @unittest.skipUnless(REDIS, "there is no redis-server")

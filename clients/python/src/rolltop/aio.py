@@ -28,7 +28,7 @@ class AsyncSender:
     """Sends what is put into a queue, batch by batch, in a task of its own."""
 
     def __init__(self, client: AsyncRolltop, delivery: Delivery, batching: Batching) -> None:
-        self._client, self.delivery, self._batching = client, delivery, batching
+        self._client, self.delivery, self.batching = client, delivery, batching
         self._queue = Queue(batching)
         self._changed = asyncio.Condition()
         self._flushing, self._closing = 0, False
@@ -41,7 +41,7 @@ class AsyncSender:
                 raise RuntimeError("the client is closed")
             if self._queue.combine(item):
                 return True
-            if self._batching.drops and self._queue.is_full():
+            if self.batching.drops and self._queue.is_full():
                 self._queue.dropped += 1
                 return False
             await self._changed.wait_for(lambda: self._closing or not self._queue.is_full())
@@ -81,7 +81,7 @@ class AsyncSender:
         async with self._changed:
             while True:
                 if len(self._queue) > 0:
-                    left = self._since + self._batching.seconds - time.monotonic()
+                    left = self._since + self.batching.seconds - time.monotonic()
                     if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
                         batch = self._queue.take()
                         self._since = time.monotonic()
@@ -131,8 +131,8 @@ class AsyncRolltop:
         self._retries = retries
         self._senders: dict[str, AsyncSender] = {}
 
-    def board(self, name: str, batching: Batching = Batching(), reports: Reports | None = None) -> AsyncBoard:
-        return AsyncBoard(self, name, batching, reports or Reports())
+    def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> AsyncBoard:
+        return AsyncBoard(self, name, batching, reports)
 
     async def event(
         self,
@@ -141,11 +141,11 @@ class AsyncRolltop:
         *,
         at: str | None = None,
         id: str | None = None,
-        batching: Batching = Batching(),
+        batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> bool:
         event = calls.event(kind, fields, at, id)
-        return await self.sender("/v1/events", "events", batching, reports or Reports()).add(event)
+        return await self.sender("/v1/events", "events", batching, reports).add(event)
 
     async def flush(self) -> None:
         for sender in list(self._senders.values()):
@@ -222,16 +222,19 @@ class AsyncRolltop:
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def sender(self, path: str, name: str, batching: Batching, reports: Reports) -> AsyncSender:
-        if path not in self._senders:
-            self._senders[path] = AsyncSender(self, Delivery(path, name, reports), batching)
-        return self._senders[path]
+    def sender(self, path: str, name: str, batching: Batching | None, reports: Reports | None) -> AsyncSender:
+        sender = self._senders.get(path)
+        if sender is None:
+            delivery = Delivery(path, name, reports or Reports())
+            sender = self._senders[path] = AsyncSender(self, delivery, batching or Batching())
+        sender.delivery.check(sender.batching, batching, reports)
+        return sender
 
 
 class AsyncBoard:
     """A board of a service."""
 
-    def __init__(self, client: AsyncRolltop, name: str, batching: Batching, reports: Reports) -> None:
+    def __init__(self, client: AsyncRolltop, name: str, batching: Batching | None, reports: Reports | None) -> None:
         self._client, self.name = client, name
         self._batching, self._reports = batching, reports
 

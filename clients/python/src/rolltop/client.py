@@ -33,12 +33,12 @@ class Sender:
 
     def __init__(self, client: Rolltop, delivery: Delivery, batching: Batching) -> None:
         self._client, self.delivery = client, delivery
-        self._batching = batching
+        self.batching = batching
         self.begin()
 
     def begin(self) -> None:
         """Begins with nothing, also in a child process: the thread and what waits stay with the parent."""
-        self._queue = Queue(self._batching)
+        self._queue = Queue(self.batching)
         self._changed = threading.Condition()
         self._flushing, self._closing = 0, False
         self._since = 0.0
@@ -53,7 +53,7 @@ class Sender:
             if self._queue.combine(item):
                 return True
             while self._queue.is_full():
-                if self._batching.drops:
+                if self.batching.drops:
                     self._queue.dropped += 1
                     return False
                 self._changed.wait()
@@ -94,7 +94,7 @@ class Sender:
         with self._changed:
             while True:
                 if len(self._queue) > 0:
-                    left = self._since + self._batching.seconds - time.monotonic()
+                    left = self._since + self.batching.seconds - time.monotonic()
                     if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
                         batch = self._queue.take()
                         self._since = time.monotonic()
@@ -159,9 +159,9 @@ class Rolltop:
         for sender in self._senders.values():
             sender.begin()
 
-    def board(self, name: str, batching: Batching = Batching(), reports: Reports | None = None) -> Board:
-        """Returns a board. What is added to it is gathered as the first call for this board says."""
-        return Board(self, name, batching, reports or Reports())
+    def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> Board:
+        """Returns a board. All objects of one board share what waits, so `batching` and `reports` are given once."""
+        return Board(self, name, batching, reports)
 
     def event(
         self,
@@ -170,12 +170,12 @@ class Rolltop:
         *,
         at: str | None = None,
         id: str | None = None,
-        batching: Batching = Batching(),
+        batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> bool:
         """Adds an event, which counts on every board whose metric names its type. Returns False if it was dropped."""
         event = calls.event(kind, fields, at, id)
-        return self.sender("/v1/events", "events", batching, reports or Reports()).add(event)
+        return self.sender("/v1/events", "events", batching, reports).add(event)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything that was added is acknowledged. Returns False if that takes longer."""
@@ -190,7 +190,9 @@ class Rolltop:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def boards(self) -> schema.BoardList:
@@ -248,11 +250,14 @@ class Rolltop:
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def sender(self, path: str, name: str, batching: Batching, reports: Reports) -> Sender:
+    def sender(self, path: str, name: str, batching: Batching | None, reports: Reports | None) -> Sender:
         with self._lock:
-            if path not in self._senders:
-                self._senders[path] = Sender(self, Delivery(path, name, reports), batching)
-            return self._senders[path]
+            sender = self._senders.get(path)
+            if sender is None:
+                delivery = Delivery(path, name, reports or Reports())
+                sender = self._senders[path] = Sender(self, delivery, batching or Batching())
+            sender.delivery.check(sender.batching, batching, reports)
+            return sender
 
     def close_at_exit(self) -> None:
         if self._senders:
@@ -284,15 +289,17 @@ if hasattr(os, "register_at_fork"):
 class Board:
     """A board of a service."""
 
-    def __init__(self, client: Rolltop, name: str, batching: Batching, reports: Reports) -> None:
+    def __init__(self, client: Rolltop, name: str, batching: Batching | None, reports: Reports | None) -> None:
         self._client, self.name = client, name
         self._batching, self._reports = batching, reports
 
     def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
-        """Adds 1 or an amount to a subject, with the next batch. Returns False if it was dropped, because too much waits."""
+        """Adds 1 or an amount to a subject, with the next batch. Returns False if it was dropped."""
         return self._sender().add(calls.item(subject, amount, more))
 
-    def add_now(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> schema.Receipt:
+    def add_now(
+        self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
+    ) -> schema.Receipt:
         """Adds 1 or an amount at once. Returns when it is acknowledged."""
         item = {"id": new_id(), **calls.item(subject, amount, more)}
         return self._client.call(Call("POST", calls.of_board(self.name, "increments"), body=item))
@@ -362,7 +369,9 @@ class Board:
             time.sleep(pause(attempt, pause_after))
             attempt += 1
 
-    def lookup(self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]) -> schema.LookupResult:
+    def lookup(
+        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]
+    ) -> schema.LookupResult:
         """Reads score and rank of up to 200 subjects, or the scores of up to 1,000 without ranks."""
         return self._client.call(calls.lookup(self.name, subjects, ranks, options))
 

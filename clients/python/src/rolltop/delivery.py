@@ -11,6 +11,7 @@ from typing import Any
 from .calls import Call
 from .errors import RolltopError
 from .pauses import pause
+from .queue import Batching
 
 log = logging.getLogger("rolltop")
 
@@ -48,6 +49,11 @@ class Delivery:
     rejected: int = 0
     failed: int = 0
     first_failure: RolltopError | None = field(default=None)
+
+    def check(self, used: Batching, batching: Batching | None, reports: Reports | None) -> None:
+        """Raises an error if other ways are asked for than those that are used already."""
+        if batching not in (None, used) or reports not in (None, self.reports):
+            raise ValueError(f"batching and reports of {self.path} were chosen before, and differ")
 
     def call(self, batch: list[dict[str, Any]]) -> Call[dict[str, Any]]:
         return Call("POST", self.path, body={self.name: batch})

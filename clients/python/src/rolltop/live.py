@@ -60,7 +60,9 @@ class LiveRanking:
         moved = gone | {row["subject"] for row in rows}
         items = [line for line in self.ranking["items"] if line["subject"] not in moved]
         for row in rows:
-            items.insert(row["position"] - 1, cast(schema.RankingEntry, {k: v for k, v in row.items() if k != "position"}))
+            items.insert(
+                row["position"] - 1, cast(schema.RankingEntry, {k: v for k, v in row.items() if k != "position"})
+            )
         self.ranking = cast(schema.Ranking, {**self.ranking, **said, "items": items})
         return self.ranking
 
