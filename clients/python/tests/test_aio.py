@@ -47,7 +47,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len((await client.boards())["items"]), 5)
             answers = await client.query([{"board": "a", "by": "one", "subject": "s0001"}])
             self.assertEqual(answers["answers"][0].get("value"), 2)
-            await client.event("like", {"post_id": "p", "community": "c"}, batching=SOON)
+            await client.event("like", {"post_id": "p", "community": "c"})
             await client.flush()
             self.assertTrue((await client.evaluate("COUNT(24h, like, post_id) >= 1", {"post_id": "p"}))["hit"])
             await board.undefine()
@@ -68,11 +68,27 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(raised.exception.code, "unknown_board")
         failed: list[str] = []
         reports = Reports(on_failed=lambda items, error: failed.extend([error.code] * len(items)), give_up_after=0)
-        board = AsyncRolltop("http://127.0.0.1:9").board("b", Batching(max_items=3, items=2, drops=True), reports)
+        unreachable = AsyncRolltop("http://127.0.0.1:9")
+        board = unreachable.board("b", Batching(max_items=3, items=2, drops=True), reports)
         kept = [await board.add(f"s{i}") for i in range(5)]
         self.assertEqual((kept, board.dropped), ([True] * 3 + [False] * 2, 2))
-        await board._client.close()
+        await unreachable.close()
         self.assertEqual(failed, ["unreachable"] * 3)
+
+    async def test_a_close_that_is_cancelled_can_be_repeated(self) -> None:
+        service = Service()
+        self.addCleanup(service.close)
+        client = AsyncRolltop(service.url)
+        service.kill()
+        await client.board("hot-posts", SOON).add("a")
+        await client.board("prices", SOON).add("a")
+        with self.assertRaises(TimeoutError):
+            await asyncio.wait_for(client.close(), 0.5)
+        await asyncio.to_thread(service.start)
+        await client.close()
+        async with AsyncRolltop(service.url) as reader:
+            self.assertEqual((await reader.board("hot-posts").subject("a"))["score"], 1)
+            self.assertEqual((await reader.board("prices").subject("a"))["score"], 1)
 
     async def test_live_rankings(self) -> None:
         async with AsyncRolltop(self.service.url) as client:

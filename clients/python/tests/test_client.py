@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 import time
 import unittest
 from collections import Counter
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +45,9 @@ class Calls(unittest.TestCase):
         self.client = Rolltop(self.service.url)
         self.addCleanup(self.client.close)
 
-    def board(self, metric: str = "COUNT(24h, like, post_id)", **more: object) -> Any:
+    def board(self, metric: str = "COUNT(24h, like, post_id)", batching: Batching = SOON, **more: object) -> Any:
         name = re.sub("[^a-z0-9-]", "-", f"{self.store[:5]}-{self.id().rsplit('.')[-1]}".lower())
-        board = self.client.board(name, SOON)
+        board = self.client.board(name, batching)
         board.define({"metric": metric, "slot": "1h", **more})
         return board
 
@@ -57,7 +61,7 @@ class Calls(unittest.TestCase):
         self.assertTrue(self.client.flush(10))
         lines = [(line["rank"], line["subject"], line["score"]) for line in board.top(limit=2)["items"]]
         self.assertEqual(lines, [(1, "b", 5), (2, "c", 4)])
-        delivery = board.delivery()
+        delivery = board.delivery
         self.assertEqual((delivery.counted, delivery.duplicates, delivery.rejected), (5, 1, 0))
 
     def test_a_batch_is_sent_without_flush(self) -> None:
@@ -73,7 +77,7 @@ class Calls(unittest.TestCase):
         board.add("a")
         self.client.board(board.name).add("a")
         with self.assertRaises(ValueError):
-            self.client.board(board.name, Batching(seconds=5)).add("a")
+            self.client.board(board.name, Batching(seconds=5))
         self.client.flush(10)
         self.assertEqual(board.subject("a")["score"], 2)
 
@@ -93,15 +97,14 @@ class Calls(unittest.TestCase):
         adding.join()
 
     def test_amounts_for_equal_subjects_are_added_up(self) -> None:
-        name = self.board("SUM(24h, sale, amount, shop)", decimals=2).name
-        board = self.client.board(name, Batching(coalesces=True, seconds=60))
+        board = self.board("SUM(24h, sale, amount, shop)", Batching(coalesces=True, seconds=60), decimals=2)
         for amount in (1, Decimal("0.10"), 0.2, Decimal("0.05")):
             board.add("a", amount)
         board.add("a", 7, id="one")
         board.add("b", 2)
         self.client.flush(10)
         self.assertEqual(board.subject("a")["score"], Decimal("8.35"))
-        self.assertEqual(board.delivery().counted, 3)
+        self.assertEqual(board.delivery.counted, 3)
 
     def test_rejected_items_are_reported(self) -> None:
         told: list[tuple[str, str]] = []
@@ -136,10 +139,121 @@ class Calls(unittest.TestCase):
 
     def test_events_count_on_every_board(self) -> None:
         before = self.client.board("hot-posts").count("event-post")["value"]
-        self.client.event("like", {"post_id": "event-post", "community": "rust"}, batching=SOON)
+        self.client.event("like", {"post_id": "event-post", "community": "rust"})
         self.client.flush(10)
         self.assertEqual(self.client.board("hot-posts").count("event-post")["value"], before + 1)
         self.assertEqual(self.client.board("communities").subject("event-post", by="rust")["score"], before + 1)
+
+    def test_names_of_dots_are_no_folders(self) -> None:
+        board = self.board()
+        for name in (".", "..", "..."):
+            board.add_now(name, 2)
+            self.assertEqual(board.subject(name)["score"], 2)
+            self.assertEqual(board.count(name)["value"], 2)
+        board.remove("..")
+        self.assertEqual([line["subject"] for line in board.top()["items"]], ["...", "."])
+        with self.assertRaises(ValueError):
+            board.remove("")
+        with self.assertRaises(ValueError):
+            self.client.board("")
+
+    def test_what_is_no_item_is_refused_at_once(self) -> None:
+        board = self.board("SUM(24h, sale, amount, shop)")
+        board.add("fine")
+        for wrong in (Decimal("NaN"), Decimal("Infinity"), float("nan"), object()):
+            with self.assertRaises((TypeError, ValueError)):
+                board.add("a", wrong)
+        with self.assertRaises(ValueError):
+            board.add("\ud800")
+        with self.assertRaises(TypeError):
+            board.add("a", at=time)
+        with self.assertRaises(ValueError):
+            board.add("a", 1, value=2)
+        board.add("fine")
+        self.client.flush(20)
+        self.assertEqual([(line["subject"], line["score"]) for line in board.top()["items"]], [("fine", 2)])
+
+    def test_a_failure_keeps_nothing_else_from_being_sent(self) -> None:
+        name = self.board().name
+        client = Rolltop(self.service.url)
+        client.board("does-not-exist", SOON).add("a")
+        client.board(name, Batching(seconds=60)).add("a")
+        with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError):
+            client.close(20)
+        self.assertEqual(self.client.board(name).subject("a")["score"], 1)
+        with self.assertRaises(RuntimeError):
+            client.board(name).add("a")
+        with self.assertRaises(RuntimeError):
+            client.board("never-used").add("a")
+
+    def test_a_batch_that_is_too_large_is_divided(self) -> None:
+        fields = {"post_id": "large", "community": "c", "text": "x" * 60_000}
+        before = self.client.board("hot-posts").count("large")["value"]
+        for _ in range(200):
+            self.client.event("like", fields)
+        self.assertTrue(self.client.flush(60))
+        self.assertEqual(self.client.board("hot-posts").count("large")["value"], before + 200)
+
+    def test_sums_are_exact_in_any_context(self) -> None:
+        board = self.board("SUM(24h, sale, amount, shop)", decimals=2)
+        client = Rolltop(self.service.url)
+        sums = client.board(board.name, Batching(coalesces=True, seconds=60))
+        with localcontext() as context:
+            context.prec = 3
+            sums.add("a", Decimal("123456.78"))
+            sums.add("a", Decimal("0.11"))
+        client.close(20)
+        self.assertEqual(board.subject("a")["score"], Decimal("123456.89"))
+
+    def test_a_report_may_not_wait_for_its_sender(self) -> None:
+        seen: list[str] = []
+
+        def on_failed(items: Any, error: RolltopError) -> None:
+            try:
+                client.flush()
+            except RuntimeError as refused:
+                seen.append(str(refused))
+
+        client = Rolltop(self.service.url)
+        client.board("does-not-exist", SOON, Reports(on_failed=on_failed)).add("a")
+        client.close(20)
+        self.assertIn("must not wait", seen[0])
+
+    def test_the_end_of_a_program_waits_a_while_only(self) -> None:
+        program = (
+            "from rolltop import Rolltop\n"
+            "clients = [Rolltop('http://127.0.0.1:9', exit_timeout=1) for _ in range(3)]\n"
+            "for client in clients:\n"
+            "    for board in 'ab': client.board(board).add('x')\n"
+            "print('end')\n"
+        )
+        began = time.monotonic()
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=True)
+        self.assertEqual(ended.stdout, b"end\n")
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_a_page_of_a_proxy_is_no_answer(self) -> None:
+        answers = [b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<p/>"]
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def serve() -> None:
+                while answers:
+                    client, _ = listener.accept()
+                    with client:
+                        client.recv(65536)
+                        client.sendall(answers[0])
+
+            threading.Thread(target=serve, daemon=True).start()
+            client = Rolltop(f"http://127.0.0.1:{listener.getsockname()[1]}", retries=0)
+            for call in (
+                client.boards,
+                lambda: list(client.board("b").export()),
+                lambda: next(client.board("b").live()),
+            ):
+                with self.assertRaises(RolltopError) as raised:
+                    call()
+                self.assertEqual(raised.exception.code, "unexpected_answer")
+            answers.clear()
 
     def test_pages_and_exports_have_all_lines(self) -> None:
         board = self.board()
@@ -230,7 +344,7 @@ class Calls(unittest.TestCase):
         self.assertEqual((seen[0], seen[-1]), ([("a", 2)], [("b", 3), ("a", 2), ("c", 1)]))
 
     def test_a_child_process_begins_with_nothing(self) -> None:
-        board = self.client.board(self.board().name, Batching(seconds=60))
+        board = self.board(batching=Batching(seconds=60))
         board.add("parent")
         child = os.fork()
         if child == 0:
@@ -245,11 +359,13 @@ class Calls(unittest.TestCase):
 
     def test_the_examples_of_the_readme(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
-        first, batching, reads = re.findall("```python\n(.*?)```", text, re.S)
+        first, aio, batching, reads = re.findall("```python\n(.*?)```", text, re.S)
         printed: list[tuple[object, ...]] = []
         exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
         names = {"service": self.client, "posts": self.client.board("hot-posts")}
+        exec(aio.replace("http://127.0.0.1:8080", self.service.url), names)
+        asyncio.run(names["main"]())  # type: ignore[operator]
         exec(batching, names)
         exec(reads.replace("...", "break"), names)
 
@@ -270,7 +386,7 @@ class CallsOnRedis(Calls):
 
 
 class Chaos(unittest.TestCase):
-    """A network that cuts, delays and duplicates, and a service that is killed: nothing is lost, nothing counts twice."""
+    """A network that cuts, delays and duplicates, and kills of the service: nothing is lost, nothing counts twice."""
 
     def survives(self, store: str, batching: Batching) -> None:
         service = Service(store)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -14,46 +16,48 @@ import httpx2
 from . import calls, schema
 from .calls import Call, InPage, InRanking, Item, Over
 from .client import PIECE
-from .delivery import Delivery, Reports
+from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
-from .numbers import parse, print_json
 from .pauses import pause
-from .queue import Batching, Queue, new_id
+from .queue import Batching, Queue, Waiting, new_id
+from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
+log = logging.getLogger("rolltop")
+# The number of items after which `add` lets others run, even if there is room.
+TURN = 64
 
 
 class AsyncSender:
     """Sends what is put into a queue, batch by batch, in a task of its own."""
 
     def __init__(self, client: AsyncRolltop, delivery: Delivery, batching: Batching) -> None:
-        self._client, self.delivery, self.batching = client, delivery, batching
+        self._client, self._delivery = client, delivery
         self._queue = Queue(batching)
         self._changed = asyncio.Condition()
-        self._flushing, self._closing = 0, False
-        self._since = 0.0
         self._task = asyncio.create_task(self._run(), name="rolltop-sender")
 
     async def add(self, item: dict[str, Any]) -> bool:
+        queue = self._queue
         async with self._changed:
-            if self._closing:
-                raise RuntimeError("the client is closed")
-            if self._queue.combine(item):
-                return True
-            if self.batching.drops and self._queue.is_full():
-                self._queue.dropped += 1
-                return False
-            await self._changed.wait_for(lambda: self._closing or not self._queue.is_full())
-            if self._closing:
-                raise RuntimeError("the client was closed while an item waited for room")
-            if len(self._queue) == 0:
-                self._since = time.monotonic()
+            while True:
+                if queue.closing:
+                    raise RuntimeError("the client is closed")
+                if queue.combine(item):
+                    return True
+                if not queue.is_full():
+                    break
+                if queue.batching.drops:
+                    queue.dropped += 1
+                    return False
+                await self._changed.wait()
+            queue.add(item, time.monotonic())
+            if queue.is_worth_a_look():
                 self._changed.notify_all()
-            self._queue.add(item)
-            if self._queue.is_due():
-                self._changed.notify_all()
-            return True
+        if queue.added % TURN == 0:
+            await asyncio.sleep(0)
+        return True
 
     @property
     def dropped(self) -> int:
@@ -61,102 +65,109 @@ class AsyncSender:
 
     async def flush(self) -> None:
         async with self._changed:
-            self._flushing += 1
-            self._changed.notify_all()
             before = self._queue.added
+            self._queue.flushing += 1
+            self._changed.notify_all()
             try:
                 await self._changed.wait_for(lambda: self._queue.done >= before)
             finally:
-                self._flushing -= 1
-        self.delivery.raise_failure()
+                self._queue.flushing -= 1
+
+    async def begin_to_close(self) -> None:
+        async with self._changed:
+            self._queue.closing = True
+            self._changed.notify_all()
 
     async def close(self) -> None:
-        async with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        await self._task
-        self.delivery.raise_failure()
+        # Who waits may be cancelled, and close again.
+        await asyncio.shield(self._task)
 
-    async def _next(self) -> list[dict[str, Any]] | None:
-        async with self._changed:
-            while True:
-                if len(self._queue) > 0:
-                    left = self._since + self.batching.seconds - time.monotonic()
-                    if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
-                        batch = self._queue.take()
-                        self._since = time.monotonic()
-                        self._changed.notify_all()
-                        return batch
-                    try:
-                        async with asyncio.timeout(left):
-                            await self._changed.wait()
-                    except TimeoutError:
-                        pass
-                elif self._closing:
-                    return None
-                else:
-                    await self._changed.wait()
+    def abandon(self) -> None:
+        self._task.cancel()
 
     async def _run(self) -> None:
-        while (batch := await self._next()) is not None:
-            await self._send(batch)
-            async with self._changed:
-                self._queue.done += len(batch)
-                self._changed.notify_all()
+        while batch := await self._next():
+            try:
+                await self._send(batch)
+            finally:
+                async with self._changed:
+                    self._queue.done += len(batch)
+                    self._changed.notify_all()
 
-    async def _send(self, batch: list[dict[str, Any]]) -> None:
-        call, began, attempt = self.delivery.call(batch), time.monotonic(), 0
+    async def _next(self) -> list[Waiting] | None:
+        async with self._changed:
+            while True:
+                found = self._queue.next(time.monotonic())
+                if not isinstance(found, float):
+                    self._changed.notify_all()
+                    return found
+                try:
+                    async with asyncio.timeout(None if found == math.inf else found):
+                        await self._changed.wait()
+                except TimeoutError:
+                    pass
+
+    async def _send(self, batch: list[Waiting]) -> None:
+        sending = Sending(self._delivery, batch)
         while True:
             try:
-                self.delivery.answered(batch, await self._client.send_once(call))
-                return
+                result: Any = await self._client.send_once(sending.call())
             except RolltopError as error:
-                seconds = self.delivery.next_pause(attempt, began, error)
-                if seconds is None:
-                    self.delivery.gave_up(batch, error)
-                    return
+                result = error
+            except Exception as error:
+                log.exception("a batch cannot be sent")
+                result = RolltopError("failed", repr(error), status=400)
+            seconds = sending.outcome(result)
+            if seconds is None:
+                return
             await asyncio.sleep(seconds)
-            attempt += 1
 
 
 class AsyncRolltop:
     """A service, for one event loop. Use it with `async with`, so that everything is sent: what was added when the loop
-    ends without `close` is lost."""
+    ends without `close` is lost. For a limit put `asyncio.timeout` around `flush` and `close`."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8080", key: str | None = None, *, timeout: float = 10.0, retries: int = 4
+        self,
+        url: str = "http://127.0.0.1:8080",
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = 4,
+        exit_timeout: float = 10.0,
+        batching: Batching | None = None,
+        reports: Reports | None = None,
     ) -> None:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout)
-        self._retries = retries
-        self._senders: dict[str, AsyncSender] = {}
+        self.retries, self._exit_timeout = retries, exit_timeout
+        self._is_closed = False
+        self._ways: dict[str, Way[AsyncSender]] = {}
+        self._events = self.way("/v1/events", "events")
+        self._events.choose(batching, reports)
 
     def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> AsyncBoard:
-        return AsyncBoard(self, name, batching, reports)
+        way = self.way(calls.of_board(name, "increments"), "increments")
+        way.choose(batching, reports)
+        return AsyncBoard(self, name, way)
 
     async def event(
-        self,
-        kind: str,
-        fields: Mapping[str, object],
-        *,
-        at: str | None = None,
-        id: str | None = None,
-        batching: Batching | None = None,
-        reports: Reports | None = None,
+        self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None
     ) -> bool:
-        event = calls.event(kind, fields, at, id)
-        return await self.sender("/v1/events", "events", batching, reports).add(event)
+        return await self.sender(self._events).add(calls.event(kind, fields, at, id))
 
     async def flush(self) -> None:
-        for sender in list(self._senders.values()):
-            await sender.flush()
+        await asyncio.gather(*(sender.flush() for sender in self._senders()))
+        self._raise_failure()
 
     async def close(self) -> None:
-        try:
-            for sender in list(self._senders.values()):
-                await sender.close()
-        finally:
-            await self._http.aclose()
+        self._is_closed = True
+        for sender in self._senders():
+            await sender.begin_to_close()
+        for sender in self._senders():
+            await sender.close()
+        await self._http.aclose()
+        self._raise_failure()
 
     async def __aenter__(self) -> Self:
         return self
@@ -164,7 +175,16 @@ class AsyncRolltop:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        if error is None:
+            await self.close()
+            return
+        try:
+            async with asyncio.timeout(self._exit_timeout):
+                await self.close()
+        except TimeoutError:
+            for sender in self._senders():
+                sender.abandon()
+            await self._http.aclose()
 
     async def boards(self) -> schema.BoardList:
         return await self.call(calls.boards())
@@ -176,83 +196,95 @@ class AsyncRolltop:
         return await self.call(calls.evaluate(rule, fields))
 
     async def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
-        return await self.call(Call(method, path, params, body, method != "POST"))
+        return await self.call(Call(method, path, params, body, method in ("GET", "PUT")))
 
     async def call(self, call: Call[T]) -> T:
-        for attempt in range(self._retries if call.is_repeatable else 0):
+        return await self._repeated(call, lambda: self.send_once(call))
+
+    async def _repeated(self, call: Call[Any], attempt_once: Callable[[], Awaitable[T]]) -> T:
+        for attempt in range(self.retries if call.is_repeatable else 0):
             try:
-                return await self.send_once(call)
+                return await attempt_once()
             except RolltopError as error:
-                if not error.is_transient:
+                if not is_worth_waiting(error):
                     raise
                 seconds = pause(attempt, error.retry_after)
             await asyncio.sleep(seconds)
-        return await self.send_once(call)
+        return await attempt_once()
 
     async def send_once(self, call: Call[T]) -> T:
-        return cast(T, parse((await self._answer(call, {})).content))
+        return cast(T, parsed(await self._answer(call, "application/json")))
 
-    async def piece(self, call: Call[T]) -> bytes:
-        return (await self._answer(call, {"accept": "application/x-ndjson"})).content
+    async def export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
+        async def once() -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
+            return export_lines((await self._answer(call, "application/x-ndjson")).content)
 
-    async def _answer(self, call: Call[T], headers: dict[str, str]) -> httpx2.Response:
-        content = None if call.body is None else print_json(call.body)
-        if content is not None:
-            headers = {**headers, "content-type": "application/json"}
+        return await self._repeated(call, once)
+
+    async def _answer(self, call: Call[Any], accept: str) -> httpx2.Response:
+        content, headers = printed(call, accept)
         try:
             response = await self._http.request(
                 call.method, call.path, params=call.query(), content=content, headers=headers
             )
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
-        if not response.is_success:
-            raise RolltopError.of_answer(response)
-        return response
+        return answer(response, accept)
 
     async def stream(self, path: str, params: Mapping[str, str], last_id: str) -> AsyncIterator[str]:
-        headers = {"accept": "text/event-stream", **({"last-event-id": last_id} if last_id else {})}
-        timeout = httpx2.Timeout(10.0, read=40.0)
+        headers = stream_headers(last_id)
         try:
-            async with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as response:
+            async with self._http.stream(
+                "GET", path, params=params, headers=headers, timeout=STREAM_TIMEOUT
+            ) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise RolltopError.of_answer(response)
-                async for line in response.aiter_lines():
+                async for line in answer(response, "text/event-stream").aiter_lines():
                     yield line
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def sender(self, path: str, name: str, batching: Batching | None, reports: Reports | None) -> AsyncSender:
-        sender = self._senders.get(path)
-        if sender is None:
-            delivery = Delivery(path, name, reports or Reports())
-            sender = self._senders[path] = AsyncSender(self, delivery, batching or Batching())
-        sender.delivery.check(sender.batching, batching, reports)
-        return sender
+    def way(self, path: str, name: str) -> Way[AsyncSender]:
+        return self._ways.setdefault(path, Way(path, name))
+
+    def sender(self, way: Way[AsyncSender]) -> AsyncSender:
+        if self._is_closed:
+            raise RuntimeError("the client is closed")
+        if way.sender is None:
+            way.sender = AsyncSender(self, way.delivery, way.batching or Batching())
+        return way.sender
+
+    def _senders(self) -> list[AsyncSender]:
+        return [way.sender for way in self._ways.values() if way.sender]
+
+    def _raise_failure(self) -> None:
+        failures = [way.delivery.take_failure() for way in self._ways.values()]
+        if failure := next(filter(None, failures), None):
+            raise failure
 
 
 class AsyncBoard:
     """A board of a service."""
 
-    def __init__(self, client: AsyncRolltop, name: str, batching: Batching | None, reports: Reports | None) -> None:
-        self._client, self.name = client, name
-        self._batching, self._reports = batching, reports
+    def __init__(self, client: AsyncRolltop, name: str, way: Way[AsyncSender]) -> None:
+        self._client, self.name, self._way = client, name, way
 
     async def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
-        return await self._sender().add(calls.item(subject, amount, more))
+        return await self._client.sender(self._way).add(calls.item(subject, amount, more))
 
     async def add_now(
         self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
     ) -> schema.Receipt:
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return await self._client.call(Call("POST", calls.of_board(self.name, "increments"), body=item))
+        return await self._client.call(Call("POST", self._way.path, body=item))
 
+    @property
     def delivery(self) -> Delivery:
-        return self._sender().delivery
+        return self._way.delivery
 
     @property
     def dropped(self) -> int:
-        return self._sender().dropped
+        return self._way.sender.dropped if self._way.sender else 0
 
     async def top(self, **options: Unpack[InPage]) -> schema.Ranking:
         return await self._client.call(calls.top(self.name, options))
@@ -271,24 +303,12 @@ class AsyncBoard:
     async def export(self, **options: Unpack[InRanking]) -> AsyncIterator[schema.RankingEntry]:
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
-            lines, end = await self._piece(wanted)
+            lines, end = await self._client.export_piece(calls.top(self.name, wanted))
             for line in lines:
                 yield line
             if end["next"] is None:
                 return
             wanted["cursor"] = end["next"]
-
-    async def _piece(self, wanted: InPage) -> tuple[Iterable[schema.RankingEntry], schema.ExportEnd]:
-        attempt = 0
-        while True:
-            try:
-                return export_lines(await self._client.piece(calls.top(self.name, wanted)))
-            except RolltopError as error:
-                if not error.is_transient or attempt >= 4:
-                    raise
-                seconds = pause(attempt, error.retry_after)
-            await asyncio.sleep(seconds)
-            attempt += 1
 
     async def live(self, **options: Unpack[InPage]) -> AsyncIterator[schema.Ranking]:
         live, attempt = LiveRanking(), 0
@@ -302,7 +322,7 @@ class AsyncBoard:
                         if ranking := live.take(*event):
                             yield ranking
             except RolltopError as error:
-                if not error.is_transient:
+                if not error.is_transient or error.code == "unexpected_answer":
                     raise
                 pause_after = error.retry_after
             await asyncio.sleep(pause(attempt, pause_after))
@@ -346,7 +366,3 @@ class AsyncBoard:
 
     async def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
         return await self._client.call(calls.remove(self.name, subject, by, all_keys))
-
-    def _sender(self) -> AsyncSender:
-        path = calls.of_board(self.name, "increments")
-        return self._client.sender(path, "increments", self._batching, self._reports)

@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A request whose answer is a `T`. It may be sent again after an error unless it is not `repeatable`."""
+    """A request whose answer is a `T`. A body of bytes is JSON already. It is sent again after an error if it is
+    repeatable: if a second time does no harm."""
 
     method: str
     path: str
@@ -69,13 +70,22 @@ class Over(InRanking, total=False):
 
 
 def of_board(name: str, *parts: str) -> str:
-    return "/v1/boards/" + "/".join(quote(part, safe="") for part in (name, *parts))
+    return "/v1/boards/" + "/".join(map(_segment, (name, *parts)))
+
+
+def _segment(text: str) -> str:
+    if not text:
+        raise ValueError("the name of a board, a subject or a key must not be empty")
+    # `..` would be taken for the folder above.
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def item(subject: str, amount: int | Decimal | float | None, more: Item) -> dict[str, Any]:
     """Returns an increment as it is sent."""
     made: dict[str, Any] = {"subject": subject, **more}
-    if amount is not None and "value" not in more:
+    if amount is not None:
+        if "value" in more:
+            raise ValueError("an increment has an amount or a value, not both")
         made["amount"] = Decimal(repr(amount)) if isinstance(amount, float) else amount
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
@@ -16,14 +17,15 @@ import httpx2
 
 from . import calls, schema
 from .calls import Call, InPage, InRanking, Item, Over
-from .delivery import Delivery, Reports
+from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
-from .numbers import parse, print_json
 from .pauses import pause
-from .queue import Batching, Queue, new_id
+from .queue import Batching, Queue, Waiting, new_id
+from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
+log = logging.getLogger("rolltop")
 # The number of lines that are read at once of an export.
 PIECE = 10_000
 
@@ -32,38 +34,31 @@ class Sender:
     """Sends what is put into a queue, batch by batch, in a thread of its own."""
 
     def __init__(self, client: Rolltop, delivery: Delivery, batching: Batching) -> None:
-        self._client, self.delivery = client, delivery
-        self.batching = batching
-        self.begin()
-
-    def begin(self) -> None:
-        """Begins with nothing, also in a child process: the thread and what waits stay with the parent."""
-        self._queue = Queue(self.batching)
+        self._client, self._delivery = client, delivery
+        self._queue = Queue(batching)
         self._changed = threading.Condition()
-        self._flushing, self._closing = 0, False
-        self._since = 0.0
+        self._is_abandoned = False
         self._thread = threading.Thread(target=self._run, name="rolltop-sender", daemon=True)
         self._thread.start()
 
     def add(self, item: dict[str, Any]) -> bool:
         """Adds an item. Returns False if it was dropped."""
+        queue = self._queue
         with self._changed:
-            if self._closing:
-                raise RuntimeError("the client is closed")
-            if self._queue.combine(item):
-                return True
-            while self._queue.is_full():
-                if self.batching.drops:
-                    self._queue.dropped += 1
+            while True:
+                if queue.closing:
+                    raise RuntimeError("the client is closed")
+                if queue.combine(item):
+                    return True
+                if not queue.is_full():
+                    break
+                if queue.batching.drops:
+                    queue.dropped += 1
                     return False
+                self._refuse_in_reports()
                 self._changed.wait()
-                if self._closing:
-                    raise RuntimeError("the client was closed while an item waited for room")
-            if len(self._queue) == 0:
-                self._since = time.monotonic()
-                self._changed.notify_all()
-            self._queue.add(item)
-            if self._queue.is_due():
+            queue.add(item, time.monotonic())
+            if queue.is_worth_a_look():
                 self._changed.notify_all()
             return True
 
@@ -71,69 +66,87 @@ class Sender:
     def dropped(self) -> int:
         return self._queue.dropped
 
-    def flush(self, timeout: float | None) -> bool:
+    def flush(self, until: float | None) -> bool:
+        """Waits until what was added is done with, at most until this time."""
+        self._refuse_in_reports()
         with self._changed:
-            self._flushing += 1
-            self._changed.notify_all()
             before = self._queue.added
-            done = self._changed.wait_for(lambda: self._queue.done >= before, timeout)
-            self._flushing -= 1
-        self.delivery.raise_failure()
+            self._queue.flushing += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: self._queue.done >= before, _left(until))
+            finally:
+                self._queue.flushing -= 1
+
+    def begin_to_close(self) -> None:
+        with self._changed:
+            self._queue.closing = True
+            self._changed.notify_all()
+
+    def close(self, until: float | None) -> bool:
+        self._refuse_in_reports()
+        self._thread.join(_left(until))
+        done = not self._thread.is_alive()
+        with self._changed:
+            self._is_abandoned = True
+            self._changed.notify_all()
         return done
 
-    def close(self, timeout: float | None) -> bool:
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        self._thread.join(timeout)
-        self.delivery.raise_failure()
-        return not self._thread.is_alive()
-
-    def _next(self) -> list[dict[str, Any]] | None:
-        """Waits for the next batch. Returns None after the last one."""
-        with self._changed:
-            while True:
-                if len(self._queue) > 0:
-                    left = self._since + self.batching.seconds - time.monotonic()
-                    if left <= 0 or self._queue.is_due() or self._flushing or self._closing:
-                        batch = self._queue.take()
-                        self._since = time.monotonic()
-                        self._changed.notify_all()
-                        return batch
-                    self._changed.wait(left)
-                elif self._closing:
-                    return None
-                else:
-                    self._changed.wait()
+    def _refuse_in_reports(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a function that takes reports must not wait for the sender that calls it")
 
     def _run(self) -> None:
-        while (batch := self._next()) is not None:
-            self._send(batch)
-            with self._changed:
-                self._queue.done += len(batch)
-                self._changed.notify_all()
-
-    def _send(self, batch: list[dict[str, Any]]) -> None:
-        call, began = self.delivery.call(batch), time.monotonic()
-        for attempt in range(1 << 62):
+        while batch := self._next():
             try:
-                self.delivery.answered(batch, self._client.send_once(call))
-                return
+                self._send(batch)
+            finally:
+                with self._changed:
+                    self._queue.done += len(batch)
+                    self._changed.notify_all()
+
+    def _next(self) -> list[Waiting] | None:
+        """Waits for the next batch. Returns None after the last one."""
+        with self._changed:
+            while not self._is_abandoned:
+                found = self._queue.next(time.monotonic())
+                if not isinstance(found, float):
+                    self._changed.notify_all()
+                    return found
+                self._changed.wait(min(found, threading.TIMEOUT_MAX))
+            return None
+
+    def _send(self, batch: list[Waiting]) -> None:
+        sending, seconds = Sending(self._delivery, batch), 0.0
+        while True:
+            try:
+                result: Any = self._client.send_once(sending.call())
             except RolltopError as error:
-                seconds = self.delivery.next_pause(attempt, began, error)
-                if seconds is None:
-                    self.delivery.gave_up(batch, error)
+                result = error
+            except Exception as error:
+                log.exception("a batch cannot be sent")
+                result = RolltopError("failed", repr(error), status=400)
+            outcome = sending.outcome(result)
+            if outcome is None:
+                return
+            seconds = outcome
+            with self._changed:
+                if self._changed.wait_for(lambda: self._is_abandoned, seconds):
                     return
-                time.sleep(seconds)
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - time.monotonic())
 
 
 class Rolltop:
     """A service. Usable from several threads; `close` it, or use it with `with`, so that everything is sent.
 
     - `key`: a key of the service, `rt_…`, or a token.
-    - `timeout`: seconds that one attempt of a call may take.
-    - `retries`: the number of further attempts of a call that was not answered, or is to be repeated later.
-    - `exit_timeout`: seconds that the end of the program waits for what was not sent yet.
+    - `timeout`: seconds for which a call waits for a connection, and for each next part of an answer.
+    - `retries`: the number of further attempts of a call that was not answered, or is to be sent again.
+    - `exit_timeout`: seconds that the end of the program, or of a `with` by an exception, waits for what was not sent.
+    - `batching`, `reports`: of events. Boards have their own.
     """
 
     def __init__(
@@ -144,47 +157,54 @@ class Rolltop:
         timeout: float = 10.0,
         retries: int = 4,
         exit_timeout: float = 10.0,
+        batching: Batching | None = None,
+        reports: Reports | None = None,
     ) -> None:
         headers = {"authorization": f"Bearer {key}"} if key else {}
         self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(
             base_url=url, headers=headers, timeout=timeout
         )
-        self._retries, self._exit_timeout = retries, exit_timeout
-        self._senders: dict[str, Sender] = {}
+        self.retries, self._exit_timeout = retries, exit_timeout
+        self._is_closed = False
+        self._ways: dict[str, Way[Sender]] = {}
         self._begin()
+        self._events = self.way("/v1/events", "events")
+        self._events.choose(batching, reports)
         _CLIENTS.add(self)
 
     def _begin(self) -> None:
+        """Begins with nothing, also in a child process: connections, threads and what waits stay with the parent."""
         self._http, self._lock = self._connect(), threading.Lock()
-        for sender in self._senders.values():
-            sender.begin()
+        for way in self._ways.values():
+            way.sender, way.delivery = None, Delivery(way.path, way.name, way.delivery.reports)
 
     def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> Board:
         """Returns a board. All objects of one board share what waits, so `batching` and `reports` are given once."""
-        return Board(self, name, batching, reports)
+        way = self.way(calls.of_board(name, "increments"), "increments")
+        way.choose(batching, reports)
+        return Board(self, name, way)
 
-    def event(
-        self,
-        kind: str,
-        fields: Mapping[str, object],
-        *,
-        at: str | None = None,
-        id: str | None = None,
-        batching: Batching | None = None,
-        reports: Reports | None = None,
-    ) -> bool:
+    def event(self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None) -> bool:
         """Adds an event, which counts on every board whose metric names its type. Returns False if it was dropped."""
-        event = calls.event(kind, fields, at, id)
-        return self.sender("/v1/events", "events", batching, reports).add(event)
+        return self.sender(self._events).add(calls.event(kind, fields, at, id))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Waits until everything that was added is acknowledged. Returns False if that takes longer."""
-        return all([sender.flush(timeout) for sender in list(self._senders.values())])
+        """Waits until everything that was added before is acknowledged. Returns False if that takes longer."""
+        until = None if timeout is None else time.monotonic() + timeout
+        done = all([sender.flush(until) for sender in self._senders()])
+        self._raise_failure()
+        return done
 
     def close(self, timeout: float | None = None) -> bool:
         """Sends everything that was added, and ends. Returns False if something was not sent in time."""
-        done = all([sender.close(timeout) for sender in list(self._senders.values())])
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._lock:
+            self._is_closed = True
+        for sender in self._senders():
+            sender.begin_to_close()
+        done = all([sender.close(until) for sender in self._senders()])
         self._http.close()
+        self._raise_failure()
         return done
 
     def __enter__(self) -> Self:
@@ -193,7 +213,7 @@ class Rolltop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(None if error is None else self._exit_timeout)
 
     def boards(self) -> schema.BoardList:
         return self.call(calls.boards())
@@ -206,65 +226,73 @@ class Rolltop:
         return self.call(calls.evaluate(rule, fields))
 
     def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
-        """Makes any other call of the API, such as `request("POST", "/v1/backup")`. A POST is not repeated."""
-        return self.call(Call(method, path, params, body, method != "POST"))
+        """Makes any other call of the API that answers with JSON, such as `request("POST", "/v1/backup")`. Only GET and
+        PUT are sent again after an error."""
+        return self.call(Call(method, path, params, body, method in ("GET", "PUT")))
 
     def call(self, call: Call[T]) -> T:
-        for attempt in range(self._retries if call.is_repeatable else 0):
+        return self._repeated(call, lambda: self.send_once(call))
+
+    def _repeated(self, call: Call[Any], attempt_once: Callable[[], T]) -> T:
+        for attempt in range(self.retries if call.is_repeatable else 0):
             try:
-                return self.send_once(call)
+                return attempt_once()
             except RolltopError as error:
-                if not error.is_transient:
+                if not is_worth_waiting(error):
                     raise
                 time.sleep(pause(attempt, error.retry_after))
-        return self.send_once(call)
+        return attempt_once()
 
     def send_once(self, call: Call[T]) -> T:
-        return cast(T, parse(self._answer(call, {}).content))
+        return cast(T, parsed(self._answer(call, "application/json")))
 
-    def piece(self, call: Call[T]) -> bytes:
-        return self._answer(call, {"accept": "application/x-ndjson"}).content
+    def export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
+        return self._repeated(call, lambda: export_lines(self._answer(call, "application/x-ndjson").content))
 
-    def _answer(self, call: Call[T], headers: dict[str, str]) -> httpx2.Response:
-        content = None if call.body is None else print_json(call.body)
-        if content is not None:
-            headers = {**headers, "content-type": "application/json"}
+    def _answer(self, call: Call[Any], accept: str) -> httpx2.Response:
+        content, headers = printed(call, accept)
         try:
             response = self._http.request(call.method, call.path, params=call.query(), content=content, headers=headers)
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
-        if not response.is_success:
-            raise RolltopError.of_answer(response)
-        return response
+        return answer(response, accept)
 
     def stream(self, path: str, params: Mapping[str, str], last_id: str) -> Iterator[str]:
-        headers = {"accept": "text/event-stream", **({"last-event-id": last_id} if last_id else {})}
-        # The service sends a comment every 15 seconds.
-        timeout = httpx2.Timeout(10.0, read=40.0)
+        headers = stream_headers(last_id)
         try:
-            with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as response:
+            with self._http.stream("GET", path, params=params, headers=headers, timeout=STREAM_TIMEOUT) as response:
                 if not response.is_success:
                     response.read()
-                    raise RolltopError.of_answer(response)
-                yield from response.iter_lines()
+                yield from answer(response, "text/event-stream").iter_lines()
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def sender(self, path: str, name: str, batching: Batching | None, reports: Reports | None) -> Sender:
+    def way(self, path: str, name: str) -> Way[Sender]:
         with self._lock:
-            sender = self._senders.get(path)
-            if sender is None:
-                delivery = Delivery(path, name, reports or Reports())
-                sender = self._senders[path] = Sender(self, delivery, batching or Batching())
-            sender.delivery.check(sender.batching, batching, reports)
-            return sender
+            return self._ways.setdefault(path, Way(path, name))
 
-    def close_at_exit(self) -> None:
-        if self._senders:
-            self.close(self._exit_timeout)
+    def sender(self, way: Way[Sender]) -> Sender:
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the client is closed")
+            if way.sender is None:
+                way.sender = Sender(self, way.delivery, way.batching or Batching())
+            return way.sender
+
+    def _senders(self) -> list[Sender]:
+        with self._lock:
+            return [way.sender for way in self._ways.values() if way.sender]
+
+    def _raise_failure(self) -> None:
+        failures = [way.delivery.take_failure() for way in list(self._ways.values())]
+        if failure := next(filter(None, failures), None):
+            raise failure
+
+    def close_at_exit(self, began: float) -> None:
+        if not self._is_closed and self._senders():
+            self.close(max(0.0, self._exit_timeout - (time.monotonic() - began)))
 
     def begin_after_fork(self) -> None:
-        # Connections stay with the parent too.
         self._begin()
 
 
@@ -278,8 +306,13 @@ def _begin_after_fork() -> None:
 
 @atexit.register
 def _close_at_exit() -> None:
+    began = time.monotonic()
     for client in list(_CLIENTS):
-        client.close_at_exit()
+        try:
+            client.close_at_exit(began)
+        except RolltopError:
+            # It is logged. The other clients may have something to send.
+            log.debug("at the end of the program", exc_info=True)
 
 
 if hasattr(os, "register_at_fork"):
@@ -289,29 +322,30 @@ if hasattr(os, "register_at_fork"):
 class Board:
     """A board of a service."""
 
-    def __init__(self, client: Rolltop, name: str, batching: Batching | None, reports: Reports | None) -> None:
-        self._client, self.name = client, name
-        self._batching, self._reports = batching, reports
+    def __init__(self, client: Rolltop, name: str, way: Way[Sender]) -> None:
+        self._client, self.name, self._way = client, name, way
 
     def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
         """Adds 1 or an amount to a subject, with the next batch. Returns False if it was dropped."""
-        return self._sender().add(calls.item(subject, amount, more))
+        return self._client.sender(self._way).add(calls.item(subject, amount, more))
 
     def add_now(
         self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
     ) -> schema.Receipt:
-        """Adds 1 or an amount at once. Returns when it is acknowledged."""
+        """Adds 1 or an amount at once, and waits for the answer. An item that is not counted, such as one that is too
+        late, is in its `rejected`."""
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return self._client.call(Call("POST", calls.of_board(self.name, "increments"), body=item))
+        return self._client.call(Call("POST", self._way.path, body=item))
 
+    @property
     def delivery(self) -> Delivery:
-        """Returns what became of the items so far."""
-        return self._sender().delivery
+        """What became of the items so far."""
+        return self._way.delivery
 
     @property
     def dropped(self) -> int:
         """The number of items that were dropped, because too many waited."""
-        return self._sender().dropped
+        return self._way.sender.dropped if self._way.sender else 0
 
     def top(self, **options: Unpack[InPage]) -> schema.Ranking:
         """Reads a page of the ranking."""
@@ -332,22 +366,11 @@ class Board:
         """Reads the whole ranking in large pieces, each of which is repeated after an error."""
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
-            lines, end = self._piece(wanted)
+            lines, end = self._client.export_piece(calls.top(self.name, wanted))
             yield from lines
             if end["next"] is None:
                 return
             wanted["cursor"] = end["next"]
-
-    def _piece(self, wanted: InPage) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
-        attempt = 0
-        while True:
-            try:
-                return export_lines(self._client.piece(calls.top(self.name, wanted)))
-            except RolltopError as error:
-                if not error.is_transient or attempt >= 4:
-                    raise
-                time.sleep(pause(attempt, error.retry_after))
-                attempt += 1
 
     def live(self, **options: Unpack[InPage]) -> Iterator[schema.Ranking]:
         """Follows the first lines of the ranking: yields them now and after each change, for ever. Survives restarts of
@@ -363,7 +386,7 @@ class Board:
                         if ranking := live.take(*event):
                             yield ranking
             except RolltopError as error:
-                if not error.is_transient:
+                if not error.is_transient or error.code == "unexpected_answer":
                     raise
                 pause_after = error.retry_after
             time.sleep(pause(attempt, pause_after))
@@ -412,7 +435,3 @@ class Board:
 
     def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
         return self._client.call(calls.remove(self.name, subject, by, all_keys))
-
-    def _sender(self) -> Sender:
-        path = calls.of_board(self.name, "increments")
-        return self._client.sender(path, "increments", self._batching, self._reports)

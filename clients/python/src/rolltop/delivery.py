@@ -4,96 +4,80 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .calls import Call
 from .errors import RolltopError
 from .pauses import pause
-from .queue import Batching
+from .queue import Waiting
 
 log = logging.getLogger("rolltop")
+# The seconds between two messages that a batch cannot be sent.
+SAY_AGAIN = 60.0
 
 OnRejected = Callable[[Mapping[str, Any], str, str], None]
-OnFailed = Callable[[list[Mapping[str, Any]], RolltopError], None]
+OnFailed = Callable[[Sequence[Mapping[str, Any]], RolltopError], None]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reports:
-    """What is told to whom.
+    """What is told to whom, and when sending ends. The functions are called by the sender: they must not wait for it.
 
-    - `on_rejected(item, code, detail)`: an item that the service does not count, such as one that is too late.
-    - `on_failed(items, error)`: items of a request that the service refuses as a whole, or that was given up.
-    - `give_up_after`: seconds after which a batch is given up that meets nothing but errors. By default it is repeated
-      for as long as the process lives.
-
-    Without functions both are logged, and `flush` and `close` raise the first failure.
+    - `on_rejected(item, code, detail)`: an item that the service does not count, such as one that is too late. Without,
+      this is logged.
+    - `on_failed(items, error)`: items of a request that the service refuses as a whole, or that were given up. Without,
+      this is logged, and `flush` and `close` raise the first one.
+    - `give_up_after`: seconds for which a batch is sent again that certainly was not counted. By default for ever.
+    - `unknown_for`: seconds for which a batch is sent again that may have been counted, because an answer was lost. It
+      must be shorter than the board remembers ids (`ids.horizon` of its status), or the batch may count twice.
     """
 
     on_rejected: OnRejected | None = None
     on_failed: OnFailed | None = None
     give_up_after: float | None = None
+    unknown_for: float = 1_200.0
 
 
-@dataclass(slots=True)
 class Delivery:
-    """The way of the items of one queue."""
+    """The way of the items of one queue, and what became of them."""
 
-    path: str
-    # The name of the list of items in a body.
-    name: str
-    reports: Reports
-    counted: int = 0
-    duplicates: int = 0
-    rejected: int = 0
-    failed: int = 0
-    first_failure: RolltopError | None = field(default=None)
+    def __init__(self, path: str, name: str, reports: Reports) -> None:
+        # `name`: of the list of items in a body.
+        self.path, self.name, self.reports = path, name, reports
+        self.counted, self.duplicates, self.rejected, self.failed = 0, 0, 0, 0
+        self._first_failure: RolltopError | None = None
 
-    def check(self, used: Batching, batching: Batching | None, reports: Reports | None) -> None:
-        """Raises an error if other ways are asked for than those that are used already."""
-        if batching not in (None, used) or reports not in (None, self.reports):
-            raise ValueError(f"batching and reports of {self.path} were chosen before, and differ")
+    def take_failure(self) -> RolltopError | None:
+        failure, self._first_failure = self._first_failure, None
+        return failure
 
-    def call(self, batch: list[dict[str, Any]]) -> Call[dict[str, Any]]:
-        return Call("POST", self.path, body={self.name: batch})
-
-    def next_pause(self, attempt: int, began: float, error: RolltopError) -> float | None:
-        """Returns how long to wait before the batch is sent again, or None if it is given up."""
-        if not error.is_transient:
-            return None
-        seconds = pause(attempt, error.retry_after)
-        limit = self.reports.give_up_after
-        if limit is not None and time.monotonic() + seconds - began > limit:
-            return None
-        # What a second attempt mends is no news.
-        log.log(logging.WARNING if attempt == 2 else logging.DEBUG, "sending again in %.1f s: %s", seconds, error)
-        return seconds
-
-    def answered(self, batch: list[dict[str, Any]], answer: dict[str, Any]) -> None:
+    def count(self, answer: Mapping[str, Any], sent: list[Waiting]) -> list[Waiting]:
+        """Takes an answer. Returns the items that must be sent again."""
         self.counted += answer["accepted"]
         self.duplicates += answer["duplicates"]
+        again = []
         # Of an event each board that does not count it says so.
         for rejected in answer["rejected"]:
+            waiting, code, detail = sent[rejected["index"]], rejected["code"], rejected["detail"]
+            if code == "memory_full":
+                again.append(waiting)
+                continue
             self.rejected += 1
-            item, code, detail = batch[rejected["index"]], rejected["code"], rejected["detail"]
             if self.reports.on_rejected:
-                self._report(self.reports.on_rejected, item, code, detail)
+                self._report(self.reports.on_rejected, waiting.item, code, detail)
             else:
-                log.warning("not counted: %s: %s (%s)", code, detail, item)
+                log.warning("not counted: %s: %s (%s)", code, detail, waiting.item)
+        return again
 
-    def gave_up(self, batch: list[dict[str, Any]], error: RolltopError) -> None:
-        self.failed += len(batch)
+    def fail(self, left: list[Waiting], error: RolltopError) -> None:
+        self.failed += len(left)
         if self.reports.on_failed:
-            self._report(self.reports.on_failed, batch, error)
+            self._report(self.reports.on_failed, [waiting.item for waiting in left], error)
         else:
-            log.error("%d items were not sent: %s", len(batch), error)
-            self.first_failure = self.first_failure or error
-
-    def raise_failure(self) -> None:
-        failure, self.first_failure = self.first_failure, None
-        if failure:
-            raise failure
+            log.error("%d items were not sent: %s", len(left), error)
+            self._first_failure = self._first_failure or error
 
     def _report(self, report: Callable[..., None], *what: object) -> None:
         try:
@@ -101,3 +85,53 @@ class Delivery:
         except Exception:
             # The items after it must be sent all the same.
             log.exception("a function that takes reports failed")
+
+
+class Sending:
+    """A batch on its way."""
+
+    def __init__(self, delivery: Delivery, batch: list[Waiting]) -> None:
+        self._delivery, self._left, self._most = delivery, batch, len(batch)
+        self._attempt, self._began, self._said = 0, time.monotonic(), time.monotonic()
+        self._unknown_since: float | None = None
+
+    def call(self) -> Call[dict[str, Any]]:
+        texts = b",".join(waiting.printed() for waiting in self._left[: self._most])
+        body = b'{"%s":[%s]}' % (self._delivery.name.encode(), texts)
+        return Call("POST", self._delivery.path, body=body)
+
+    def outcome(self, result: Any) -> float | None:
+        """Takes the answer or the error of the call. Returns the seconds until the next one, or None after the last."""
+        now = time.monotonic()
+        if not isinstance(result, RolltopError):
+            sent, rest = self._left[: self._most], self._left[self._most :]
+            try:
+                again = self._delivery.count(result, sent)
+            except (KeyError, IndexError, TypeError):
+                result = RolltopError("unexpected_answer", "an answer that is none of the API", status=200)
+            else:
+                self._left, self._unknown_since = again + rest, None
+                self._began, self._attempt = (self._began, self._attempt + 1) if again else (now, 0)
+                if not self._left:
+                    return None
+                return pause(self._attempt, None) if again else 0.0
+        if result.status == 413 and self._most > 1:
+            self._most //= 2
+            return 0.0
+        if result.is_unknown:
+            self._unknown_since = self._unknown_since or now
+        seconds = pause(self._attempt, result.retry_after)
+        if not result.is_transient or self._is_over(now + seconds):
+            self._delivery.fail(self._left, result)
+            return None
+        if self._attempt == 2 or now - self._said > SAY_AGAIN:
+            self._said = now
+            log.warning("%d items are sent again in %.1f s: %s", len(self._left), seconds, result)
+        self._attempt += 1
+        return seconds
+
+    def _is_over(self, then: float) -> bool:
+        reports = self._delivery.reports
+        if self._unknown_since is not None and then - self._unknown_since > reports.unknown_for:
+            return True
+        return reports.give_up_after is not None and then - self._began > reports.give_up_after

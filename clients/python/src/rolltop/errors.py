@@ -10,11 +10,16 @@ import httpx2
 from .numbers import parse
 
 
+TRANSIENT = frozenset((200, 408, 425, 429, 500, 502, 503, 504))
+# The service did nothing, and asks to send again.
+TRANSIENT_CODES = frozenset(("incomplete_body", "connection_ended", "board_changed", "board_frozen"))
+
+
 class RolltopError(Exception):
     """A call that failed: refused by the service, or not answered.
 
     `status` is None if there was no answer. `code` is stable: that of the problem, or `unreachable`, `timed_out` or
-    `interrupted` if there was no answer. `retry_after` is in seconds, if the service says when to try again.
+    `interrupted` if there was no answer, or `unexpected_answer` if it was not one of this service. `retry_after` is in seconds, if the service says when to try again.
     """
 
     def __init__(
@@ -38,7 +43,14 @@ class RolltopError(Exception):
     @property
     def is_transient(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.status is None or self.status in (408, 425, 429, 500, 502, 503, 504)
+        return self.status is None or self.status in TRANSIENT or self.code in TRANSIENT_CODES
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the request may have been carried out all the same."""
+        if self.status is None:
+            return self.code != "unreachable"
+        return self.status in (200, 408, 500, 502, 504) or self.code == "store_timeout"
 
     @classmethod
     def of_answer(cls, response: httpx2.Response) -> RolltopError:
@@ -50,15 +62,23 @@ class RolltopError(Exception):
         if not isinstance(problem, dict):
             # A proxy in between.
             problem = {}
+        # A proxy may give a date, which is not worth the trouble.
         seconds = response.headers.get("retry-after", "")
         return cls(
             str(problem.get("code", f"http_{response.status_code}")),
             str(problem.get("detail", problem.get("title", response.reason_phrase))),
             status=response.status_code,
             request_id=response.headers.get("x-request-id"),
-            retry_after=float(seconds) if seconds.isdigit() else None,
+            retry_after=float(seconds) if seconds.isascii() and seconds.isdigit() else None,
             problem=problem,
         )
+
+    @classmethod
+    def unexpected(cls, response: httpx2.Response) -> RolltopError:
+        """Returns the error of a success that is not an answer of the service: a page of a proxy."""
+        kind = response.headers.get("content-type", "no type")
+        detail = f"an answer of {kind} that is none of the API"
+        return cls("unexpected_answer", detail, status=response.status_code)
 
     @classmethod
     def of_transport(cls, error: httpx2.HTTPError) -> RolltopError:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
+
+
+# So that sums are exact, whatever the program has set for its own.
+_EXACT = Context(prec=80)
+
+
+def add(a: int | Decimal, b: int | Decimal) -> int | Decimal:
+    return a + b if isinstance(a, int) and isinstance(b, int) else _EXACT.add(Decimal(a), Decimal(b))
 
 
 def parse(text: bytes | str) -> Any:
@@ -13,6 +21,8 @@ def parse(text: bytes | str) -> Any:
 
 def _plain(value: object) -> str:
     if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise ValueError(f"{value} is not a number that can be counted")
         # The service takes a number in a text as the same number, exactly.
         return format(value, "f")
     raise TypeError(f"{type(value).__name__} is not JSON")

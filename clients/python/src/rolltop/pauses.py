@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 SHORTEST = 0.2
 LONGEST = 30.0
+# The longest pause that the service may ask for.
+LONGEST_ASKED = 300.0
 
 
 def pause(attempt: int, retry_after: float | None, draw: Callable[[], float] = random.random) -> float:
@@ -17,5 +19,5 @@ def pause(attempt: int, retry_after: float | None, draw: Callable[[], float] = r
     """
     if retry_after is not None:
         # Somewhat later, for the same reason.
-        return retry_after + SHORTEST * draw()
+        return min(retry_after, LONGEST_ASKED) + SHORTEST * draw()
     return min(LONGEST, SHORTEST * 2.0 ** min(attempt, 20)) * draw()

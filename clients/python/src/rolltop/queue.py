@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import deque
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-Amount = int | Decimal
+from .numbers import add, print_json
+
+# The largest number of bytes of a batch with several items: half of what the service takes if it is not told otherwise.
+MAX_BYTES = 4 << 20
 
 
 def new_id() -> str:
@@ -25,7 +28,6 @@ class Batching:
     - `items`, `seconds`: a batch is sent when it has so many items, or when its first item has waited so long.
     - `coalesces`: amounts for equal subjects are added up to one item with one id until they are sent. That saves
       memory of the service, which stores an id for as long as items can be repeated, and lets it combine what is left.
-      Do not use it where each item must be seen by itself, such as with `return_scores`.
     """
 
     max_items: int = 10_000
@@ -34,54 +36,93 @@ class Batching:
     drops: bool = False
     coalesces: bool = False
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.items <= self.max_items:
+            raise ValueError("items must be from 1 to max_items")
+        if not (math.isfinite(self.seconds) and self.seconds >= 0):
+            raise ValueError("seconds must be a number from 0 on")
+
+
+class Waiting:
+    """An item, and its text unless an amount was added since that was made."""
+
+    __slots__ = ("item", "text")
+
+    def __init__(self, item: dict[str, Any], text: bytes) -> None:
+        self.item = item
+        self.text: bytes | None = text
+
+    def printed(self) -> bytes:
+        if self.text is None:
+            self.text = print_json(self.item)
+        return self.text
+
 
 class Queue:
     """Holds items in the order in which they came. Not safe for several threads by itself."""
 
     def __init__(self, batching: Batching) -> None:
         self.batching = batching
-        self.waiting: deque[dict[str, Any]] = deque()
         self.dropped = 0
         # The numbers of items that were ever added, and of those that are done with.
         self.added, self.done = 0, 0
+        # How many wait for everything, and whether nothing is added any more: then a batch need not be full.
+        self.flushing, self.closing = 0, False
+        self._waiting: deque[Waiting] = deque()
+        self._since = 0.0
         # By subject and key: the item to which further amounts are added.
-        self._sums: dict[tuple[str, str | None], dict[str, Any]] = {}
-
-    def __len__(self) -> int:
-        return len(self.waiting)
+        self._sums: dict[tuple[str, str | None], Waiting] = {}
 
     def is_full(self) -> bool:
-        return len(self.waiting) >= self.batching.max_items
+        return len(self._waiting) >= self.batching.max_items
 
-    def is_due(self) -> bool:
-        return len(self.waiting) >= self.batching.items
+    def is_worth_a_look(self) -> bool:
+        """Returns whether the last item may have made a batch due, or begun one."""
+        return len(self._waiting) in (1, self.batching.items)
 
     def combine(self, item: dict[str, Any]) -> bool:
         """Adds the amount to an item that waits, if it may be. Returns whether it was."""
-        if not self._may_combine(item):
-            return False
-        earlier = self._sums.get((item["subject"], item.get("by")))
+        earlier = self._sums.get(_place(item)) if self._may_combine(item) else None
         if earlier is None:
             return False
-        earlier["amount"] = earlier.get("amount", 1) + item.get("amount", 1)
+        print_json(item)
+        earlier.item["amount"] = add(earlier.item.get("amount", 1), item.get("amount", 1))
+        earlier.text = None
         return True
 
-    def add(self, item: dict[str, Any]) -> None:
-        """Adds an item, with an id unless it has one."""
+    def add(self, item: dict[str, Any], now: float) -> None:
+        """Adds an item, with an id unless it has one. Raises `TypeError` or `ValueError` if it is not JSON."""
         stored = item if "id" in item else {**item, "id": new_id()}
+        waiting = Waiting(stored, print_json(stored))
+        if not self._waiting:
+            self._since = now
         if self._may_combine(item):
-            self._sums[item["subject"], item.get("by")] = stored
-        self.waiting.append(stored)
+            self._sums[_place(item)] = waiting
+        self._waiting.append(waiting)
         self.added += 1
 
-    def take(self) -> list[dict[str, Any]]:
-        """Removes the next batch."""
-        batch = [self.waiting.popleft() for _ in range(min(len(self.waiting), self.batching.items))]
-        for item in batch:
-            place = (item.get("subject", ""), item.get("by"))
-            if self._sums.get(place) is item:
-                del self._sums[place]
+    def next(self, now: float) -> list[Waiting] | float | None:
+        """Returns the next batch, the seconds until one is due, or None if there will be none any more."""
+        if not self._waiting:
+            return None if self.closing else math.inf
+        left = self._since + self.batching.seconds - now
+        if left > 0 and len(self._waiting) < self.batching.items and not self.flushing and not self.closing:
+            return left
+        self._since = now
+        batch, size = list[Waiting](), 0
+        while self._waiting and len(batch) < self.batching.items:
+            size += len(self._waiting[0].printed())
+            if batch and size > MAX_BYTES:
+                break
+            waiting = self._waiting.popleft()
+            batch.append(waiting)
+            if self._sums.get(_place(waiting.item)) is waiting:
+                del self._sums[_place(waiting.item)]
         return batch
 
     def _may_combine(self, item: dict[str, Any]) -> bool:
         return self.batching.coalesces and item.keys() <= {"subject", "by", "amount"}
+
+
+def _place(item: dict[str, Any]) -> tuple[str, str | None]:
+    return item.get("subject", ""), item.get("by")
