@@ -7,9 +7,10 @@ import random
 import unittest
 from collections import Counter
 
-from rolltop import AsyncRolltop, Batching, Reports, RolltopError
 from service import BadNetwork, Service
 from test_client import ITEMS, SEED
+
+from rolltop import AsyncRolltop, Batching, Reports, RolltopError
 
 SOON = Batching(seconds=0.05)
 

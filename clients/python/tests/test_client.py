@@ -18,8 +18,9 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
-from rolltop import Batching, Reports, Rolltop, RolltopError
 from service import BadNetwork, Redis, Service
+
+from rolltop import Batching, Reports, Rolltop, RolltopError
 
 REDIS = os.environ.get("ROLLTOP_TEST_REDIS") or shutil.which("redis-server")
 ITEMS = int(os.environ.get("ROLLTOP_CLIENT_ITEMS", "20000"))
@@ -363,9 +364,13 @@ class Calls(unittest.TestCase):
         printed: list[tuple[object, ...]] = []
         exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
-        names = {"service": self.client, "posts": self.client.board("hot-posts")}
+        names: dict[str, Any] = {
+            "print": lambda *_: None,
+            "service": self.client,
+            "posts": self.client.board("hot-posts"),
+        }
         exec(aio.replace("http://127.0.0.1:8080", self.service.url), names)
-        asyncio.run(names["main"]())  # type: ignore[operator]
+        asyncio.run(names["main"]())
         exec(batching, names)
         exec(reads.replace("...", "break"), names)
 

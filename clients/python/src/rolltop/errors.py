@@ -9,7 +9,6 @@ import httpx2
 
 from .numbers import parse
 
-
 TRANSIENT = frozenset((200, 408, 425, 429, 500, 502, 503, 504))
 # The service did nothing, and asks to send again.
 TRANSIENT_CODES = frozenset(("incomplete_body", "connection_ended", "board_changed", "board_frozen"))
@@ -19,7 +18,8 @@ class RolltopError(Exception):
     """A call that failed: refused by the service, or not answered.
 
     `status` is None if there was no answer. `code` is stable: that of the problem, or `unreachable`, `timed_out` or
-    `interrupted` if there was no answer, or `unexpected_answer` if it was not one of this service. `retry_after` is in seconds, if the service says when to try again.
+    `interrupted` if there was no answer, or `unexpected_answer` if it was not one of this service.
+    `retry_after` is in seconds, if the service says when to try again.
     """
 
     def __init__(

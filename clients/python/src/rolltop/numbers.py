@@ -6,7 +6,6 @@ import json
 from decimal import Context, Decimal
 from typing import Any
 
-
 # So that sums are exact, whatever the program has set for its own.
 _EXACT = Context(prec=80)
 
