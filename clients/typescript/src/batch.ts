@@ -36,6 +36,7 @@ export interface Counts {
   accepted: number;
   /** Counted by an attempt before, whose answer did not arrive. */
   duplicates: number;
+  /** Not counted by the service; an event once for each board. */
   rejected: number;
   /** Reported to `onError`. */
   failed: number;

@@ -1,7 +1,7 @@
 // Starts the service, and a Redis, for tests.
 
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,6 +58,8 @@ export class Running {
   constructor(options) {
     this.options = options;
     this.directory = folder();
+    // The built-in configuration has boards that also count the events of tests.
+    writeFileSync(join(this.directory, "rolltop.toml"), "");
   }
 
   static async start(...options) {
@@ -72,7 +74,9 @@ export class Running {
   }
 
   async start() {
-    const fixed = ["serve", "--listen", `127.0.0.1:${this.port}`, "--data-dir", this.directory, "--workers", "2"];
+    const config = join(this.directory, "rolltop.toml");
+    const data = join(this.directory, "data");
+    const fixed = ["serve", "--config", config, "--listen", `127.0.0.1:${this.port}`, "--data-dir", data, "--workers", "2"];
     this.process = spawn(program, [...fixed, ...this.options], { stdio: ["ignore", "ignore", "pipe"], cwd: this.directory });
     let log = "";
     this.process.stderr.on("data", (data) => (log = (log + data).slice(-4000)));
