@@ -30,6 +30,23 @@ export interface BatchOptions {
   onRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
 }
 
+/** The options with their defaults. */
+export type BatchSettings = Required<{ [K in keyof BatchOptions]: Exclude<BatchOptions[K], undefined> }>;
+
+export function settings({
+  maxItems = 10_000,
+  batchItems = 500,
+  batchMillis = 1000,
+  full = "wait",
+  giveUpAfter = Infinity,
+  onError = (error, items) => console.error(error, items),
+  onRejected = (item, code, detail) => console.error(code, detail, item),
+}: BatchOptions): BatchSettings {
+  // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
+  if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems must be from 1 to 1000");
+  return { maxItems, batchItems, batchMillis, full, giveUpAfter, onError, onRejected };
+}
+
 /** What has become of the items of a client. */
 export interface Counts {
   /** Counted. */
@@ -42,6 +59,11 @@ export interface Counts {
   failed: number;
   /** Dropped because the queue was full. */
   dropped: number;
+}
+
+/** What the batchers of a client share. */
+export interface Sending extends Connection, BatchSettings {
+  counts: Counts;
 }
 
 interface Entry {
@@ -65,8 +87,7 @@ const BATCH_LENGTH = 1 << 20;
 
 /** Returns an id that no other item has. `randomUUID` does not exist on pages that were loaded by plain http. */
 export const newId = (): string =>
-  crypto.randomUUID?.() ??
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  crypto.randomUUID?.() ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
 
 export class Batcher {
   readonly #queue: Entry[] = [];
@@ -75,47 +96,37 @@ export class Batcher {
   /** The entries that equal items are added to, by their beginning. */
   readonly #sums = new Map<string, Entry>();
   #batchItems: number;
-  readonly #maxItems: number;
   #added = 0;
   #done = 0;
   /** The number of items that are sent without waiting for others. */
   #flushTo = 0;
-  readonly #flushes: { to: number; resolve: () => void }[] = [];
-  #room: (() => void)[] = [];
+  /** What waits for a condition: flushes, and adds for room. */
+  #waiting: { until: () => boolean; resolve: () => void }[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #running = false;
   readonly #stop = new AbortController();
-  readonly #connection: Connection;
+  readonly #connection: Sending;
   readonly #board: string | undefined;
-  readonly #path: string;
-  readonly #options: BatchOptions;
-  readonly #counts: Counts;
 
   /** Sends increments of a board, or events if none is given. */
-  constructor(connection: Connection, board: string | undefined, options: BatchOptions, counts: Counts) {
+  constructor(connection: Sending, board: string | undefined) {
     this.#connection = connection;
     this.#board = board;
-    this.#path = board === undefined ? "/v1/events" : `/v1/boards/${encodeURIComponent(board)}/increments`;
-    this.#options = options;
-    this.#counts = counts;
-    this.#maxItems = options.maxItems ?? 10_000;
-    this.#batchItems = options.batchItems ?? 500;
-    // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
-    if (!(this.#batchItems >= 1 && this.#batchItems <= 1000)) throw new RangeError("batchItems must be from 1 to 1000");
-    if (!(this.#maxItems >= 1)) throw new RangeError("maxItems must be at least 1");
+    this.#batchItems = connection.batchItems;
   }
 
   /** Adds an item with an id, or, with `sum`, the beginning of one that equal items are added to. */
   async add(text: string, sum?: bigint): Promise<boolean> {
     if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
-    const equal = sum === undefined ? undefined : this.#sums.get(text);
-    if (equal && sum !== undefined) {
-      equal.sum = (equal.sum ?? 0n) + sum;
+    // Entries that nothing is added to are not among these, and their texts are longer.
+    const equal = this.#sums.get(text);
+    if (equal) {
+      equal.sum = (equal.sum as bigint) + (sum as bigint);
       return true;
     }
-    const isFull = this.#queue.length + this.#sending.length >= this.#maxItems;
-    if (isFull && this.#options.full === "drop") {
-      this.#counts.dropped++;
+    const isFull = this.#queue.length + this.#sending.length >= this.#connection.maxItems;
+    if (isFull && this.#connection.full === "drop") {
+      this.#connection.counts.dropped++;
       return false;
     }
     const entry: Entry = { text };
@@ -126,17 +137,19 @@ export class Batcher {
     this.#queue.push(entry);
     this.#added++;
     this.#plan();
-    if (isFull) await new Promise<void>((resolve) => this.#room.push(resolve));
+    if (isFull) await this.#wait(() => this.#queue.length < this.#connection.maxItems);
     return true;
   }
 
   /** Sends everything that was added before, and resolves when the service has answered all of it. */
   flush(): Promise<void> {
     const to = (this.#flushTo = this.#added);
-    if (this.#done >= to) return Promise.resolve();
-    const flushed = new Promise<void>((resolve) => this.#flushes.push({ to, resolve }));
     this.#plan();
-    return flushed;
+    return this.#wait(() => this.#done >= to);
+  }
+
+  async #wait(until: () => boolean): Promise<void> {
+    if (!until()) await new Promise<void>((resolve) => this.#waiting.push({ until, resolve }));
   }
 
   /** Reports what is still there as not sent, and refuses further items. */
@@ -166,8 +179,12 @@ export class Batcher {
       texts.push(entry.text);
     }
     if (texts.length === 0) return start;
-    open(this.#connection, "POST", this.#path, { body: this.#body(texts) }, { keepalive: true }).catch(() => {});
+    open(this.#connection, "POST", this.#path(), { body: this.#body(texts) }, { keepalive: true }).catch(() => {});
     return bytes;
+  }
+
+  #path(): string {
+    return this.#board === undefined ? "/v1/events" : `/v1/boards/${encodeURIComponent(this.#board)}/increments`;
   }
 
   #body(texts: string[]): string {
@@ -188,7 +205,7 @@ export class Batcher {
   #plan(): void {
     if (this.#running || this.#queue.length === 0) return;
     if (this.#queue.length >= this.#batchItems || this.#flushTo > this.#done) void this.#run();
-    else this.#timer ??= setTimeout(() => void this.#run(), this.#options.batchMillis ?? 1000);
+    else this.#timer ??= setTimeout(() => void this.#run(), this.#connection.batchMillis);
   }
 
   async #run(): Promise<void> {
@@ -203,40 +220,40 @@ export class Batcher {
       count++;
     }
     this.#sending = this.#queue.splice(0, count);
-    const again = await this.#send(this.#sending);
-    if (again) this.#queue.unshift(...this.#sending);
-    else this.#done += this.#sending.length;
+    const done = await this.#send(this.#sending);
+    // Not in one step with the line above: `end` may have changed it in the meantime.
+    this.#done += done;
     this.#sending = [];
     this.#running = false;
-    while (this.#flushes[0] && this.#flushes[0].to <= this.#done) this.#flushes.shift()?.resolve();
-    if (this.#queue.length < this.#maxItems) for (const resolve of this.#room.splice(0)) resolve();
+    this.#waiting = this.#waiting.filter(({ until, resolve }) => !until() || resolve());
     this.#plan();
   }
 
-  /** Sends a batch until it is answered. Returns whether it has to be divided. */
-  async #send(entries: Entry[]): Promise<boolean> {
+  /** Sends a batch until it is answered. Returns the number of entries that are done: 0 if they have to be divided. */
+  async #send(entries: Entry[]): Promise<number> {
     const began = Date.now();
     const { signal } = this.#stop;
     const body = this.#body(entries.map((entry) => entry.text));
     for (let attempt = 0; ; attempt++) {
       try {
-        const receipt = (await once(this.#connection, "POST", this.#path, { body, signal })) as Receipt;
+        const receipt = (await once(this.#connection, "POST", this.#path(), { body, signal })) as Receipt;
         // A gateway of a hotel answers 200 to everything.
         if (typeof receipt?.accepted !== "number") {
-          throw new RolltopError(200, "invalid_response", "the answer is not a receipt");
+          throw new RolltopError(200, "invalid_response", "the answer is not that of the service");
         }
         this.#settle(entries, receipt);
-        return false;
+        return entries.length;
       } catch (caught) {
         const error = caught as RolltopError;
         if (error.status === 413 && entries.length > 1) {
           this.#batchItems = Math.ceil(entries.length / 2);
-          return true;
+          this.#queue.unshift(...entries);
+          return 0;
         }
-        const isLate = Date.now() - began >= (this.#options.giveUpAfter ?? Infinity);
+        const isLate = Date.now() - began >= this.#connection.giveUpAfter;
         if (signal.aborted || !error.temporary || isLate) {
           this.#fail(entries, error);
-          return false;
+          return entries.length;
         }
         await sleep(pause(attempt, error.retryAfter), signal);
       }
@@ -244,20 +261,20 @@ export class Batcher {
   }
 
   #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts }: Receipt): void {
-    this.#counts.accepted += accepted;
-    this.#counts.duplicates += duplicates;
-    this.#counts.rejected += Object.values(rejected_counts ?? {}).reduce((sum, count) => sum + count, 0);
+    const { counts } = this.#connection;
+    counts.accepted += accepted;
+    counts.duplicates += duplicates;
+    for (const count of Object.values(rejected_counts ?? {})) counts.rejected += count;
     for (const { index, code, detail, board } of rejected) {
       const entry = entries[index ?? 0];
-      if (entry) report(() => this.#options.onRejected?.(this.#item(entry, board), code, detail));
+      if (entry) report(() => this.#connection.onRejected(this.#item(entry, board), code, detail));
     }
-    if (rejected[0] && !this.#options.onRejected) console.error(`rolltop: ${rejected.length} items rejected`, rejected[0]);
   }
 
   #fail(entries: Entry[], error: RolltopError): void {
-    this.#counts.failed += entries.length;
-    if (!this.#options.onError) console.error(`rolltop: ${entries.length} items not sent`, error);
-    else report(() => this.#options.onError?.(error, entries.map((entry) => this.#item(entry))));
+    this.#connection.counts.failed += entries.length;
+    const items = entries.map((entry) => this.#item(entry));
+    report(() => this.#connection.onError(error, items));
   }
 
   /** Returns an entry as the caller gave it. */

@@ -49,6 +49,8 @@ export interface CountOptions extends ReadOptions {
   edge?: "slots" | "weighted" | undefined;
 }
 
+const subjectPath = (subject: string): string => `/subjects/${encodeURIComponent(subject)}`;
+
 /** A board of a service. It is made by `service.board(name)` and asks the service nothing by itself. */
 export class Board<D extends Decimals = "number"> {
   readonly name: string;
@@ -85,7 +87,7 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns a page of the ranking. */
   top(options: PageOptions = {}): Promise<Ranking<D>> {
-    return this.#get("/rankings", options);
+    return this.#send("GET", "/rankings", options);
   }
 
   /** Returns the pages of the ranking, from the first one or the given one on. */
@@ -120,23 +122,23 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns the score and rank of a subject, and what it has in each slot. */
   subject(name: string, options: ReadOptions = {}): Promise<Standing<D>> {
-    return this.#get(`/subjects/${encodeURIComponent(name)}`, options);
+    return this.#send("GET", subjectPath(name), options);
   }
 
   /** Returns the lines around a subject, up to `radius` on each side. */
   neighbors(name: string, options: ReadOptions & { radius?: number | undefined } = {}): Promise<Neighbors<D>> {
-    return this.#get(`/subjects/${encodeURIComponent(name)}/neighbors`, options);
+    return this.#send("GET", `${subjectPath(name)}/neighbors`, options);
   }
 
   /** Returns the value of a subject over a window that is shorter than the board's, or a past one. */
   count(subject: string, options: CountOptions = {}): Promise<WindowValue<D>> {
-    return this.#get(`/subjects/${encodeURIComponent(subject)}/window`, options);
+    return this.#send("GET", `${subjectPath(subject)}/window`, options);
   }
 
   /** Returns the keys of the rankings of a board whose metric has `BY`, ordered by bytes. */
   async *keys(options: { prefix?: string; window?: string; signal?: AbortSignal } = {}): AsyncGenerator<string, void> {
     for (let cursor: string | null | undefined; cursor !== null; ) {
-      const page: { items: { by: string }[]; next: string | null } = await this.#get("/keys", {
+      const page: { items: { by: string }[]; next: string | null } = await this.#send("GET", "/keys", {
         limit: 1000, cursor: cursor ?? undefined, ...options,
       });
       for (const { by } of page.items) yield by;
@@ -156,12 +158,12 @@ export class Board<D extends Decimals = "number"> {
   define(definition: Definition, options: { dryRun: true; signal?: AbortSignal }): Promise<Read<DefinitionPreview, D>>;
   define(definition: Definition, options?: { dryRun?: false; signal?: AbortSignal }): Promise<Read<DefinedBoard, D>>;
   define(definition: Definition, { dryRun, signal }: { dryRun?: boolean; signal?: AbortSignal } = {}): Promise<never> {
-    return this.#send("PUT", "", { dry_run: dryRun || undefined, signal }, definition);
+    return this.#send("PUT", "", { dry_run: dryRun, signal }, definition);
   }
 
   /** Returns the definition of the board and what it holds. */
   status(options: Pick<ReadOptions, "of" | "signal"> = {}): Promise<Read<BoardStatus, D>> {
-    return this.#get("", options);
+    return this.#send("GET", "", options);
   }
 
   /** Removes a subject from the ranking and from every slot, or with `allKeys` from the rankings of all keys. */
@@ -169,19 +171,14 @@ export class Board<D extends Decimals = "number"> {
     subject: string,
     { allKeys, ...options }: { by?: Key | undefined; allKeys?: boolean; signal?: AbortSignal } = {},
   ): Promise<Removal<D>> {
-    const parameters = { ...options, all_keys: allKeys || undefined };
-    return this.#send("DELETE", `/subjects/${encodeURIComponent(subject)}`, parameters);
-  }
-
-  #get<T>(path: string, options: object): Promise<T> {
-    return this.#send("GET", path, options);
+    return this.#send("DELETE", subjectPath(subject), { ...options, all_keys: allKeys });
   }
 
   #send<T>(method: string, path: string, options: object, body?: object): Promise<T> {
     const { signal, ...parameters } = options as Parameters & Pick<RequestOptions, "signal">;
     return request(this.#connection, method, withParameters(this.#path + path, parameters), {
       signal,
-      ...(body && { body: JSON.stringify(body) }),
+      body: body && JSON.stringify(body),
     }) as Promise<T>;
   }
 }

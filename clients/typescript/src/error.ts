@@ -4,33 +4,31 @@ import type { Problem } from "./types.ts";
 export class RolltopError extends Error {
   override name = "RolltopError";
   /** The status of the response; 0 if there was none. */
-  readonly status: number;
+  declare readonly status: number;
   /**
    * The code of the problem, such as `unknown_board`. If the service sent none: `network`, `timeout`, `closed` (the client
    * was closed before the items were acknowledged), `invalid_response` (a 200 that is not from the service) or `http`.
    */
-  readonly code: string;
+  declare readonly code: string;
   /** What is wrong, for developers. */
-  readonly detail: string;
-  readonly requestId: string | undefined;
+  declare readonly detail: string;
+  declare readonly requestId: string | undefined;
   /** The whole problem (RFC 9457), if the service sent one. */
-  readonly problem: Problem | undefined;
+  declare readonly problem: Problem | undefined;
   /** The seconds after which the service wants to see the request again. */
-  readonly retryAfter: number | undefined;
+  declare readonly retryAfter: number | undefined;
 
+  /** @internal */
   constructor(
     status: number,
     code: string,
     detail: string,
-    more: { problem?: Problem | undefined; requestId?: string | undefined; retryAfter?: number | undefined; cause?: unknown } = {},
+    more: { cause?: unknown; problem?: Problem | undefined; requestId?: string | null; retryAfter?: number | undefined } = {},
   ) {
-    super(`${detail} (${status ? `${status} ` : ""}${code})`, { cause: more.cause });
-    this.status = status;
-    this.code = code;
-    this.detail = detail;
-    this.problem = more.problem;
-    this.requestId = more.problem?.request_id ?? more.requestId;
-    this.retryAfter = more.retryAfter;
+    const { cause, problem, retryAfter } = more;
+    const requestId = problem?.request_id ?? more.requestId ?? undefined;
+    super(`${detail} (${status} ${code})`, { cause });
+    Object.assign(this, { status, code, detail, problem, requestId, retryAfter });
   }
 
   /** Whether the same request may succeed later. */
@@ -38,3 +36,7 @@ export class RolltopError extends Error {
     return this.code === "invalid_response" || [0, 408, 429, 502, 503, 504].includes(this.status);
   }
 }
+
+/** Returns the error that a problem in a stream is. */
+export const problemError = (problem: Problem): RolltopError =>
+  new RolltopError(problem.status, problem.code, problem.detail, { problem });

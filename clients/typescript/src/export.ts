@@ -1,7 +1,7 @@
 // Reads whole rankings as NDJSON.
 
-import { RolltopError } from "./error.ts";
-import { Deadline, open, pauseAfter, withParameters } from "./http.ts";
+import { problemError, RolltopError } from "./error.ts";
+import { startDeadline, open, pauseAfter, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
 import { parse } from "./json.ts";
 import { blocks } from "./lines.ts";
@@ -21,7 +21,8 @@ export interface ExportOptions extends ReadOptions {
 interface Last {
   complete: boolean;
   next: string | null;
-  problem: Problem | null;
+  /** Where it is not complete. */
+  problem: Problem;
 }
 
 /**
@@ -35,7 +36,7 @@ export async function* exported(
 ): AsyncGenerator<Ranking["items"][number], void> {
   for (let attempt = 0; limit > 0; ) {
     const parameters = { ...read, cursor, offset: cursor === undefined ? offset : undefined, limit: Math.min(limit, piece) };
-    const deadline = new Deadline(signal);
+    const deadline = startDeadline(signal);
     let lines: unknown[] = [];
     let last: Last | undefined;
     try {
@@ -56,13 +57,12 @@ export async function* exported(
     } finally {
       deadline.end();
     }
+    if (lines.length > 0) attempt = 0;
     yield* lines as Ranking["items"];
     limit -= lines.length;
-    if (lines.length > 0) attempt = 0;
     if (last.next === null && last.complete) return;
     if (!last.complete) {
-      const { status = 503, code = "internal", detail = "the export was ended" } = last.problem ?? {};
-      const error = new RolltopError(status, code, detail, { problem: last.problem ?? undefined });
+      const error = problemError(last.problem);
       // Without a place to continue from, what was handed on would be read again.
       if (last.next === null && (lines.length > 0 || cursor !== undefined)) throw error;
       await pauseAfter(error, attempt++, connection.retries, signal);

@@ -37,50 +37,47 @@ export function withParameters(path: string, parameters: Parameters): string {
     if (value === undefined) continue;
     query.set(name, value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : String(value));
   }
-  return query.size > 0 ? `${path}?${query}` : path;
+  // Its `size` is younger than some browsers.
+  const text = String(query);
+  return text ? `${path}?${text}` : path;
 }
 
-/** A signal that ends one request: when the time is over, or when another signal is aborted. */
-export class Deadline {
-  readonly #controller = new AbortController();
-  readonly #outer: AbortSignal | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  readonly signal = this.#controller.signal;
-  isOver = false;
-
-  constructor(outer?: AbortSignal) {
-    this.#outer = outer;
-    outer?.throwIfAborted();
-    outer?.addEventListener("abort", this.end);
-  }
-
+/** Ends one request: when its time is over, or when another signal is aborted. */
+export interface Deadline {
+  signal: AbortSignal;
   /** Gives the request this many milliseconds from now on; 0 for no limit. */
-  set(time: number): void {
-    clearTimeout(this.#timer);
-    if (time > 0) {
-      this.#timer = setTimeout(() => {
-        this.isOver = true;
-        this.end();
-      }, time);
-    }
-  }
-
+  set(time: number): void;
   /** Ends the request if it is in progress, and the timer in any case. */
-  readonly end = (): void => {
-    clearTimeout(this.#timer);
-    this.#outer?.removeEventListener("abort", this.end);
-    this.#controller.abort();
-  };
+  end(reason?: unknown): void;
+  /** Returns why a request failed with this error: the reason of the outer signal, or a RolltopError. */
+  reason(error: unknown): unknown;
+}
 
-  /** Returns why a request failed. Throws the reason of the outer signal if that was aborted. */
-  reason(error: unknown): RolltopError {
-    if (error instanceof RolltopError) return error;
-    this.#outer?.throwIfAborted();
-    if (this.isOver) return new RolltopError(0, "timeout", "no answer in time", { cause: error });
-    return new RolltopError(0, "network", `the connection failed: ${error instanceof Error ? error.message : error}`, {
-      cause: error,
-    });
-  }
+export function startDeadline(outer?: AbortSignal): Deadline {
+  const controller = new AbortController();
+  const { signal } = controller;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const end = (reason?: unknown): void => {
+    clearTimeout(timer);
+    outer?.removeEventListener("abort", stop);
+    controller.abort(reason);
+  };
+  const stop = (): void => end(outer?.reason);
+  outer?.throwIfAborted();
+  outer?.addEventListener("abort", stop);
+  return {
+    signal,
+    end,
+    set(time) {
+      clearTimeout(timer);
+      if (time > 0) timer = setTimeout(() => end(new RolltopError(0, "timeout", "no answer in time")), time);
+    },
+    reason(error) {
+      if (signal.aborted) return signal.reason;
+      if (error instanceof RolltopError) return error;
+      return new RolltopError(0, "network", `the connection failed: ${(error as Error)?.message}`, { cause: error });
+    },
+  };
 }
 
 /** Sends a request once. Throws a RolltopError unless the status is 200 to 299. */
@@ -97,11 +94,11 @@ export async function open(
     method,
     headers: {
       accept,
-      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(body && { "content-type": "application/json" }),
       ...(bearer && { authorization: `Bearer ${bearer}` }),
     },
-    ...(body !== undefined && { body }),
-    ...(signal && { signal }),
+    body: body ?? null,
+    signal: signal ?? null,
     ...more,
   });
   if (!response.ok) throw refusal(response, await response.text());
@@ -120,16 +117,17 @@ function refusal(response: Response, text: string): RolltopError {
   const { status, headers } = response;
   return new RolltopError(status, problem?.code ?? "http", problem?.detail ?? `status ${status} without a problem`, {
     problem,
-    requestId: headers.get("x-request-id") ?? undefined,
+    requestId: headers.get("x-request-id"),
+    // Pages of other origins may see only the problem.
     retryAfter: seconds(headers.get("retry-after")) ?? (problem as { retry_after?: number } | undefined)?.retry_after,
   });
 }
 
 /** Returns the seconds that Retry-After says, as a number or a date. */
 function seconds(header: string | null): number | undefined {
-  if (!header) return undefined;
-  const value = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(value) ? Math.max(0, value) : undefined;
+  const value = Number(header ?? NaN);
+  const time = value >= 0 ? value : (Date.parse(header ?? "") - Date.now()) / 1000;
+  return time >= 0 ? time : undefined;
 }
 
 /** Sends a request once and returns the JSON of the answer. */
@@ -139,7 +137,7 @@ export async function once(
   path: string,
   options: RequestOptions,
 ): Promise<unknown> {
-  const deadline = new Deadline(options.signal);
+  const deadline = startDeadline(options.signal);
   deadline.set(options.timeout ?? connection.timeout);
   try {
     const response = await open(connection, method, path, { ...options, signal: deadline.signal });
@@ -147,7 +145,7 @@ export async function once(
     try {
       return text && parse(text, connection.exact);
     } catch (cause) {
-      throw new RolltopError(response.status, "invalid_response", "the answer is not JSON", { cause });
+      throw new RolltopError(response.status, "invalid_response", "the answer is not that of the service", { cause });
     }
   } catch (error) {
     throw deadline.reason(error);

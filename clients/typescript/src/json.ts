@@ -1,6 +1,6 @@
 // JSON with exact decimals, where they are asked for.
 
-const DECIMALS = /^(score|value|sum|count|amount|worst|left_value|right_value|next_score|standard_error)$/;
+const DECIMALS = /(^|_)(score|value)$|^(sum|count|amount|worst|standard_error)$/;
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 

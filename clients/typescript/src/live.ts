@@ -3,8 +3,9 @@
 // Not with EventSource, which sends no key, and tells neither the status of a refused stream nor the comments that the
 // service sends every 15 seconds. Without those, a connection that is lost without being closed would look alive.
 
-import { RolltopError } from "./error.ts";
-import { Deadline, open, pause, sleep, withParameters } from "./http.ts";
+import { problemError } from "./error.ts";
+import type { RolltopError } from "./error.ts";
+import { open, pause, sleep, startDeadline, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
 import { parse } from "./json.ts";
 import { blocks } from "./lines.ts";
@@ -31,7 +32,7 @@ export async function* live(
   { signal, ...parameters }: LiveOptions,
 ): AsyncGenerator<LiveRanking, void> {
   for (let attempt = 0; !signal?.aborted; attempt++) {
-    const deadline = new Deadline(signal);
+    const deadline = startDeadline(signal);
     let ranking: LiveRanking | undefined;
     let retryAfter: number | undefined;
     try {
@@ -50,7 +51,7 @@ export async function* live(
       }
     } catch (caught) {
       if (signal?.aborted) return;
-      const error = deadline.reason(caught);
+      const error = deadline.reason(caught) as RolltopError;
       if (!error.temporary) throw error;
       retryAfter = error.retryAfter;
     } finally {
@@ -62,26 +63,21 @@ export async function* live(
 
 /** Returns the ranking after an event. Throws if the service will send no more of it. */
 function applied(ranking: LiveRanking | undefined, event: string, exact: boolean): LiveRanking | undefined {
-  const lines = event.split("\n");
-  const name = lines.find((line) => line.startsWith("event: "))?.slice(7);
-  const data = lines.find((line) => line.startsWith("data: "))?.slice(6);
-  if (data === undefined) return ranking;
-  const value = parse(data, exact);
-  if (name === "page") return value as LiveRanking;
-  if (name === "change" && ranking) return changed(ranking, value as Change);
-  if (name === "problem") {
-    const problem = value as Problem;
-    // After a problem of the store the stream goes on.
-    if (problem.status < 500) throw new RolltopError(problem.status, problem.code, problem.detail, { problem });
-  }
+  const data = event.split("\n").find((line) => line.startsWith("data: "));
+  if (!data) return ranking;
+  const value = parse(data.slice(6), exact) as LiveRanking | Change | Problem;
+  if ("items" in value) return value;
+  if ("rows" in value) return ranking && changed(ranking, value);
+  // After a problem of the store the stream goes on.
+  if (value.status < 500) throw problemError(value);
   return ranking;
 }
 
 /** Returns the ranking after a change. Subjects that are neither changed nor gone keep their order. */
-function changed(ranking: LiveRanking, { rows, gone, window, as_of, retiring, total }: Change): LiveRanking {
+function changed(ranking: LiveRanking, { rows, gone, ...frame }: Change): LiveRanking {
   const moved = new Set([...gone, ...rows.map((row) => row.subject)]);
   const items = ranking.items.filter((line) => !moved.has(line.subject));
   // Rows are in the order of their positions, so each is inserted at its final place.
   for (const { position, ...line } of rows) items.splice(position - 1, 0, line);
-  return { ...ranking, window, as_of, retiring, total, items };
+  return { ...ranking, ...frame, items };
 }

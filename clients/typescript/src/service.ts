@@ -1,9 +1,8 @@
-import { Batcher, newId } from "./batch.ts";
-import type { BatchOptions, Counts } from "./batch.ts";
+import { Batcher, newId, settings } from "./batch.ts";
+import type { BatchOptions, Counts, Sending } from "./batch.ts";
 import { Board } from "./board.ts";
 import type { BoardOptions } from "./board.ts";
 import { request } from "./http.ts";
-import type { Connection } from "./http.ts";
 import { knowsSources } from "./json.ts";
 import type { Answers, Decimals, DefinedBoard, Evaluations, Query, Read, Time } from "./types.ts";
 
@@ -46,18 +45,18 @@ export interface EvaluateOptions {
 /** A client of a service. It is made by `rolltop(…)`. */
 export class Service<D extends Decimals = "number"> {
   /** What has become of the items that were added. */
-  readonly counts: Readonly<Counts>;
-  readonly #total: Counts = { accepted: 0, duplicates: 0, rejected: 0, failed: 0, dropped: 0 };
-  readonly #connection: Connection;
-  readonly #options: BatchOptions;
+  readonly counts: Readonly<Counts> = { accepted: 0, duplicates: 0, rejected: 0, failed: 0, dropped: 0 };
+  readonly #connection: Sending;
   readonly #batchers = new Map<string | undefined, Batcher>();
+  /** Ends the listening to the page. */
+  readonly #gone = new AbortController();
   #isClosed = false;
 
   /** @internal */
   constructor({ url, key, token, fetch, timeout, retries, decimals, ...options }: Options<D>) {
     const exact = decimals === "string";
     if (exact && !knowsSources()) {
-      throw new Error('decimals: "string" needs an engine whose JSON.parse tells the source of numbers (Node 22, Deno, Bun)');
+      throw new Error('decimals: "string" needs a newer engine, such as Node 22');
     }
     this.#connection = {
       base: String(url).replace(/\/+$/, ""),
@@ -66,13 +65,12 @@ export class Service<D extends Decimals = "number"> {
       timeout: timeout ?? 10_000,
       retries: retries ?? 3,
       exact,
+      counts: this.counts,
+      ...settings(options),
     };
-    this.#options = options;
-    this.counts = this.#total;
-    // Wrong options are reported here, not by the first item.
-    new Batcher(this.#connection, undefined, options, this.#total);
-    globalThis.addEventListener?.("pagehide", this.#leave);
-    globalThis.document?.addEventListener("visibilitychange", this.#hide);
+    const { signal } = this.#gone;
+    globalThis.addEventListener?.("pagehide", this.#leave, { signal });
+    globalThis.document?.addEventListener("visibilitychange", this.#leave, { signal });
   }
 
   /** Returns a board, which need not exist yet. */
@@ -104,8 +102,7 @@ export class Service<D extends Decimals = "number"> {
     await this.flush();
     clearTimeout(timer);
     this.#end();
-    globalThis.removeEventListener?.("pagehide", this.#leave);
-    globalThis.document?.removeEventListener("visibilitychange", this.#hide);
+    this.#gone.abort();
   }
 
   /** Returns all boards. */
@@ -126,7 +123,7 @@ export class Service<D extends Decimals = "number"> {
   ): Promise<Evaluations<D>> {
     // With an id it does no harm to send it again.
     const id = options.record ? { id: options.id ?? newId() } : {};
-    const body = { ...(typeof rule === "string" ? { rule } : { rules: rule }), fields, ...options, ...id };
+    const body = { [typeof rule === "string" ? "rule" : "rules"]: rule, fields, ...options, ...id };
     return this.call("POST", "/v1/evaluate", body, { signal, retries: this.#connection.retries });
   }
 
@@ -135,14 +132,14 @@ export class Service<D extends Decimals = "number"> {
     return request(this.#connection, method, path, {
       ...options,
       retries: options.retries ?? (method === "GET" ? undefined : 0),
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      body: JSON.stringify(body) as string | undefined,
     }) as Promise<T>;
   }
 
   #batcher(board: string | undefined): Batcher {
     if (this.#isClosed) throw new Error("the client was closed");
     let batcher = this.#batchers.get(board);
-    if (!batcher) this.#batchers.set(board, (batcher = new Batcher(this.#connection, board, this.#options, this.#total)));
+    if (!batcher) this.#batchers.set(board, (batcher = new Batcher(this.#connection, board)));
     return batcher;
   }
 
@@ -151,13 +148,11 @@ export class Service<D extends Decimals = "number"> {
   };
 
   /** Sends what is queued so that it outlives the page. Browsers take 64 KiB of all such requests together. */
-  readonly #leave = (): void => {
+  readonly #leave = ({ type }: { type: string }): void => {
+    // Not every browser says that a page is hidden before it says that the page is left.
+    if (type !== "pagehide" && document.visibilityState !== "hidden") return;
     let bytes = 65_536;
     for (const batcher of this.#batchers.values()) bytes = batcher.leave(bytes);
-  };
-
-  readonly #hide = (): void => {
-    if (document.visibilityState === "hidden") this.#leave();
   };
 }
 

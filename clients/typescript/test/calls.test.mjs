@@ -82,9 +82,9 @@ for (const store of ["embedded", "redis"]) {
       service.event("sale", { seller: "eve", amount: "much" });
       await service.flush();
       const codes = rejected.map(([item, code]) => [item.increment?.subject ?? item.event.fields.seller, code]);
-      assert.deepEqual(codes.slice(0, 2), [["late", "too_late"], ["", "invalid_subject"]]);
-      assert.equal(codes[2][0], "eve");
-      assert.equal(rejected[2][0].board, "sales");
+      // The queues are sent independently of each other.
+      assert.deepEqual(codes.sort(), [["", "invalid_subject"], ["eve", "invalid_field"], ["late", "too_late"]]);
+      assert.equal(rejected.find(([item]) => item.event)[0].board, "sales");
       const [[error, items]] = errors;
       assert.ok(error instanceof RolltopError);
       assert.equal(error.status, 404);
