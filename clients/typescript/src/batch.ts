@@ -1,8 +1,8 @@
 // Sends items in the background, each of them until it is acknowledged.
 //
-// A batch is written once and sent until the service has answered it, with the same ids: whether an attempt that got no
-// answer was counted does not matter, because the service counts an id once. So one request is in progress at a time, and
-// items leave the queue in their order.
+// A batch is written once and sent until the service has answered it, with the same ids: whether an attempt that got
+// no answer was counted does not matter, because the service counts an id once. One request is in progress at a time,
+// and items leave the queue in their order.
 
 import { RolltopError } from "./error.ts";
 import { once, open, pause, sleep } from "./http.ts";
@@ -24,7 +24,7 @@ export interface BatchOptions {
   full?: "wait" | "drop" | undefined;
   /** The milliseconds after which a batch that cannot be sent is reported to `onError`; by default it never is. */
   giveUpAfter?: number | undefined;
-  /** Called with items that are not counted, or of which nobody knows: refused as a whole, given up, or left at the end. */
+  /** Called with items that were refused as a whole, given up, or left at the end. Those given up may have counted. */
   onError?: ((error: RolltopError, items: Item[]) => void) | undefined;
   /** Called for an item that the service did not count, with the code that says why. */
   onRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
@@ -86,8 +86,7 @@ interface Receipt {
 const BATCH_LENGTH = 1 << 20;
 
 /** Returns an id that no other item has. `randomUUID` does not exist on pages that were loaded by plain http. */
-export const newId = (): string =>
-  crypto.randomUUID?.() ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+export const newId = (): string => crypto.randomUUID?.() ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
 
 export class Batcher {
   readonly #queue: Entry[] = [];
@@ -112,7 +111,8 @@ export class Batcher {
   constructor(connection: Sending, board: string | undefined) {
     this.#connection = connection;
     this.#board = board;
-    this.#batchItems = connection.batchItems;
+    // With a shorter queue, a full one would wait for more items.
+    this.#batchItems = Math.min(connection.batchItems, connection.maxItems);
   }
 
   /** Adds an item with an id, or, with `sum`, the beginning of one that equal items are added to. */

@@ -8,14 +8,31 @@ import { units } from "./json.ts";
 import { live } from "./live.ts";
 import type { LiveOptions } from "./live.ts";
 import type {
-  BoardStatus, Decimals, Definition, DefinedBoard, DefinitionPreview, Key, Line, LiveRanking, LookupResult, Neighbors,
-  PageOptions, Ranking, Rankings, Read, ReadOptions, Removal, Standing, Time, WindowValue,
+  BoardStatus,
+  Decimals,
+  Definition,
+  DefinedBoard,
+  DefinitionPreview,
+  Key,
+  Line,
+  LiveRanking,
+  LookupResult,
+  Neighbors,
+  PageOptions,
+  Ranking,
+  Rankings,
+  Read,
+  ReadOptions,
+  Removal,
+  Standing,
+  Time,
+  WindowValue,
 } from "./types.ts";
 
 export interface BoardOptions {
   /**
-   * Whether equal subjects that wait at the same time are sent as one increment with the sum of their amounts. It does not
-   * apply to items with an `id`, `at`, `value` or `retract` of their own.
+   * Whether equal subjects that wait at the same time are sent as one increment with the sum of their amounts. It does
+   * not apply to items with an `id`, `at`, `value` or `retract` of their own.
    */
   coalesce?: boolean | undefined;
 }
@@ -92,7 +109,7 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns the pages of the ranking, from the first one or the given one on. */
   async *pages(options: PageOptions = {}): AsyncGenerator<Ranking<D>, void> {
-    for (let from: PageOptions = options; ; ) {
+    for (let from: PageOptions = options; ;) {
       const page = (await this.top(from)) as Ranking<D> & { next: string | null };
       yield page;
       if (page.next === null) return;
@@ -137,9 +154,11 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns the keys of the rankings of a board whose metric has `BY`, ordered by bytes. */
   async *keys(options: { prefix?: string; window?: string; signal?: AbortSignal } = {}): AsyncGenerator<string, void> {
-    for (let cursor: string | null | undefined; cursor !== null; ) {
+    for (let cursor: string | null | undefined; cursor !== null;) {
       const page: { items: { by: string }[]; next: string | null } = await this.#send("GET", "/keys", {
-        limit: 1000, cursor: cursor ?? undefined, ...options,
+        limit: 1000,
+        cursor: cursor ?? undefined,
+        ...options,
       });
       for (const { by } of page.items) yield by;
       cursor = page.next;

@@ -6,8 +6,9 @@ export class RolltopError extends Error {
   /** The status of the response; 0 if there was none. */
   declare readonly status: number;
   /**
-   * The code of the problem, such as `unknown_board`. If the service sent none: `network`, `timeout`, `closed` (the client
-   * was closed before the items were acknowledged), `invalid_response` (a 200 that is not from the service) or `http`.
+   * The code of the problem, such as `unknown_board`. If the service sent none: `network`, `timeout`, `closed` (the
+   * client was closed before the items were acknowledged), `invalid_response` (a 200 that is not from the service) or
+   * `http`.
    */
   declare readonly code: string;
   /** What is wrong, for developers. */
@@ -23,7 +24,12 @@ export class RolltopError extends Error {
     status: number,
     code: string,
     detail: string,
-    more: { cause?: unknown; problem?: Problem | undefined; requestId?: string | null; retryAfter?: number | undefined } = {},
+    more: {
+      cause?: unknown;
+      problem?: Problem | undefined;
+      requestId?: string | null;
+      retryAfter?: number | undefined;
+    } = {},
   ) {
     const { cause, problem, retryAfter } = more;
     const requestId = problem?.request_id ?? more.requestId ?? undefined;

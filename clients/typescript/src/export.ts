@@ -26,16 +26,21 @@ interface Last {
 }
 
 /**
- * Returns the lines of a ranking. They are read in pieces, and a piece is handed on when it is known to be whole: where a
- * connection breaks there is no place to continue from, so the piece is read again from its beginning.
+ * Returns the lines of a ranking. They are read in pieces, and a piece is handed on when it is known to be whole: where
+ * a connection breaks there is no place to continue from, so the piece is read again from its beginning.
  */
 export async function* exported(
   connection: Connection,
   path: string,
   { limit = Infinity, piece = 10_000, offset, cursor, signal, ...read }: ExportOptions,
 ): AsyncGenerator<Ranking["items"][number], void> {
-  for (let attempt = 0; limit > 0; ) {
-    const parameters = { ...read, cursor, offset: cursor === undefined ? offset : undefined, limit: Math.min(limit, piece) };
+  for (let attempt = 0; limit > 0;) {
+    const parameters = {
+      ...read,
+      cursor,
+      offset: cursor === undefined ? offset : undefined,
+      limit: Math.min(limit, piece),
+    };
     const deadline = startDeadline(signal);
     let lines: unknown[] = [];
     let last: Last | undefined;

@@ -35,7 +35,10 @@ export function withParameters(path: string, parameters: Parameters): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined) continue;
-    query.set(name, value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : String(value));
+    query.set(
+      name,
+      value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : String(value),
+    );
   }
   // Its `size` is younger than some browsers.
   const text = String(query);
@@ -75,7 +78,9 @@ export function startDeadline(outer?: AbortSignal): Deadline {
     reason(error) {
       if (signal.aborted) return signal.reason;
       if (error instanceof RolltopError) return error;
-      return new RolltopError(0, "network", `the connection failed: ${(error as Error)?.message}`, { cause: error });
+      return new RolltopError(0, "network", `the connection failed: ${(error as Error)?.message}`, {
+        cause: error,
+      });
     },
   };
 }
@@ -145,7 +150,9 @@ export async function once(
     try {
       return text && parse(text, connection.exact);
     } catch (cause) {
-      throw new RolltopError(response.status, "invalid_response", "the answer is not that of the service", { cause });
+      throw new RolltopError(response.status, "invalid_response", "the answer is not that of the service", {
+        cause,
+      });
     }
   } catch (error) {
     throw deadline.reason(error);
@@ -171,7 +178,12 @@ export async function request(
 }
 
 /** Waits before the next attempt. Throws the error if it is not temporary, or if there is no attempt left. */
-export async function pauseAfter(error: unknown, attempt: number, retries: number, signal?: AbortSignal): Promise<void> {
+export async function pauseAfter(
+  error: unknown,
+  attempt: number,
+  retries: number,
+  signal?: AbortSignal,
+): Promise<void> {
   if (!(error instanceof RolltopError && error.temporary && attempt < retries)) throw error;
   await sleep(pause(attempt, error.retryAfter), signal);
   signal?.throwIfAborted();

@@ -4,7 +4,8 @@ const DECIMALS = /(^|_)(score|value)$|^(sum|count|amount|worst|standard_error)$/
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 
-const parseWith = (text: string, reviver: Reviver): unknown => JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
+const parseWith = (text: string, reviver: Reviver): unknown =>
+  JSON.parse(text, reviver as (key: string, value: unknown) => unknown);
 
 /** Returns whether JSON.parse tells the text of a number. */
 export const knowsSources = (): boolean => parseWith("1", (_, __, context) => context?.source) === "1";

@@ -25,7 +25,7 @@ type Change = Pick<LiveRanking, "window" | "as_of" | "retiring" | "total"> & { r
 const FIRST = 10_000;
 const SILENCE = 40_000;
 
-/** Returns the ranking, and again after each change. Ends when the signal is aborted; throws if the service refuses it. */
+/** Returns the ranking, and again after each change, until the signal is aborted. Throws if the service refuses it. */
 export async function* live(
   connection: Connection,
   path: string,

@@ -82,7 +82,11 @@ export class Service<D extends Decimals = "number"> {
   event(
     type: string,
     fields: Record<string, unknown>,
-    { id = newId(), at, retract }: { id?: string | undefined; at?: Time | undefined; retract?: boolean | undefined } = {},
+    {
+      id = newId(),
+      at,
+      retract,
+    }: { id?: string | undefined; at?: Time | undefined; retract?: boolean | undefined } = {},
   ): Promise<boolean> {
     return this.#batcher(undefined).add(JSON.stringify({ type, fields, at, retract, id }));
   }
@@ -95,7 +99,7 @@ export class Service<D extends Decimals = "number"> {
     await Promise.all([...this.#batchers.values()].map((batcher) => batcher.flush()));
   }
 
-  /** Sends what was added before and ends the client. What is not sent after `timeout` milliseconds is reported to `onError`. */
+  /** Sends what was added before and ends the client. What is left after `timeout` milliseconds goes to `onError`. */
   async close({ timeout }: { timeout?: number | undefined } = {}): Promise<void> {
     this.#isClosed = true;
     const timer = timeout === undefined ? undefined : setTimeout(this.#end, timeout);
@@ -106,7 +110,10 @@ export class Service<D extends Decimals = "number"> {
   }
 
   /** Returns all boards. */
-  boards({ signal }: { signal?: AbortSignal } = {}): Promise<{ items: Read<DefinedBoard, D>[]; next: string | null }> {
+  boards({ signal }: { signal?: AbortSignal } = {}): Promise<{
+    items: Read<DefinedBoard, D>[];
+    next: string | null;
+  }> {
     return this.call("GET", "/v1/boards", undefined, { signal });
   }
 

@@ -9,8 +9,16 @@ export type Decimals = "number" | "string";
 
 /** The members of responses that hold exact decimals. */
 export type DecimalMember =
-  | "score" | "value" | "sum" | "count" | "amount" | "worst"
-  | "left_value" | "right_value" | "next_score" | "standard_error";
+  | "score"
+  | "value"
+  | "sum"
+  | "count"
+  | "amount"
+  | "worst"
+  | "left_value"
+  | "right_value"
+  | "next_score"
+  | "standard_error";
 
 /** A response in which decimals are texts. */
 type Exact<T> = T extends readonly (infer E)[]

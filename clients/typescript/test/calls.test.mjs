@@ -19,7 +19,11 @@ for (const store of ["embedded", "redis"]) {
 
     before(async () => {
       if (store === "redis") redis = await startRedis();
-      running = await Running.start(...(redis ? ["--store", redis.url] : []), "--clock", "simulated=2026-01-02T10:07:00Z");
+      running = await Running.start(
+        ...(redis ? ["--store", redis.url] : []),
+        "--clock",
+        "simulated=2026-01-02T10:07:00Z",
+      );
       service = rolltop({
         url: running.url,
         batchMillis: 50,
@@ -49,7 +53,14 @@ for (const store of ["embedded", "redis"]) {
       likes.add("post-3", 7, { id: "once" });
       await service.flush();
       const page = await likes.top();
-      assert.deepEqual(page.items.map((line) => [line.subject, line.score]), [["post-3", 7], ["post-2", 4], ["post-1", 1]]);
+      assert.deepEqual(
+        page.items.map((line) => [line.subject, line.score]),
+        [
+          ["post-3", 7],
+          ["post-2", 4],
+          ["post-1", 1],
+        ],
+      );
       assert.equal(service.counts.duplicates, 1);
     });
 
@@ -66,11 +77,20 @@ for (const store of ["embedded", "redis"]) {
       sales.add("bob", 1, { id: "b-1" });
       await own.close();
       assert.equal(bodies.length, 1);
-      assert.deepEqual(bodies[0].increments.map((item) => [item.subject, item.amount]), [["ann", 9007199255.1], ["bob", undefined]]);
+      assert.deepEqual(
+        bodies[0].increments.map((item) => [item.subject, item.amount]),
+        [
+          ["ann", 9007199255.1],
+          ["bob", undefined],
+        ],
+      );
       assert.match(bodies[0].increments[0].id, /^[0-9a-f-]{36}$/);
       assert.equal((await sales.subject("ann")).score, 9007199255.1);
       await sales.remove("ann");
-      assert.deepEqual((await sales.top()).items.map((line) => line.subject), ["bob"]);
+      assert.deepEqual(
+        (await sales.top()).items.map((line) => line.subject),
+        ["bob"],
+      );
     });
 
     test("what cannot be counted is reported, and the rest counts", async () => {
@@ -83,7 +103,11 @@ for (const store of ["embedded", "redis"]) {
       await service.flush();
       const codes = rejected.map(([item, code]) => [item.increment?.subject ?? item.event.fields.seller, code]);
       // The queues are sent independently of each other.
-      assert.deepEqual(codes.sort(), [["", "invalid_subject"], ["eve", "invalid_field"], ["late", "too_late"]]);
+      assert.deepEqual(codes.sort(), [
+        ["", "invalid_subject"],
+        ["eve", "invalid_field"],
+        ["late", "too_late"],
+      ]);
       assert.equal(rejected.find(([item]) => item.event)[0].board, "sales");
       const [[error, items]] = errors;
       assert.ok(error instanceof RolltopError);
@@ -114,20 +138,32 @@ for (const store of ["embedded", "redis"]) {
       for (let i = 1; i <= 250; i++) await many.add(`s-${i}`, i);
       await service.flush();
       const sizes = await all(many.pages({ limit: 100 }));
-      assert.deepEqual(sizes.map((page) => page.items.length), [100, 100, 50]);
+      assert.deepEqual(
+        sizes.map((page) => page.items.length),
+        [100, 100, 50],
+      );
       const subjects = (await all(many.lines({ limit: 90 }))).map((line) => line.subject);
       assert.equal(new Set(subjects).size, 250);
       assert.equal(subjects[0], "s-250");
       const exported = await all(many.export({ piece: 60 }));
-      assert.deepEqual(exported.map((line) => line.subject), subjects);
-      assert.deepEqual((await all(many.export({ offset: 240, limit: 5, piece: 2 }))).map((line) => line.rank), [241, 242, 243, 244, 245]);
+      assert.deepEqual(
+        exported.map((line) => line.subject),
+        subjects,
+      );
+      assert.deepEqual(
+        (await all(many.export({ offset: 240, limit: 5, piece: 2 }))).map((line) => line.rank),
+        [241, 242, 243, 244, 245],
+      );
       assert.equal((await all(many.export())).length, 250);
     });
 
     test("reads of subjects", async () => {
       const likes = service.board("likes");
       assert.equal((await likes.subject("post-3", { window: "7d" })).score, 7);
-      assert.deepEqual((await likes.lookup(["post-1", "no"])).items.map((item) => item.rank_among), [1, null]);
+      assert.deepEqual(
+        (await likes.lookup(["post-1", "no"])).items.map((item) => item.rank_among),
+        [1, null],
+      );
       assert.equal((await likes.lookup(["post-1"], { ranks: false })).items[0].rank, null);
       assert.equal((await likes.neighbors("post-2", { radius: 1 })).items.length, 3);
       assert.equal((await likes.count("post-2", { last: "6h" })).value, 4);
@@ -147,7 +183,14 @@ for (const store of ["embedded", "redis"]) {
       assert.deepEqual(await all(tags.keys()), ["museum", "music", "rust"]);
       assert.deepEqual(await all(tags.keys({ prefix: "mus" })), ["museum", "music"]);
       const { rankings } = await tags.best(["music", "rust", "none"], { limit: 1 });
-      assert.deepEqual(rankings.map(({ by, items }) => [by, items[0]?.score]), [["music", 3], ["rust", 1], ["none", undefined]]);
+      assert.deepEqual(
+        rankings.map(({ by, items }) => [by, items[0]?.score]),
+        [
+          ["music", 3],
+          ["rust", 1],
+          ["none", undefined],
+        ],
+      );
       assert.equal((await tags.top({ by: "music" })).items.length, 1);
       await assert.rejects(tags.top(), { code: "missing_key", status: 422 });
       await service.board("pairs").define({ metric: "COUNT(24h, play, song BY (land, kind))", slot: "1h" });
@@ -165,15 +208,24 @@ for (const store of ["embedded", "redis"]) {
       await assert.rejects(fresh.status(), { code: "unknown_board" });
       assert.equal((await fresh.define({ metric, slot: "1h" })).metric, metric);
       assert.equal((await fresh.status()).total, 0);
-      await assert.rejects(fresh.define({ metric: "COUNT(48h, like, post_id)", slot: "1h" }), { code: "board_conflict", status: 409 });
+      await assert.rejects(fresh.define({ metric: "COUNT(48h, like, post_id)", slot: "1h" }), {
+        code: "board_conflict",
+        status: 409,
+      });
       assert.ok((await service.boards()).items.some((board) => board.board === "fresh"));
       await service.call("DELETE", "/v1/boards/fresh");
       await assert.rejects(service.call("GET", "/v1/boards/fresh"), RolltopError);
     });
 
     test("queries and rules", async () => {
-      const { answers } = await service.query([{ board: "likes", subject: "post-2" }, { board: "likes", subject: "no" }]);
-      assert.deepEqual(answers.map((answer) => answer.value), [4, 0]);
+      const { answers } = await service.query([
+        { board: "likes", subject: "post-2" },
+        { board: "likes", subject: "no" },
+      ]);
+      assert.deepEqual(
+        answers.map((answer) => answer.value),
+        [4, 0],
+      );
       const rule = "COUNT(24h, like, post_id) >= 5";
       assert.equal((await service.evaluate(rule, { post_id: "post-2" })).hit, false);
       const event = { type: "like", record: true, boards: ["likes"] };

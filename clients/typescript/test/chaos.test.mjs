@@ -26,7 +26,8 @@ for (const store of ["embedded", "redis"]) {
         redis?.stop();
       });
       const direct = rolltop({ url: running.url });
-      for (const name of ["one", "two", "sums"]) await direct.board(name).define({ metric: "COUNT(24h, x, id)", slot: "1h" });
+      for (const name of ["one", "two", "sums"])
+        await direct.board(name).define({ metric: "COUNT(24h, x, id)", slot: "1h" });
       await direct.board("events").define({ metric: "SUM(24h, sale, amount, id)", slot: "1h", decimals: 1 });
 
       const failed = [];

@@ -12,7 +12,10 @@ const root = new URL("../", import.meta.url);
 test("the client is at most 5 KB in a page", async (t) => {
   const { default: esbuild } = await import(process.env.ROLLTOP_TEST_ESBUILD);
   const { outputFiles } = await esbuild.build({
-    stdin: { contents: 'import { rolltop } from "rolltop"; globalThis.rolltop = rolltop;', resolveDir: root.pathname },
+    stdin: {
+      contents: 'import { rolltop } from "rolltop"; globalThis.rolltop = rolltop;',
+      resolveDir: root.pathname,
+    },
     bundle: true,
     minify: true,
     format: "esm",

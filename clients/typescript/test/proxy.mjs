@@ -1,9 +1,9 @@
-// A proxy that does to requests what networks do: cuts connections before, while and after a request was forwarded, keeps
-// answers back, and sends requests twice, the second time perhaps much later.
+// A proxy that does to requests what networks do: it cuts connections before, while and after a request was forwarded,
+// keeps answers back, and sends requests twice, the second time perhaps much later.
 
 import { connect, createServer } from "node:net";
 
-/** Starts a proxy to a port. `random` returns numbers from 0 to 1. Returns its address and the number of each accident. */
+/** Starts a proxy to a port. `random` returns numbers from 0 to 1. Returns its address and counts of the accidents. */
 export async function startProxy(target, random) {
   const accidents = { before: 0, within: 0, after: 0, silent: 0, late: 0, twice: 0, none: 0, refused: 0 };
   const sockets = new Set();
@@ -37,8 +37,19 @@ export async function startProxy(target, random) {
   const handle = (request, client) => {
     const dice = random();
     const kind =
-      dice < 0.07 ? "before" : dice < 0.11 ? "within" : dice < 0.19 ? "after" : dice < 0.21 ? "silent" : dice < 0.29 ? "late"
-      : dice < 0.39 ? "twice" : "none";
+      dice < 0.07
+        ? "before"
+        : dice < 0.11
+          ? "within"
+          : dice < 0.19
+            ? "after"
+            : dice < 0.21
+              ? "silent"
+              : dice < 0.29
+                ? "late"
+                : dice < 0.39
+                  ? "twice"
+                  : "none";
     accidents[kind]++;
     if (kind === "before") client.destroy();
     else if (kind === "within") {
@@ -70,7 +81,10 @@ export async function startProxy(target, random) {
       if (received.length < end + 4 + length) return;
       // One request for each connection, so that the end of an answer is the end of the connection.
       const closing = head.replace(/^connection: .*$/im, "connection: close");
-      const request = Buffer.concat([Buffer.from(`${closing}\r\n\r\n`, "latin1"), received.subarray(end + 4, end + 4 + length)]);
+      const request = Buffer.concat([
+        Buffer.from(`${closing}\r\n\r\n`, "latin1"),
+        received.subarray(end + 4, end + 4 + length),
+      ]);
       received = Buffer.alloc(0);
       handle(request, client);
     });

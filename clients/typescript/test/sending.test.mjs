@@ -10,13 +10,21 @@ const receipt = (init) => {
   return Response.json({ accepted: (increments ?? events).length, duplicates: 0, rejected: [] });
 };
 const problem = (status, code, headers = {}) =>
-  Response.json({ type: `/problems/${code}`, title: code, status, detail: code, code, request_id: "r-1" }, { status, headers });
+  Response.json(
+    { type: `/problems/${code}`, title: code, status, detail: code, code, request_id: "r-1" },
+    { status, headers },
+  );
 
 /** A client whose requests are answered by these functions in turn, the last one again and again. */
 function client(answers, options = {}) {
   const requests = [];
   const fetch = async (url, init) => {
-    requests.push({ url, ...init, at: performance.now(), items: init.body && Object.values(JSON.parse(init.body))[0] });
+    requests.push({
+      url,
+      ...init,
+      at: performance.now(),
+      items: init.body && Object.values(JSON.parse(init.body))[0],
+    });
     const answer = answers[Math.min(requests.length, answers.length) - 1];
     return answer(init);
   };
@@ -53,7 +61,8 @@ test("Retry-After is waited for", async () => {
 });
 
 test("a request without an answer is ended and repeated", async () => {
-  const never = (init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const never = (init) =>
+    new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
   const { requests, service } = client([never, receipt], { timeout: 50 });
   service.board("b").add("a");
   await service.flush();
@@ -64,13 +73,18 @@ test("a request without an answer is ended and repeated", async () => {
 
 test("what is refused for good is reported once", async () => {
   const errors = [];
-  const { requests, service } = client([() => problem(403, "forbidden")], { onError: (...args) => errors.push(args) });
+  const { requests, service } = client([() => problem(403, "forbidden")], {
+    onError: (...args) => errors.push(args),
+  });
   service.event("like", { post: 1 }, { id: "e-1" });
   await service.flush();
   assert.equal(requests.length, 1);
   const [[error, items]] = errors;
   assert.ok(error instanceof RolltopError);
-  assert.deepEqual([error.status, error.code, error.requestId, error.problem.code], [403, "forbidden", "r-1", "forbidden"]);
+  assert.deepEqual(
+    [error.status, error.code, error.requestId, error.problem.code],
+    [403, "forbidden", "r-1", "forbidden"],
+  );
   assert.deepEqual(items, [{ event: { type: "like", fields: { post: 1 }, id: "e-1" } }]);
 });
 
@@ -92,7 +106,10 @@ test("a batch that is too large is divided, and keeps its order", async () => {
   for (let i = 0; i < 10; i++) service.board("b").add(`s-${i}`);
   await service.flush();
   const sent = requests.filter((request) => request.items.length <= 3).flatMap((request) => request.items);
-  assert.deepEqual(sent.map((item) => item.subject), Array.from({ length: 10 }, (_, i) => `s-${i}`));
+  assert.deepEqual(
+    sent.map((item) => item.subject),
+    Array.from({ length: 10 }, (_, i) => `s-${i}`),
+  );
   assert.equal(service.counts.accepted, 10);
 });
 
@@ -101,9 +118,15 @@ test("items are sent when there are enough of them, or after a time", async () =
   const board = service.board("b");
   for (let i = 0; i < 4; i++) board.add("a");
   await pause(20);
-  assert.deepEqual(requests.map((request) => request.items.length), [3]);
+  assert.deepEqual(
+    requests.map((request) => request.items.length),
+    [3],
+  );
   await pause(100);
-  assert.deepEqual(requests.map((request) => request.items.length), [3, 1]);
+  assert.deepEqual(
+    requests.map((request) => request.items.length),
+    [3, 1],
+  );
   assert.throws(() => rolltop({ url: "http://service", batchItems: 1001 }), RangeError);
 });
 
@@ -165,7 +188,10 @@ test("close sends what is left, and ends after its timeout", async () => {
   assert.throws(() => board.add("b"), /closed/);
 
   const errors = [];
-  const dead = client([() => problem(503, "overloaded")], { batchItems: 1, onError: (error, items) => errors.push([error.code, items.length]) });
+  const dead = client([() => problem(503, "overloaded")], {
+    batchItems: 1,
+    onError: (error, items) => errors.push([error.code, items.length]),
+  });
   for (const subject of ["a", "b", "c"]) dead.service.board("b").add(subject);
   await dead.service.close({ timeout: 50 });
   assert.equal(dead.service.counts.failed, 3);
@@ -213,7 +239,10 @@ test("a page that is hidden sends what is queued, up to 64 KiB, with the ids of 
   assert.equal(requests.length, 1);
   assert.equal(requests[0].keepalive, true);
   await service.flush();
-  assert.deepEqual(requests[1].items.map((item) => item.amount), [2, 3]);
+  assert.deepEqual(
+    requests[1].items.map((item) => item.amount),
+    [2, 3],
+  );
   assert.equal(requests[1].items[0].id, requests[0].items[0].id);
 
   for (let i = 0; i < 400; i++) board.add("é".repeat(200) + i);
@@ -244,10 +273,15 @@ test("a signal ends a request, and what waits for the next attempt", async () =>
 
 test("a token may come from a function", async () => {
   let count = 0;
-  const { requests, service } = client([() => Response.json({ items: [], next: null })], { token: async () => `t-${++count}` });
+  const { requests, service } = client([() => Response.json({ items: [], next: null })], {
+    token: async () => `t-${++count}`,
+  });
   await service.boards();
   await service.boards();
-  assert.deepEqual(requests.map((request) => request.headers.authorization), ["Bearer t-1", "Bearer t-2"]);
+  assert.deepEqual(
+    requests.map((request) => request.headers.authorization),
+    ["Bearer t-1", "Bearer t-2"],
+  );
 });
 
 test("exact decimals", async () => {

@@ -31,7 +31,7 @@ const isOpen = (port) =>
 
 /** Waits until a condition holds. */
 export async function until(condition, what, time = 20_000) {
-  for (const end = Date.now() + time; ; ) {
+  for (const end = Date.now() + time; ;) {
     if (await condition()) return;
     if (Date.now() > end) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -76,8 +76,21 @@ export class Running {
   async start() {
     const config = join(this.directory, "rolltop.toml");
     const data = join(this.directory, "data");
-    const fixed = ["serve", "--config", config, "--listen", `127.0.0.1:${this.port}`, "--data-dir", data, "--workers", "2"];
-    this.process = spawn(program, [...fixed, ...this.options], { stdio: ["ignore", "ignore", "pipe"], cwd: this.directory });
+    const fixed = [
+      "serve",
+      "--config",
+      config,
+      "--listen",
+      `127.0.0.1:${this.port}`,
+      "--data-dir",
+      data,
+      "--workers",
+      "2",
+    ];
+    this.process = spawn(program, [...fixed, ...this.options], {
+      stdio: ["ignore", "ignore", "pipe"],
+      cwd: this.directory,
+    });
     let log = "";
     this.process.stderr.on("data", (data) => (log = (log + data).slice(-4000)));
     await until(async () => {

@@ -58,7 +58,11 @@ for (const store of ["embedded", "redis"]) {
         }
       })();
       const shows = (expected) =>
-        until(() => last && JSON.stringify(last.items.map((line) => [line.subject, line.score])) === JSON.stringify(expected), `${expected}`);
+        until(
+          () =>
+            last && JSON.stringify(last.items.map((line) => [line.subject, line.score])) === JSON.stringify(expected),
+          `${expected}`,
+        );
       await shows([]);
       for (let i = 0; i < 12; i++) board.add(`p-${i}`, i + 1, { by: "rust" });
       await shows([12, 11, 10, 9, 8, 7, 6, 5, 4, 3].map((score) => [`p-${score - 1}`, score]));
@@ -66,7 +70,20 @@ for (const store of ["embedded", "redis"]) {
       await board.remove("p-11", { by: "rust" });
       board.add("p-0", 7, { by: "rust" });
       board.add("other", 100, { by: "music" });
-      await shows([[10, 11], [9, 10], [8, 9], [7, 8], [0, 8], [6, 7], [5, 6], [4, 5], [3, 4], [2, 3]].map(([p, score]) => [`p-${p}`, score]));
+      await shows(
+        [
+          [10, 11],
+          [9, 10],
+          [8, 9],
+          [7, 8],
+          [0, 8],
+          [6, 7],
+          [5, 6],
+          [4, 5],
+          [3, 4],
+          [2, 3],
+        ].map(([p, score]) => [`p-${p}`, score]),
+      );
       assert.equal(last.items[3].rank, last.items[4].rank);
 
       const before = count;
@@ -83,17 +100,23 @@ for (const store of ["embedded", "redis"]) {
     });
 
     test("a live ranking that cannot be read throws, and one that is left ends", async () => {
-      await assert.rejects(async () => {
-        for await (const _ of service.board("nothing").live());
-      }, { status: 404, code: "unknown_board" });
+      await assert.rejects(
+        async () => {
+          for await (const _ of service.board("nothing").live());
+        },
+        { status: 404, code: "unknown_board" },
+      );
       for await (const ranking of board.live({ by: "rust" })) {
         assert.equal(ranking.items.length, 10);
         break;
       }
       await service.board("short").define({ metric: "COUNT(24h, short, id)", slot: "1h" });
-      await assert.rejects(async () => {
-        for await (const _ of service.board("short").live()) await service.call("DELETE", "/v1/boards/short");
-      }, { code: "unknown_board" });
+      await assert.rejects(
+        async () => {
+          for await (const _ of service.board("short").live()) await service.call("DELETE", "/v1/boards/short");
+        },
+        { code: "unknown_board" },
+      );
     });
 
     test("an export goes on where its connections broke", async () => {
