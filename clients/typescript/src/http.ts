@@ -123,8 +123,8 @@ function refusal(response: Response, text: string): RolltopError {
   return new RolltopError(status, problem?.code ?? "http", problem?.detail ?? `status ${status} without a problem`, {
     problem,
     requestId: headers.get("x-request-id"),
-    // Pages of other origins may see only the problem.
-    retryAfter: seconds(headers.get("retry-after")) ?? (problem as { retry_after?: number } | undefined)?.retry_after,
+    // A proxy may leave out the header, or not let pages of other origins see it.
+    retryAfter: seconds(headers.get("retry-after")) ?? problem?.retry_after,
   });
 }
 

@@ -21,7 +21,7 @@ export interface LiveOptions extends ReadOptions {
 type Row = LiveRanking["items"][number] & { position: number };
 type Change = Pick<LiveRanking, "window" | "as_of" | "retiring" | "total"> & { rows: Row[]; gone: string[] };
 
-/** The milliseconds in which a stream must begin, and those after which one without a byte is abandoned. */
+/** The milliseconds in which a stream must be answered, and those after which one without a byte is abandoned. */
 const FIRST = 10_000;
 const SILENCE = 40_000;
 

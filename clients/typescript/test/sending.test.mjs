@@ -91,7 +91,7 @@ test("what is refused for good is reported once", async () => {
 test("giveUpAfter ends the attempts", async () => {
   const errors = [];
   const { requests, service } = client([() => problem(503, "overloaded")], {
-    giveUpAfter: 100,
+    giveUpAfter: 300,
     onError: (error, items) => errors.push([error.code, items.length]),
   });
   service.board("b").add("a");
