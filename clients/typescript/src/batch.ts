@@ -1,0 +1,295 @@
+// Sends items in the background, each of them until it is acknowledged.
+//
+// A batch is written once and sent until the service has answered it, with the same ids: whether an attempt that got
+// no answer was counted does not matter, because the service counts an id once. One request is in progress at a time,
+// and items leave the queue in their order.
+
+import { RolltopError } from "./error.ts";
+import { once, open, pause, sleep } from "./http.ts";
+import type { Connection } from "./http.ts";
+import { decimal } from "./json.ts";
+import type { Event, Increment } from "./types.ts";
+
+/** An item that was not counted. */
+export type Item = { board: string; increment: Increment } | { board?: string; event: Event };
+
+export interface BatchOptions {
+  /** The number of items that may wait: 10,000. */
+  maxItems?: number | undefined;
+  /** The number of items that are sent at once: 500, at most 1,000. */
+  batchItems?: number | undefined;
+  /** The milliseconds that items wait for others: 1,000. */
+  batchMillis?: number | undefined;
+  /** What `add` does if `maxItems` wait: return a promise that resolves when there is room, or drop the item. */
+  full?: "wait" | "drop" | undefined;
+  /** The milliseconds after which a batch that cannot be sent is reported to `onError`; by default it never is. */
+  giveUpAfter?: number | undefined;
+  /** Called with items that were refused as a whole, given up, or left at the end. Those given up may have counted. */
+  onError?: ((error: RolltopError, items: Item[]) => void) | undefined;
+  /** Called for an item that the service did not count, with the code that says why. */
+  onRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
+}
+
+/** The options with their defaults. */
+export type BatchSettings = Required<{ [K in keyof BatchOptions]: Exclude<BatchOptions[K], undefined> }>;
+
+export function settings({
+  maxItems = 10_000,
+  batchItems = 500,
+  batchMillis = 1000,
+  full = "wait",
+  giveUpAfter = Infinity,
+  onError = (error, items) => console.error(error, items),
+  onRejected = (item, code, detail) => console.error(code, detail, item),
+}: BatchOptions): BatchSettings {
+  // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
+  if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems must be from 1 to 1000");
+  return { maxItems, batchItems, batchMillis, full, giveUpAfter, onError, onRejected };
+}
+
+/** What has become of the items of a client. */
+export interface Counts {
+  /** Counted. */
+  accepted: number;
+  /** Counted by an attempt before, whose answer did not arrive. */
+  duplicates: number;
+  /** Not counted by the service; an event once for each board. */
+  rejected: number;
+  /** Reported to `onError`. */
+  failed: number;
+  /** Dropped because the queue was full. */
+  dropped: number;
+}
+
+/** What the batchers of a client share. */
+export interface Sending extends Connection, BatchSettings {
+  counts: Counts;
+}
+
+interface Entry {
+  /** The item as JSON. While `sum` is there, its beginning. */
+  text: string;
+  /** What equal items add up to, in 10^-9. It is removed when the entry is sent. */
+  sum?: bigint;
+  /** Whether it was sent when the page was hidden. */
+  left?: boolean;
+}
+
+interface Receipt {
+  accepted: number;
+  duplicates: number;
+  rejected: { code: string; detail: string; index?: number; board?: string }[];
+  rejected_counts?: Record<string, number>;
+}
+
+/** The characters of a batch. The service takes 8 MiB by default, and a character has up to three bytes. */
+const BATCH_LENGTH = 1 << 20;
+
+/** Returns an id that no other item has. `randomUUID` does not exist on pages that were loaded by plain http. */
+export const newId = (): string => crypto.randomUUID?.() ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+
+export class Batcher {
+  readonly #queue: Entry[] = [];
+  /** The batch that is being sent. */
+  #sending: Entry[] = [];
+  /** The entries that equal items are added to, by their beginning. */
+  readonly #sums = new Map<string, Entry>();
+  #batchItems: number;
+  #added = 0;
+  #done = 0;
+  /** The number of items that are sent without waiting for others. */
+  #flushTo = 0;
+  /** What waits for a condition: flushes, and adds for room. */
+  #waiting: { until: () => boolean; resolve: () => void }[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running = false;
+  readonly #stop = new AbortController();
+  readonly #connection: Sending;
+  readonly #board: string | undefined;
+
+  /** Sends increments of a board, or events if none is given. */
+  constructor(connection: Sending, board: string | undefined) {
+    this.#connection = connection;
+    this.#board = board;
+    // With a shorter queue, a full one would wait for more items.
+    this.#batchItems = Math.min(connection.batchItems, connection.maxItems);
+  }
+
+  /** Adds an item with an id, or, with `sum`, the beginning of one that equal items are added to. */
+  async add(text: string, sum?: bigint): Promise<boolean> {
+    if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+    // Entries that nothing is added to are not among these, and their texts are longer.
+    const equal = this.#sums.get(text);
+    if (equal) {
+      equal.sum = (equal.sum as bigint) + (sum as bigint);
+      return true;
+    }
+    const isFull = this.#queue.length + this.#sending.length >= this.#connection.maxItems;
+    if (isFull && this.#connection.full === "drop") {
+      this.#connection.counts.dropped++;
+      return false;
+    }
+    const entry: Entry = { text };
+    if (sum !== undefined) {
+      entry.sum = sum;
+      this.#sums.set(text, entry);
+    }
+    this.#queue.push(entry);
+    this.#added++;
+    this.#plan();
+    if (isFull) await this.#wait(() => this.#queue.length < this.#connection.maxItems);
+    return true;
+  }
+
+  /** Sends everything that was added before, and resolves when the service has answered all of it. */
+  flush(): Promise<void> {
+    const to = (this.#flushTo = this.#added);
+    this.#plan();
+    return this.#wait(() => this.#done >= to);
+  }
+
+  async #wait(until: () => boolean): Promise<void> {
+    if (!until()) await new Promise<void>((resolve) => this.#waiting.push({ until, resolve }));
+  }
+
+  /** Reports what is still there as not sent, and refuses further items. */
+  end(): void {
+    this.#stop.abort(new RolltopError(0, "closed", "the client was closed"));
+    clearTimeout(this.#timer);
+    const left = this.#queue.splice(0);
+    this.#done += left.length;
+    if (left.length > 0) this.#fail(left, this.#stop.signal.reason);
+  }
+
+  /**
+   * Sends up to this many bytes of what is queued so that the request outlives the page, and returns how many are left.
+   * The entries stay where they are, and are sent again with the same ids if the page goes on.
+   */
+  leave(bytes: number): number {
+    const texts: string[] = [];
+    const start = bytes;
+    // What is written around the items.
+    bytes -= 24;
+    for (const entry of [...this.#sending, ...this.#queue]) {
+      if (entry.left) continue;
+      const size = new TextEncoder().encode(this.#text(entry)).length + 1;
+      if (size > bytes) break;
+      bytes -= size;
+      entry.left = true;
+      texts.push(entry.text);
+    }
+    if (texts.length === 0) return start;
+    open(this.#connection, "POST", this.#path(), { body: this.#body(texts) }, { keepalive: true }).catch(() => {});
+    return bytes;
+  }
+
+  #path(): string {
+    return this.#board === undefined ? "/v1/events" : `/v1/boards/${encodeURIComponent(this.#board)}/increments`;
+  }
+
+  #body(texts: string[]): string {
+    return `{"${this.#board === undefined ? "events" : "increments"}":[${texts.join()}]}`;
+  }
+
+  /** Returns an entry as it is sent from now on: nothing is added to it any more. */
+  #text(entry: Entry): string {
+    if (entry.sum !== undefined) {
+      this.#sums.delete(entry.text);
+      entry.text += `,"amount":${decimal(entry.sum)},"id":"${newId()}"}`;
+      delete entry.sum;
+    }
+    return entry.text;
+  }
+
+  /** Sends what is due, or waits for more. */
+  #plan(): void {
+    if (this.#running || this.#queue.length === 0) return;
+    if (this.#queue.length >= this.#batchItems || this.#flushTo > this.#done) void this.#run();
+    else this.#timer ??= setTimeout(() => void this.#run(), this.#connection.batchMillis);
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    let length = 0;
+    let count = 0;
+    for (const entry of this.#queue.slice(0, this.#batchItems)) {
+      length += this.#text(entry).length;
+      if (count > 0 && length > BATCH_LENGTH) break;
+      count++;
+    }
+    this.#sending = this.#queue.splice(0, count);
+    const done = await this.#send(this.#sending);
+    // Not in one step with the line above: `end` may have changed it in the meantime.
+    this.#done += done;
+    this.#sending = [];
+    this.#running = false;
+    this.#waiting = this.#waiting.filter(({ until, resolve }) => !until() || resolve());
+    this.#plan();
+  }
+
+  /** Sends a batch until it is answered. Returns the number of entries that are done: 0 if they have to be divided. */
+  async #send(entries: Entry[]): Promise<number> {
+    const began = Date.now();
+    const { signal } = this.#stop;
+    const body = this.#body(entries.map((entry) => entry.text));
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const receipt = (await once(this.#connection, "POST", this.#path(), { body, signal })) as Receipt;
+        // A gateway of a hotel answers 200 to everything.
+        if (typeof receipt?.accepted !== "number") {
+          throw new RolltopError(200, "invalid_response", "the answer is not that of the service");
+        }
+        this.#settle(entries, receipt);
+        return entries.length;
+      } catch (caught) {
+        const error = caught as RolltopError;
+        if (error.status === 413 && entries.length > 1) {
+          this.#batchItems = Math.ceil(entries.length / 2);
+          this.#queue.unshift(...entries);
+          return 0;
+        }
+        const isLate = Date.now() - began >= this.#connection.giveUpAfter;
+        if (signal.aborted || !error.temporary || isLate) {
+          this.#fail(entries, error);
+          return entries.length;
+        }
+        await sleep(pause(attempt, error.retryAfter), signal);
+      }
+    }
+  }
+
+  #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts }: Receipt): void {
+    const { counts } = this.#connection;
+    counts.accepted += accepted;
+    counts.duplicates += duplicates;
+    for (const count of Object.values(rejected_counts ?? {})) counts.rejected += count;
+    for (const { index, code, detail, board } of rejected) {
+      const entry = entries[index ?? 0];
+      if (entry) report(() => this.#connection.onRejected(this.#item(entry, board), code, detail));
+    }
+  }
+
+  #fail(entries: Entry[], error: RolltopError): void {
+    this.#connection.counts.failed += entries.length;
+    const items = entries.map((entry) => this.#item(entry));
+    report(() => this.#connection.onError(error, items));
+  }
+
+  /** Returns an entry as the caller gave it. */
+  #item(entry: Entry, board = this.#board): Item {
+    const item: unknown = JSON.parse(this.#text(entry));
+    if (this.#board !== undefined) return { board: this.#board, increment: item as Increment };
+    return { ...(board !== undefined && { board }), event: item as Event };
+  }
+}
+
+/** Calls a function of the caller. What it does wrong must not end the sending. */
+function report(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    console.error(error);
+  }
+}

@@ -1,0 +1,83 @@
+// Follows the first lines of a ranking, as server-sent events that are read with `fetch`.
+//
+// Not with EventSource, which sends no key, and tells neither the status of a refused stream nor the comments that the
+// service sends every 15 seconds. Without those, a connection that is lost without being closed would look alive.
+
+import { problemError } from "./error.ts";
+import type { RolltopError } from "./error.ts";
+import { open, pause, sleep, startDeadline, withParameters } from "./http.ts";
+import type { Connection } from "./http.ts";
+import { parse } from "./json.ts";
+import { blocks } from "./lines.ts";
+import type { LiveRanking, Problem, ReadOptions } from "./types.ts";
+
+export interface LiveOptions extends ReadOptions {
+  /** The number of lines: 10 (the default), 25, 50 or 100. */
+  limit?: 10 | 25 | 50 | 100 | undefined;
+  /** How often the service reads the ranking; by default `1s`. */
+  interval?: "1s" | "5s" | "15s" | "1m" | undefined;
+}
+
+type Row = LiveRanking["items"][number] & { position: number };
+type Change = Pick<LiveRanking, "window" | "as_of" | "retiring" | "total"> & { rows: Row[]; gone: string[] };
+
+/** The milliseconds in which a stream must be answered, and those after which one without a byte is abandoned. */
+const FIRST = 10_000;
+const SILENCE = 40_000;
+
+/** Returns the ranking, and again after each change, until the signal is aborted. Throws if the service refuses it. */
+export async function* live(
+  connection: Connection,
+  path: string,
+  { signal, ...parameters }: LiveOptions,
+): AsyncGenerator<LiveRanking, void> {
+  for (let attempt = 0; !signal?.aborted; attempt++) {
+    const deadline = startDeadline(signal);
+    let ranking: LiveRanking | undefined;
+    let retryAfter: number | undefined;
+    try {
+      deadline.set(FIRST);
+      const response = await open(connection, "GET", withParameters(path, parameters), {
+        accept: "text/event-stream",
+        signal: deadline.signal,
+      });
+      for await (const events of blocks(response, "\n\n", deadline, SILENCE)) {
+        const before = ranking;
+        for (const event of events) ranking = applied(ranking, event, connection.exact);
+        if (!ranking || ranking === before) continue;
+        attempt = 0;
+        // What arrives while the caller works is in one step.
+        yield ranking;
+      }
+    } catch (caught) {
+      if (signal?.aborted) return;
+      const error = deadline.reason(caught) as RolltopError;
+      if (!error.temporary) throw error;
+      retryAfter = error.retryAfter;
+    } finally {
+      deadline.end();
+    }
+    await sleep(pause(attempt, retryAfter), signal);
+  }
+}
+
+/** Returns the ranking after an event. Throws if the service will send no more of it. */
+function applied(ranking: LiveRanking | undefined, event: string, exact: boolean): LiveRanking | undefined {
+  const data = event.split("\n").find((line) => line.startsWith("data: "));
+  if (!data) return ranking;
+  const value = parse(data.slice(6), exact) as LiveRanking | Change | Problem;
+  if ("items" in value) return value;
+  if ("rows" in value) return ranking && changed(ranking, value);
+  // After a problem of the store the stream goes on.
+  if (value.status < 500) throw problemError(value);
+  return ranking;
+}
+
+/** Returns the ranking after a change. Subjects that are neither changed nor gone keep their order. */
+function changed(ranking: LiveRanking, { rows, gone, ...frame }: Change): LiveRanking {
+  const moved = new Set([...gone, ...rows.map((row) => row.subject)]);
+  const items = ranking.items.filter((line) => !moved.has(line.subject));
+  // Rows are in the order of their positions, so each is inserted at its final place.
+  for (const { position, ...line } of rows) items.splice(position - 1, 0, line);
+  return { ...ranking, ...frame, items };
+}

@@ -1,0 +1,77 @@
+// The types of the API, by shorter names, and with exact decimals as texts where that is asked for.
+
+import type { components } from "./schema.ts";
+
+export type Schemas = components["schemas"];
+
+/** How amounts and scores are returned: as the nearest binary number, or exactly as texts. */
+export type Decimals = "number" | "string";
+
+/** The members of responses that hold exact decimals. */
+export type DecimalMember =
+  | "score"
+  | "value"
+  | "sum"
+  | "count"
+  | "amount"
+  | "worst"
+  | "left_value"
+  | "right_value"
+  | "next_score"
+  | "standard_error";
+
+/** A response in which decimals are texts. */
+type Exact<T> = T extends readonly (infer E)[]
+  ? Exact<E>[]
+  : T extends object
+    ? { [K in keyof T]: K extends DecimalMember ? Texts<T[K]> : Exact<T[K]> }
+    : T;
+type Texts<T> = T extends number ? string : Exact<T>;
+
+/** A response with decimals of this kind. */
+export type Read<T, D extends Decimals> = D extends "string" ? Exact<T> : T;
+
+export type Problem = Schemas["Problem"];
+export type Increment = Schemas["Increment"];
+export type Event = Schemas["Event"];
+export type Definition = Schemas["Definition"];
+export type DefinedBoard = Schemas["DefinedBoard"];
+export type DefinitionPreview = Schemas["DefinitionPreview"];
+export type BoardStatus = Schemas["BoardStatus"];
+export type Query = Schemas["Query"];
+
+export type Ranking<D extends Decimals = "number"> = Read<Schemas["Ranking"], D>;
+export type Line<D extends Decimals = "number"> = Read<Schemas["RankingEntry"], D>;
+export type LookupResult<D extends Decimals = "number"> = Read<Schemas["LookupResult"], D>;
+export type Standing<D extends Decimals = "number"> = Read<Schemas["Standing"], D>;
+export type Neighbors<D extends Decimals = "number"> = Read<Schemas["Neighbors"], D>;
+export type WindowValue<D extends Decimals = "number"> = Read<Schemas["WindowValue"], D>;
+export type Rankings<D extends Decimals = "number"> = Read<Schemas["Rankings"], D>;
+export type Removal<D extends Decimals = "number"> = Read<Schemas["Removal"], D>;
+export type Answers<D extends Decimals = "number"> = Read<Schemas["Answers"], D>;
+export type Evaluations<D extends Decimals = "number"> = Read<Schemas["Evaluations"], D>;
+/** A ranking that is followed: the first lines, without cursors. */
+export type LiveRanking<D extends Decimals = "number"> = Omit<Ranking<D>, "next" | "prev">;
+
+/** A time: RFC 3339, or a Date. */
+export type Time = string | Date;
+/** The key of a ranking; of several fields, a list of their values. */
+export type Key = string | readonly string[];
+
+/** What reads of a board may name. */
+export interface ReadOptions {
+  /** The length of the window, on a board with several; by default the main one. */
+  window?: string | undefined;
+  /** The key of the ranking, on a board whose metric has `BY`. */
+  by?: Key | undefined;
+  /** The edition to read while two count. */
+  of?: "next" | "previous" | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface PageOptions extends ReadOptions {
+  limit?: number | undefined;
+  offset?: number | undefined;
+  /** The `next` or `prev` of another page; not together with `offset`. */
+  cursor?: string | undefined;
+}

@@ -1,0 +1,244 @@
+// Every call against the real service, on both stores.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { rolltop, RolltopError } from "rolltop";
+import { hasRedis, Running, startRedis } from "./service.mjs";
+
+const all = async (items) => {
+  const list = [];
+  for await (const item of items) list.push(item);
+  return list;
+};
+
+for (const store of ["embedded", "redis"]) {
+  describe(`calls on ${store}`, { skip: store === "redis" && !hasRedis }, () => {
+    let redis, running, service;
+    const rejected = [];
+    const errors = [];
+
+    before(async () => {
+      if (store === "redis") redis = await startRedis();
+      running = await Running.start(
+        ...(redis ? ["--store", redis.url] : []),
+        "--clock",
+        "simulated=2026-01-02T10:07:00Z",
+      );
+      service = rolltop({
+        url: running.url,
+        batchMillis: 50,
+        onRejected: (...args) => rejected.push(args),
+        onError: (...args) => errors.push(args),
+      });
+      await service.board("likes").define({ metric: "COUNT(24h, like, post_id)", slot: "1h", windows: ["7d/6h"] });
+      await service.board("tags").define({ metric: "COUNT(24h, like, post_id BY tag)", slot: "1h" });
+      await service.board("sales").define({ metric: "SUM(24h, sale, amount, seller)", slot: "1h", decimals: 2 });
+      await service.board("visitors").define({ metric: "COUNT_DISTINCT(24h, visit, page, visitor)", slot: "1h" });
+    });
+
+    after(async () => {
+      await service?.close();
+      await running?.stop();
+      redis?.stop();
+    });
+
+    test("items are counted, in the background", async () => {
+      const likes = service.board("likes");
+      assert.equal(await likes.add("post-1"), true);
+      likes.add("post-2", 5);
+      likes.add("post-2", -1);
+      likes.add("post-3", "2", { at: new Date("2026-01-02T09:00:00Z") });
+      likes.add("post-3", 2, { at: "2026-01-02T09:00:00Z", retract: true });
+      likes.add("post-3", 7, { id: "once" });
+      likes.add("post-3", 7, { id: "once" });
+      await service.flush();
+      const page = await likes.top();
+      assert.deepEqual(
+        page.items.map((line) => [line.subject, line.score]),
+        [
+          ["post-3", 7],
+          ["post-2", 4],
+          ["post-1", 1],
+        ],
+      );
+      assert.equal(service.counts.duplicates, 1);
+    });
+
+    test("coalesced items add up exactly, beside those with ids", async () => {
+      let bodies = [];
+      const own = rolltop({
+        url: running.url,
+        fetch: (input, init) => (init.body && bodies.push(JSON.parse(init.body)), fetch(input, init)),
+      });
+      const sales = own.board("sales", { coalesce: true });
+      for (let i = 0; i < 10; i++) sales.add("ann", 0.1);
+      sales.add("ann", "9007199254.17");
+      sales.add("ann", -0.07);
+      sales.add("bob", 1, { id: "b-1" });
+      await own.close();
+      assert.equal(bodies.length, 1);
+      assert.deepEqual(
+        bodies[0].increments.map((item) => [item.subject, item.amount]),
+        [
+          ["ann", 9007199255.1],
+          ["bob", undefined],
+        ],
+      );
+      assert.match(bodies[0].increments[0].id, /^[0-9a-f-]{36}$/);
+      assert.equal((await sales.subject("ann")).score, 9007199255.1);
+      await sales.remove("ann");
+      assert.deepEqual(
+        (await sales.top()).items.map((line) => line.subject),
+        ["bob"],
+      );
+    });
+
+    test("what cannot be counted is reported, and the rest counts", async () => {
+      const likes = service.board("likes");
+      likes.add("late", 1, { at: "2020-01-01T00:00:00Z" });
+      likes.add("post-1");
+      likes.add("", 1);
+      service.board("nothing").add("x");
+      service.event("sale", { seller: "eve", amount: "much" });
+      await service.flush();
+      const codes = rejected.map(([item, code]) => [item.increment?.subject ?? item.event.fields.seller, code]);
+      // The queues are sent independently of each other.
+      assert.deepEqual(codes.sort(), [
+        ["", "invalid_subject"],
+        ["eve", "invalid_field"],
+        ["late", "too_late"],
+      ]);
+      assert.equal(rejected.find(([item]) => item.event)[0].board, "sales");
+      const [[error, items]] = errors;
+      assert.ok(error instanceof RolltopError);
+      assert.equal(error.status, 404);
+      assert.equal(error.code, "unknown_board");
+      assert.equal(error.requestId, error.problem.request_id);
+      assert.equal(items[0].board, "nothing");
+      assert.equal(items[0].increment.subject, "x");
+      assert.deepEqual([service.counts.rejected, service.counts.failed], [3, 1]);
+      assert.throws(() => likes.add("x", NaN), TypeError);
+    });
+
+    test("events count on every board of their type", async () => {
+      service.event("sale", { seller: "dan", amount: "19.99" }, { id: "sale-1" });
+      service.event("sale", { seller: "dan", amount: "19.99" }, { id: "sale-1" });
+      service.event("like", { post_id: "post-9", tag: "rust" });
+      service.board("visitors").add("home", undefined, { value: "v-1" });
+      service.board("visitors").add("home", undefined, { value: "v-1" });
+      await service.flush();
+      assert.equal((await service.board("sales").subject("dan")).score, 19.99);
+      assert.equal((await service.board("tags").subject("post-9", { by: "rust" })).score, 1);
+      assert.equal((await service.board("visitors").subject("home")).score, 1);
+    });
+
+    test("pages, lines and exports", async () => {
+      await service.board("many").define({ metric: "COUNT(24h, many, id)", slot: "1h" });
+      const many = service.board("many", { coalesce: true });
+      for (let i = 1; i <= 250; i++) await many.add(`s-${i}`, i);
+      await service.flush();
+      const sizes = await all(many.pages({ limit: 100 }));
+      assert.deepEqual(
+        sizes.map((page) => page.items.length),
+        [100, 100, 50],
+      );
+      const subjects = (await all(many.lines({ limit: 90 }))).map((line) => line.subject);
+      assert.equal(new Set(subjects).size, 250);
+      assert.equal(subjects[0], "s-250");
+      const exported = await all(many.export({ piece: 60 }));
+      assert.deepEqual(
+        exported.map((line) => line.subject),
+        subjects,
+      );
+      assert.deepEqual(
+        (await all(many.export({ offset: 240, limit: 5, piece: 2 }))).map((line) => line.rank),
+        [241, 242, 243, 244, 245],
+      );
+      assert.equal((await all(many.export())).length, 250);
+    });
+
+    test("reads of subjects", async () => {
+      const likes = service.board("likes");
+      assert.equal((await likes.subject("post-3", { window: "7d" })).score, 7);
+      assert.deepEqual(
+        (await likes.lookup(["post-1", "no"])).items.map((item) => item.rank_among),
+        [1, null],
+      );
+      assert.equal((await likes.lookup(["post-1"], { ranks: false })).items[0].rank, null);
+      assert.equal((await likes.neighbors("post-2", { radius: 1 })).items.length, 3);
+      assert.equal((await likes.count("post-2", { last: "6h" })).value, 4);
+      assert.equal((await likes.count("post-2", { from: new Date("2026-01-02T10:00:00Z") })).value, 4);
+      const strange = "a/b?c#d %&\u2028é";
+      likes.add(strange);
+      await service.flush();
+      assert.equal((await likes.subject(strange)).score, 1);
+      await likes.remove(strange);
+    });
+
+    test("rankings of keys", async () => {
+      const tags = service.board("tags", { coalesce: true });
+      tags.add("post-1", 3, { by: "music" });
+      tags.add("post-2", 1, { by: "museum" });
+      await service.flush();
+      assert.deepEqual(await all(tags.keys()), ["museum", "music", "rust"]);
+      assert.deepEqual(await all(tags.keys({ prefix: "mus" })), ["museum", "music"]);
+      const { rankings } = await tags.best(["music", "rust", "none"], { limit: 1 });
+      assert.deepEqual(
+        rankings.map(({ by, items }) => [by, items[0]?.score]),
+        [
+          ["music", 3],
+          ["rust", 1],
+          ["none", undefined],
+        ],
+      );
+      assert.equal((await tags.top({ by: "music" })).items.length, 1);
+      await assert.rejects(tags.top(), { code: "missing_key", status: 422 });
+      await service.board("pairs").define({ metric: "COUNT(24h, play, song BY (land, kind))", slot: "1h" });
+      const pairs = service.board("pairs");
+      pairs.add("song", 1, { by: ["se", "jazz"] });
+      await service.flush();
+      assert.equal((await pairs.top({ by: ["se", "jazz"] })).items[0].subject, "song");
+      assert.equal((await tags.remove("post-1", { allKeys: true })).keys, 1);
+    });
+
+    test("definitions, status, boards", async () => {
+      const fresh = service.board("fresh");
+      const metric = "COUNT(24h, like, post_id)";
+      assert.equal((await fresh.define({ metric, slot: "1h" }, { dryRun: true })).exists, false);
+      await assert.rejects(fresh.status(), { code: "unknown_board" });
+      assert.equal((await fresh.define({ metric, slot: "1h" })).metric, metric);
+      assert.equal((await fresh.status()).total, 0);
+      await assert.rejects(fresh.define({ metric: "COUNT(48h, like, post_id)", slot: "1h" }), {
+        code: "board_conflict",
+        status: 409,
+      });
+      assert.ok((await service.boards()).items.some((board) => board.board === "fresh"));
+      await service.call("DELETE", "/v1/boards/fresh");
+      await assert.rejects(service.call("GET", "/v1/boards/fresh"), RolltopError);
+    });
+
+    test("queries and rules", async () => {
+      const { answers } = await service.query([
+        { board: "likes", subject: "post-2" },
+        { board: "likes", subject: "no" },
+      ]);
+      assert.deepEqual(
+        answers.map((answer) => answer.value),
+        [4, 0],
+      );
+      const rule = "COUNT(24h, like, post_id) >= 5";
+      assert.equal((await service.evaluate(rule, { post_id: "post-2" })).hit, false);
+      const event = { type: "like", record: true, boards: ["likes"] };
+      const recorded = await service.evaluate([rule], { post_id: "post-2", tag: "x" }, event);
+      assert.equal(recorded.hit, true);
+      assert.equal(recorded.recorded.accepted, 1);
+      assert.equal((await service.board("likes").subject("post-2")).score, 5);
+    });
+
+    test("values move with the clock of the service", async () => {
+      await service.call("PUT", "/v1/clock", { now: "2026-01-04T10:07:00Z" });
+      assert.equal((await service.board("likes").top()).items.length, 0);
+      assert.ok((await service.board("likes").top({ window: "7d" })).items.length > 0);
+    });
+  });
+}

@@ -1,0 +1,49 @@
+// Checked by tsc only: what the types of the package allow, and what they do not.
+
+import { rolltop, RolltopError } from "rolltop";
+import type { Item, Line, Ranking } from "rolltop";
+
+const service = rolltop({
+  url: new URL("http://localhost:8080"),
+  token: async () => "token",
+  onRejected: (item: Item, code: string) => void [item, code],
+  onError: (error) => void [error.status satisfies number, error.requestId satisfies string | undefined],
+});
+const board = service.board("hot-posts", { coalesce: true });
+
+const room: boolean = await board.add("post-1", "19.99", { by: ["se", "jazz"], at: new Date(), retract: true });
+await service.event("like", { post_id: "post-1" }, { id: "like-1" });
+
+const page: Ranking = await board.top({ limit: 10, window: "7d" });
+const score: number | null | undefined = page.items[0]?.score;
+for await (const line of board.lines({ offset: 5 })) line satisfies Line;
+for await (const line of board.export({ piece: 100 })) line.rank satisfies number;
+for await (const ranking of board.live({ limit: 25 })) ranking.total satisfies number | null;
+for await (const key of board.keys({ prefix: "a" })) key satisfies string;
+
+const exact = rolltop({ url: "http://localhost:8080", decimals: "string" });
+const text: string | null | undefined = (await exact.board("x").top()).items[0]?.score;
+const rank: number | undefined = (await exact.board("x").top()).items[0]?.rank;
+(await exact.board("x").count("a", { last: "6h" })).value satisfies string | null;
+
+(await board.define({ metric: "COUNT(24h, like, post_id)" }, { dryRun: true })).exists satisfies boolean;
+(await board.define({ metric: "COUNT(24h, like, post_id)" })).metric satisfies string;
+(await service.query([{ board: "x", subject: "a", last: "6h" }])).answers.length satisfies number;
+(await service.evaluate("COUNT(30m, login, device_id) > 3", { device_id: "d" })).hit satisfies boolean;
+const status: { status: string } = await service.call<{ status: string }>("GET", "/readyz");
+
+try {
+  await board.subject("post-1");
+} catch (error) {
+  if (error instanceof RolltopError && error.problem) error.problem.code satisfies string;
+}
+
+// @ts-expect-error a live ranking has one of four lengths
+board.live({ limit: 11 });
+// @ts-expect-error the metric is missing
+void board.define({ slot: "1h" });
+// @ts-expect-error there is no such option
+rolltop({ url: "", retry: 3 });
+// @ts-expect-error an amount is a number or a text
+void board.add("post-1", { amount: 3 });
+void [room, score, text, rank, status];
