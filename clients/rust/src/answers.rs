@@ -1,0 +1,412 @@
+//! The answers of the service.
+//!
+//! They have the members that most callers need, and ignore what they do not know, so that a newer service can be asked.
+//! [`Request::text`](crate::Request::text) returns an answer whole.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Decimal;
+
+/// Answers: structs of public members that may get more of them.
+macro_rules! answers {
+    ($($(#[$about:meta])* $name:ident { $($(#[$of_member:meta])* $member:ident: $kind:ty,)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$of_member])* pub $member: $kind,)*
+        }
+    )*};
+}
+
+answers! {
+    /// The time that an answer covers: from `from` on, up to but without `to`.
+    Window {
+        /// The beginning of the first slot. None over all time.
+        from: Option<DateTime<Utc>>,
+        /// The end of the last slot, which lies ahead. None over all time.
+        to: Option<DateTime<Utc>>,
+        /// The number of slots.
+        slots: u64,
+    }
+
+    /// A line of a ranking.
+    Line {
+        /// The rank, from 1. Equal scores have the same.
+        rank: u64,
+        /// The subject.
+        subject: String,
+        /// The score. None if it is not known at present.
+        score: Option<Decimal>,
+    }
+
+    /// A page of a ranking, or what a live ranking is now.
+    Ranking {
+        /// The board.
+        board: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer, by the clock of the service.
+        as_of: DateTime<Utc>,
+        /// The number of slots that have left the window, and whose subjects are still being subtracted: scores are exact
+        /// at 0.
+        retiring: u64,
+        /// The number of ranked subjects. None while it is not known.
+        total: Option<u64>,
+        /// The metric, such as `COUNT(24h, like, post_id)`.
+        metric: String,
+        /// The lines.
+        items: Vec<Line>,
+        /// The cursor of the next page. None on the last one.
+        #[serde(default)]
+        next: Option<String>,
+        /// The cursor of the page before. None on the first one.
+        #[serde(default)]
+        prev: Option<String>,
+    }
+
+    /// A slot of a subject.
+    Slot {
+        /// The beginning of the slot.
+        from: DateTime<Utc>,
+        /// The end of the slot.
+        to: DateTime<Utc>,
+        /// What was counted in it, on boards of COUNT.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        count: Option<Decimal>,
+        /// The sum, on boards of SUM and AVG.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sum: Option<Decimal>,
+        /// The value, on boards of MIN, MAX and LAST.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Decimal>,
+    }
+
+    /// Where a subject stands.
+    Standing {
+        /// The board.
+        board: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// See [`Ranking::retiring`].
+        retiring: u64,
+        /// The number of ranked subjects.
+        total: Option<u64>,
+        /// The subject.
+        subject: String,
+        /// The score.
+        score: Option<Decimal>,
+        /// The rank, from 1. None if the subject is not ranked.
+        rank: Option<u64>,
+        /// How many of all ranked subjects have no better score, in percent.
+        percentile: Option<f64>,
+        /// The slots in which something was counted.
+        #[serde(default)]
+        slots: Vec<Slot>,
+    }
+
+    /// The lines around a subject.
+    Neighbors {
+        /// The board.
+        board: String,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// The number of ranked subjects.
+        total: Option<u64>,
+        /// The subject.
+        subject: String,
+        /// The lines, with that of the subject.
+        items: Vec<Line>,
+    }
+
+    /// A line of a [look-up](crate::Board::lookup).
+    LookedLine {
+        /// The rank in the ranking. None if the subject is not ranked.
+        rank: Option<u64>,
+        /// The rank among the subjects of the request.
+        rank_among: Option<u64>,
+        /// The subject.
+        subject: String,
+        /// The score.
+        score: Option<Decimal>,
+        /// How many of all ranked subjects have no better score, in percent.
+        percentile: Option<f64>,
+    }
+
+    /// Ranks and scores of some subjects, the best first.
+    Looked {
+        /// The board.
+        board: String,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// The number of ranked subjects.
+        total: Option<u64>,
+        /// The lines. Subjects that are not ranked are at the end.
+        items: Vec<LookedLine>,
+    }
+
+    /// What a subject has in a window.
+    WindowValue {
+        /// The board.
+        board: String,
+        /// The subject.
+        subject: String,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// The value.
+        value: Option<Decimal>,
+    }
+
+    /// Keys of the rankings of a board whose metric has `BY`.
+    KeyPage {
+        /// The board.
+        board: String,
+        /// The keys, by name.
+        items: Vec<KeyLine>,
+        /// The cursor of the next page. None on the last one.
+        next: Option<String>,
+    }
+
+    /// A key.
+    KeyLine {
+        /// The key.
+        by: String,
+    }
+
+    /// The first lines of the rankings of some keys.
+    Rankings {
+        /// The board.
+        board: String,
+        /// The metric.
+        metric: String,
+        /// The rankings, in the order of the keys in the request.
+        rankings: Vec<RankingOfKey>,
+    }
+
+    /// The first lines of the ranking of a key.
+    RankingOfKey {
+        /// The key.
+        by: String,
+        /// The number of ranked subjects.
+        total: Option<u64>,
+        /// The lines.
+        items: Vec<Line>,
+    }
+
+    /// What a board is.
+    Defined {
+        /// The name.
+        board: String,
+        /// The metric.
+        metric: String,
+        /// The length of a slot. None over all time.
+        slot: Option<String>,
+        /// The time zone in which slots of days and longer begin.
+        timezone: String,
+        /// The lengths of the further windows.
+        #[serde(default)]
+        windows: Vec<String>,
+        /// The number of decimals of its scores.
+        decimals: u32,
+        /// `desc` or `asc`: whether the largest or the smallest score is the best.
+        order: String,
+        /// Whether it has a ranking, or only counts.
+        ranked: bool,
+        /// All other members of the definition.
+        #[serde(flatten)]
+        more: BTreeMap<String, Value>,
+    }
+
+    /// All boards.
+    Boards {
+        /// The boards, by name.
+        items: Vec<Defined>,
+    }
+
+    /// What a board is and holds.
+    Status {
+        /// The name.
+        board: String,
+        /// The metric.
+        metric: String,
+        /// The length of a slot. None over all time.
+        slot: Option<String>,
+        /// The lengths of the further windows.
+        #[serde(default)]
+        windows: Vec<String>,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// See [`Ranking::retiring`].
+        retiring: u64,
+        /// The number of ranked subjects. None while it is not known, and on a board with a ranking for each key.
+        #[serde(default)]
+        total: Option<u64>,
+    }
+
+    /// What defining a board would do.
+    Preview {
+        /// The name.
+        board: String,
+        /// The metric, as the service writes it.
+        metric: String,
+        /// The length of a slot. None over all time.
+        slot: Option<String>,
+        /// Whether there is such a board.
+        exists: bool,
+        /// How the board that exists differs. None if it does not.
+        conflict: Option<Conflict>,
+        /// What the service has to say about it.
+        #[serde(default)]
+        notes: Vec<String>,
+        /// What a subject takes in the store.
+        bytes_per_subject: BytesPerSubject,
+        /// All other members.
+        #[serde(flatten)]
+        more: BTreeMap<String, Value>,
+    }
+
+    /// How a definition differs from that of the board.
+    Conflict {
+        /// The members that differ.
+        keys: Vec<String>,
+        /// Members of the board's definition.
+        existing: BTreeMap<String, Value>,
+    }
+
+    /// The bytes that a subject takes.
+    BytesPerSubject {
+        /// If it is counted in one slot.
+        one_slot: u64,
+        /// If it is counted in every slot.
+        all_slots: u64,
+    }
+
+    /// What a rollover did.
+    Rollover {
+        /// The board.
+        board: String,
+        /// The beginning of the slot that is counted now.
+        head: Option<DateTime<Utc>>,
+        /// The beginning of the oldest slot of the window.
+        floor: Option<DateTime<Utc>>,
+        /// The number of slots by which the window has moved.
+        slots_advanced: u64,
+        /// The number of slots that were subtracted.
+        slots_retired: u64,
+        /// The number of subjects whose score has changed.
+        subjects_touched: u64,
+        /// The milliseconds that it took.
+        took_ms: u64,
+    }
+
+    /// What an audit found.
+    Audit {
+        /// The board.
+        board: String,
+        /// The number of subjects whose score was compared with its slots.
+        subjects_checked: u64,
+        /// How many differed.
+        differences: u64,
+        /// The largest difference.
+        worst: Option<Decimal>,
+        /// Some of those that differed.
+        examples: Vec<Difference>,
+        /// How many were corrected.
+        repaired: u64,
+        /// The number of slots that are missing in the store.
+        missing_slots: u64,
+        /// The milliseconds that it took.
+        took_ms: u64,
+    }
+
+    /// A score that is not what its slots say.
+    Difference {
+        /// The subject.
+        subject: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The window, on a board with several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<String>,
+        /// The score in the ranking.
+        score: Option<Decimal>,
+        /// The score by the slots.
+        slots: Option<Decimal>,
+    }
+
+    /// A subject that was removed.
+    Removed {
+        /// The board.
+        board: String,
+        /// The subject.
+        subject: String,
+        /// The score that it had.
+        score: Option<Decimal>,
+        /// The number of slots in which it was counted.
+        live_slots: u64,
+    }
+
+    /// What a removal of several subjects, or from several rankings, did.
+    Removals {
+        /// The board.
+        board: String,
+        /// The number of subjects that were removed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subjects: Option<u64>,
+        /// The number of keys in whose rankings the subject was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys: Option<u64>,
+    }
+
+    /// The verdicts of rules.
+    Evaluations {
+        /// Whether any of them holds.
+        hit: bool,
+        /// One for each rule.
+        rules: Vec<Verdict>,
+    }
+
+    /// Whether a rule holds.
+    Verdict {
+        /// The rule.
+        rule: String,
+        /// Whether it holds.
+        hit: bool,
+        /// The comparisons of the rule with their values.
+        sides: Vec<Value>,
+    }
+
+    /// Answers to several questions, in their order.
+    Answers {
+        /// The answers; one with `error` for a question that cannot be answered.
+        answers: Vec<Value>,
+    }
+}
+
+impl Ranking {
+    /// Returns whether the scores are exact now: nothing that has left the window is still in them.
+    pub fn is_exact(&self) -> bool {
+        self.retiring == 0
+    }
+}

@@ -1,0 +1,139 @@
+//! One board.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::Request;
+use crate::answers::{
+    Audit, Defined, KeyPage, Looked, Neighbors, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing,
+    Status, WindowValue,
+};
+use crate::connection::Connection;
+use crate::path::of_board;
+
+/// The time in which an audit, or a removal from all keys, must be answered: they read all that a board has.
+const LONG: Duration = Duration::from_secs(6 * 3_600);
+
+/// A board of a service. It is cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Board {
+    pub(crate) connection: Arc<Connection>,
+    name: Arc<str>,
+}
+
+impl Board {
+    pub(crate) fn new(connection: Arc<Connection>, name: &str) -> Self {
+        Self { connection, name: name.into() }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns a request for this board, or for something of it.
+    pub(crate) fn request<T>(&self, method: Method, parts: &[&str]) -> Request<T> {
+        let parts: Vec<&str> = [&*self.name].into_iter().chain(parts.iter().copied()).collect();
+        Request::new(&self.connection, method, of_board(&parts))
+    }
+
+    /// Reads the first lines of the ranking, or those from an offset or a cursor on.
+    pub fn top(&self) -> Request<Ranking> {
+        self.request(Method::GET, &["rankings"])
+    }
+
+    /// Reads score, rank and the count in each slot of a subject.
+    pub fn subject(&self, name: &str) -> Request<Standing> {
+        self.request(Method::GET, &["subjects", name])
+    }
+
+    /// Reads the lines around a subject: `radius` before and after it.
+    pub fn neighbors(&self, subject: &str, radius: u32) -> Request<Neighbors> {
+        self.request(Method::GET, &["subjects", subject, "neighbors"]).parameter("radius", radius)
+    }
+
+    /// Reads what a subject has in a shorter window that ends now, such as `30m`.
+    pub fn count(&self, subject: &str, last: &str) -> Request<WindowValue> {
+        self.request(Method::GET, &["subjects", subject, "window"]).parameter("last", last)
+    }
+
+    /// Reads ranks and scores of up to 200 subjects, all at one instant.
+    pub fn lookup(&self, subjects: &[impl AsRef<str>]) -> Request<Looked> {
+        let subjects: Vec<&str> = subjects.iter().map(AsRef::as_ref).collect();
+        self.request(Method::POST, &["rankings", "lookup"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Reads the keys of a board whose metric has `BY`, by name, from this beginning on.
+    pub fn keys(&self, prefix: &str) -> Request<KeyPage> {
+        self.request(Method::GET, &["keys"]).parameter("prefix", prefix)
+    }
+
+    /// Reads the first `limit` lines of the rankings of up to 100 keys.
+    pub fn best(&self, keys: &[impl AsRef<str>], limit: u32) -> Request<Rankings> {
+        let keys: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
+        self.request(Method::POST, &["rankings", "by"]).json(&json!({"keys": keys, "limit": limit})).repeatable()
+    }
+
+    /// Reads what the board is and holds.
+    pub fn status(&self) -> Request<Status> {
+        self.request(Method::GET, &[])
+    }
+
+    /// Defines the board: `{"metric": "COUNT(24h, like, post_id)", "slot": "1h"}`. Succeeds if it is defined like this
+    /// already.
+    pub fn define(&self, definition: &impl Serialize) -> Request<Defined> {
+        self.request(Method::PUT, &[]).json(definition).repeatable()
+    }
+
+    /// Reads what [`define`](Self::define) would do, without doing it.
+    pub fn preview(&self, definition: &impl Serialize) -> Request<Preview> {
+        self.request(Method::PUT, &[]).parameter("dry_run", true).json(definition).repeatable()
+    }
+
+    /// Removes the board and all that it holds.
+    pub fn undefine(&self) -> Request<Defined> {
+        // Of a second attempt after a lost answer one could not tell what the first one did.
+        self.request(Method::DELETE, &[])
+    }
+
+    /// Removes a subject from the ranking and every slot.
+    pub fn remove(&self, subject: &str) -> Request<Removed> {
+        self.request(Method::DELETE, &["subjects", subject]).repeatable()
+    }
+
+    /// Removes a subject from the rankings of all keys.
+    pub fn remove_everywhere(&self, subject: &str) -> Request<Removals> {
+        self.request(Method::DELETE, &["subjects", subject]).parameter("all_keys", true).timeout(LONG).repeatable()
+    }
+
+    /// Removes up to 1,000 subjects.
+    pub fn remove_all(&self, subjects: &[impl AsRef<str>]) -> Request<Removals> {
+        let subjects: Vec<&str> = subjects.iter().map(AsRef::as_ref).collect();
+        self.request(Method::POST, &["removals"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Removes all subjects of a key, on a board whose metric has `BY`.
+    pub fn remove_key(&self, key: &str) -> Request<Value> {
+        self.request(Method::DELETE, &["keys", key]).timeout(LONG).repeatable()
+    }
+
+    /// Rolls the board over now.
+    pub fn rollover(&self) -> Request<Rollover> {
+        self.request(Method::POST, &["rollover"]).repeatable()
+    }
+
+    /// Compares every score with its slots, which reads the whole board.
+    pub fn audit(&self) -> Request<Audit> {
+        self.request(Method::POST, &["audit"]).timeout(LONG).repeatable()
+    }
+
+    /// Returns a request for anything else of the board. `parts` are the names in its path, such as `["next",
+    /// "compare"]`.
+    pub fn other<T>(&self, method: Method, parts: &[&str]) -> Request<T> {
+        self.request(method, parts)
+    }
+}

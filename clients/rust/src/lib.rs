@@ -1,0 +1,43 @@
+//! A client of [Rolltop](https://docs.rs/rolltop), a service that counts events and keeps rankings over sliding windows.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), rolltop_client::Error> {
+//! use rolltop_client::Service;
+//!
+//! let service = Service::new("http://127.0.0.1:8080")?;
+//! let posts = service.board("hot-posts");
+//! for line in posts.top().limit(10).await?.items {
+//!     println!("{} {} {:?}", line.rank, line.subject, line.score);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Service`] is the running service; [`Board`] one of its boards. Both are cheap to clone.
+//! - A [`Request`] is sent when it is awaited, and answers with one of the types of [`answers`]. A request for a ranking
+//!   has [`lines`](Request::lines), a stream of all of it, and [`live`](Request::live), one of what it is after each change.
+//! - Every call returns the same [`Error`], with the service's `code`.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod answers;
+mod board;
+mod connection;
+mod decimal;
+mod error;
+mod export;
+mod live;
+mod path;
+mod pause;
+mod request;
+mod service;
+mod text_lines;
+
+pub use board::Board;
+pub use connection::Builder;
+pub use decimal::{Decimal, NotADecimal};
+pub use error::{Error, Result};
+pub use request::Request;
+pub use reqwest::Method;
+pub use service::Service;

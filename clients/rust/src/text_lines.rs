@@ -1,0 +1,56 @@
+//! Lines of a text that arrives in pieces.
+
+use std::time::Duration;
+
+use reqwest::Response;
+use tokio::time::timeout;
+
+use crate::{Error, Result};
+
+/// The longest line, in bytes. A page of 100 lines with the longest names has fewer.
+const MAX_LINE: usize = 16 << 20;
+
+/// The lines of an answer, in the order in which they arrive.
+#[derive(Debug)]
+pub(crate) struct TextLines {
+    response: Response,
+    /// What has arrived and was not returned.
+    text: Vec<u8>,
+    /// The bytes of `text` that were returned, and those in which no end of a line was found.
+    returned: usize,
+    searched: usize,
+    /// The time after which silence is an error.
+    silence: Duration,
+}
+
+impl TextLines {
+    pub(crate) fn new(response: Response, silence: Duration) -> Self {
+        Self { response, text: Vec::new(), returned: 0, searched: 0, silence }
+    }
+
+    /// Returns the next line without its end, or `None` after the last one. A line that is cut is not returned.
+    pub(crate) async fn next(&mut self) -> Result<Option<&str>> {
+        loop {
+            let from = self.returned + self.searched;
+            if let Some(at) = self.text[from..].iter().position(|&byte| byte == b'\n') {
+                let line = self.returned..from + at;
+                self.returned = from + at + 1;
+                self.searched = 0;
+                let line = std::str::from_utf8(&self.text[line]);
+                let line = line.map_err(|_| Error::unexpected(200, "a line that is not UTF-8".to_owned()))?;
+                return Ok(Some(line.strip_suffix('\r').unwrap_or(line)));
+            }
+            self.text.drain(..self.returned);
+            self.returned = 0;
+            self.searched = self.text.len();
+            if self.text.len() > MAX_LINE {
+                return Err(Error::unexpected(200, format!("a line of more than {MAX_LINE} bytes")));
+            }
+            let piece = timeout(self.silence, self.response.chunk());
+            match piece.await.map_err(|_| Error::timed_out(self.silence))?? {
+                Some(piece) => self.text.extend_from_slice(&piece),
+                None => return Ok(None),
+            }
+        }
+    }
+}
