@@ -20,7 +20,8 @@ pub struct BoardPattern {
 pub struct PatternError;
 
 impl BoardPattern {
-    fn includes(&self, name: &str) -> bool {
+    /// Returns whether the board of this name is one of them.
+    pub fn includes(&self, name: &str) -> bool {
         if self.is_prefix { name.starts_with(&*self.text) } else { name == &*self.text }
     }
 

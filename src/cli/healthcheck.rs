@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use reqwest::Method;
+use serde::de::IgnoredAny;
 
-use super::server::{ServerArgs, no_response};
+use super::server::ServerArgs;
 
 /// Check that a server is up: exit code 0 if it is, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,13 +21,15 @@ pub struct HealthcheckArgs {
 
 /// Sends one request, and waits at most 2 seconds.
 pub async fn run(args: HealthcheckArgs) -> anyhow::Result<()> {
-    let url = args.server.at(if args.ready { "/readyz" } else { "/healthz" });
-    let client = args.server.client()?.timeout(Duration::from_secs(2)).build()?;
-    let status = client.get(&url).send().await.map_err(|error| no_response(&url, error))?.status();
-    if !status.is_success() {
-        bail!("{url} returned {status}");
+    let path = if args.ready { "/readyz" } else { "/healthz" };
+    let service = args.server.builder()?.timeout(Duration::from_secs(2)).build()?;
+    match service.request::<IgnoredAny>(Method::GET, path).await {
+        Ok(IgnoredAny) => Ok(()),
+        Err(error) => match error.status() {
+            Some(status) => bail!("{}{path} returned {status}", service.url()),
+            None => Err(error.into()),
+        },
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -45,7 +49,10 @@ mod tests {
                 let read = stream.read(&mut request).await.unwrap();
                 let lives = request[..read].starts_with(b"GET /healthz ");
                 let status = if lives { "200 OK" } else { "503 Service Unavailable" };
-                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+                     content-length: 2\r\nconnection: close\r\n\r\n{{}}"
+                );
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });

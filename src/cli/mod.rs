@@ -1,23 +1,45 @@
 //! The command line. Without a command, `serve` is run.
 
+mod advice;
+mod audit;
 mod backup;
+mod boards;
 mod check;
 mod check_data;
 mod copy;
+mod define;
+mod definition;
+mod erase;
+mod export;
+mod format;
 pub mod healthcheck;
 mod keys;
+mod manual;
+mod next;
 mod output;
+mod profile;
+mod question;
+mod rank;
+mod ranking;
 pub mod replay;
+mod rollover;
 mod serve;
 mod server;
 mod tokens;
+mod top;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use output::say;
+
+/// The time to wait for what reads a whole board.
+const LONG: Duration = Duration::from_secs(6 * 3_600);
+/// The time for which long work is repeated while the server does not take it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Leaderboards and counts over sliding windows, exactly.
 #[derive(Debug, Parser)]
@@ -36,6 +58,25 @@ struct Cli {
 enum Command {
     /// Serve the API (the default)
     Serve(serve::ServeArgs),
+    /// Print the first lines of a ranking
+    Top(top::TopArgs),
+    /// Print rank and score of subjects
+    Rank(rank::RankArgs),
+    /// Print the boards, or what one of them is
+    Boards(boards::BoardsArgs),
+    /// Define a board: shows what it would be and take, and asks
+    Define(define::DefineArgs),
+    /// Write a whole ranking, however long, as lines of JSON or as CSV
+    Export(export::ExportArgs),
+    /// Remove subjects from boards
+    Erase(erase::EraseArgs),
+    /// Change a board: another definition counts beside it, is compared with it, and takes over
+    #[command(subcommand)]
+    Next(next::NextCommand),
+    /// Roll a board over now, or all
+    Rollover(rollover::RolloverArgs),
+    /// Compare every score of a board with its slots
+    Audit(audit::AuditArgs),
     /// Check a configuration file, and print its errors by line and key
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
@@ -56,6 +97,10 @@ enum Command {
     Token(tokens::TokenCommand),
     /// Print the OpenAPI document
     Openapi,
+    /// Print the completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(manual::ManArgs),
 }
 
 /// An error with its cause, which determines the exit code.
@@ -87,6 +132,15 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     let outcome = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::run(args).await,
+            Command::Top(args) => Ok(top::run(args).await?),
+            Command::Rank(args) => Ok(rank::run(args).await?),
+            Command::Boards(args) => Ok(boards::run(args).await?),
+            Command::Define(args) => Ok(define::run(args).await?),
+            Command::Export(args) => Ok(export::run(args).await?),
+            Command::Erase(args) => Ok(erase::run(args).await?),
+            Command::Next(command) => Ok(next::run(command).await?),
+            Command::Rollover(args) => Ok(rollover::run(args).await?),
+            Command::Audit(args) => Ok(audit::run(args).await?),
             Command::Check(args) => check::run(args),
             Command::Replay(args) => Ok(replay::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
@@ -96,6 +150,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Keys(command) => Ok(keys::run(command).await?),
             Command::Token(command) => Ok(tokens::run(command)?),
             Command::Openapi => print_openapi(),
+            Command::Completions(args) => Ok(manual::complete(&args)?),
+            Command::Man(args) => Ok(manual::print_manual(args)?),
         }
     });
     let (error, code) = match outcome {
@@ -105,7 +161,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
         Err(CommandError::WrongConfig(error)) => (error, 2),
     };
     // `{:#}` would repeat causes that our error messages already contain.
-    print_error(&error);
+    print_error(advice::with_advice(&error));
     ExitCode::from(code)
 }
 

@@ -1,22 +1,31 @@
 //! The running server that a command is a client of.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::{Certificate, ClientBuilder, Response, StatusCode, Url};
-use serde_json::Value;
+use anyhow::{Context, bail};
+use rolltop_client::{Builder, Service};
+
+use super::profile::{self, Profile};
 
 /// The environment variable with the key to send. There is no flag: other users of the machine can see flags.
 pub const KEY: &str = "ROLLTOP_KEY";
+const URL: &str = "ROLLTOP_URL";
+/// The server that `rolltop serve` is if it is not told otherwise.
+const LOCAL: &str = "http://127.0.0.1:8080";
 
-/// The server to send requests to, with the key in `ROLLTOP_KEY` if there is one.
-#[derive(Clone, Debug, clap::Args)]
+/// The server to send requests to, with the key in `ROLLTOP_KEY` or of the profile if there is one.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "The server")]
 pub struct ServerArgs {
-    /// The URL of the server. The key to send is taken from the environment variable ROLLTOP_KEY.
-    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
-    pub url: String,
+    /// The URL of the server. The key to send is taken from the environment variable ROLLTOP_KEY [env: ROLLTOP_URL]
+    /// [default: that of the profile named default, or http://127.0.0.1:8080]
+    #[arg(long, conflicts_with = "profile")]
+    url: Option<String>,
+
+    /// The profile whose server and key to use, of the file ~/.config/rolltop/profiles.toml [env: ROLLTOP_PROFILE]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
 
     /// The certificates to trust (PEM) when the URL begins with https [default: the well-known authorities]
     #[arg(long, env = "ROLLTOP_CA", value_name = "PATH")]
@@ -29,87 +38,62 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// Returns the URL of this path, which begins with a slash.
-    pub fn at(&self, path: &str) -> String {
-        format!("{}{path}", self.url.trim_end_matches('/'))
-    }
-
-    /// Returns a server with this URL whose other settings are the usual ones.
+    /// Returns the arguments for this URL, with the certificates to trust.
     pub fn with_url(url: &str, ca: Option<PathBuf>) -> Self {
-        Self { url: url.to_owned(), ca, connect_to: None }
+        Self { url: Some(url.to_owned()), ca, ..Self::default() }
     }
 
-    /// Returns a client of the server, to which the caller adds its timeouts.
-    pub fn client(&self) -> anyhow::Result<ClientBuilder> {
-        self.client_with(KEY)
+    /// Returns the settings of the server. Requests are sent once.
+    pub fn builder(&self) -> anyhow::Result<Builder> {
+        self.builder_with(KEY)
     }
 
-    /// Returns a client that takes its key from this environment variable.
-    pub fn client_with(&self, variable: &str) -> anyhow::Result<ClientBuilder> {
-        // An error means that a provider is installed already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = reqwest::Client::builder();
-        if let Some(key) = std::env::var(variable).ok().filter(|key| !key.is_empty()) {
-            let Ok(mut bearer) = HeaderValue::try_from(format!("Bearer {}", key.trim())) else {
-                bail!("{variable} is not a key: it has characters that no key has");
-            };
-            bearer.set_sensitive(true);
-            client = client.default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]));
+    /// Returns the same, with a key from this environment variable.
+    pub fn builder_with(&self, variable: &str) -> anyhow::Result<Builder> {
+        let Profile { url, key, ca } = self.profile()?;
+        let mut builder = Service::builder(&url).repeat_for(std::time::Duration::ZERO);
+        if let Some(key) = set(variable).or(key) {
+            builder = builder.key(&key);
         }
-        if let Some(path) = self.ca.as_ref().filter(|path| !path.as_os_str().is_empty()) {
-            let shown = path.display();
-            let pem = std::fs::read(path).with_context(|| format!("--ca: cannot read {shown}"))?;
-            let certificates = Certificate::from_pem_bundle(&pem).unwrap_or_default();
-            if certificates.is_empty() {
-                bail!("--ca: {shown} contains no certificate in PEM format");
-            }
-            client = certificates
-                .into_iter()
-                .fold(client.tls_built_in_root_certs(false), ClientBuilder::add_root_certificate);
+        if let Some(path) = self.ca.as_ref().filter(|path| !path.as_os_str().is_empty()).or(ca.as_ref()) {
+            builder = builder.certificates(&certificates(path)?);
         }
         if let Some(address) = self.connect_to {
-            let url = Url::parse(&self.url).with_context(|| format!("'{}' is not a URL", self.url))?;
-            let host = url.host_str().ok_or_else(|| anyhow!("'{url}' has no host"))?;
-            // The port is that of the URL.
-            client = client.resolve(host, SocketAddr::new(address, 0));
+            builder = builder.connect_to(address);
         }
-        Ok(client)
+        Ok(builder)
     }
-}
 
-/// Returns the error of a request together with its causes, such as a certificate that is not trusted.
-pub fn no_response(url: &str, error: reqwest::Error) -> anyhow::Error {
-    let error = format!("{:#}", anyhow::Error::new(error));
-    // By openssl, a self-signed certificate is one of an authority unless it is told otherwise.
-    let advice = match error.contains("CaUsedAsEndEntity") {
-        true => "; the certificate is one of an authority: make it with basicConstraints=critical,CA:FALSE",
-        false => "",
-    };
-    anyhow!("{url} does not respond: {error}{advice}")
-}
-
-/// Returns the body of a response, or the error that it has.
-pub async fn body_of(url: &str, response: Response) -> anyhow::Result<Value> {
-    let status = response.status();
-    let body: Value = response.json().await.unwrap_or_default();
-    match (status.is_success(), body["detail"].as_str()) {
-        (true, _) => Ok(body),
-        (false, Some(detail)) => Err(refused(body["code"].as_str().unwrap_or_default(), detail)),
-        (false, None) => Err(no_answer(url, status)),
+    /// Returns the server.
+    pub fn service(&self) -> anyhow::Result<Service> {
+        Ok(self.builder()?.build()?)
     }
-}
 
-/// Returns the error of a response that is not one of rolltop.
-pub fn no_answer(url: &str, status: StatusCode) -> anyhow::Error {
-    anyhow!("{url} returned {status}, and the body is not a response of rolltop")
-}
-
-/// Returns the error of a refused request, with what a caller without a key has to do.
-fn refused(code: &str, detail: &str) -> anyhow::Error {
-    match code {
-        "key_required" if std::env::var_os(KEY).is_none() => {
-            anyhow!("{detail}; commands take the key from the environment variable {KEY}")
+    /// Returns where the server is: of the flags, else of the environment, else of the file. A key of the file goes with
+    /// the URL of the file only.
+    fn profile(&self) -> anyhow::Result<Profile> {
+        match (&self.url, &self.profile) {
+            (Some(url), _) => Ok(Profile::of_url(url)),
+            (None, Some(name)) => profile::read(name),
+            (None, None) => match (set(URL), set("ROLLTOP_PROFILE")) {
+                (Some(url), _) => Ok(Profile::of_url(&url)),
+                (None, Some(name)) => profile::read(&name),
+                (None, None) => Ok(profile::default()?.unwrap_or_else(|| Profile::of_url(LOCAL))),
+            },
         }
-        _ => anyhow!("{detail}"),
     }
+}
+
+/// Returns the value of an environment variable that is set, and not to nothing.
+fn set(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+fn certificates(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let pem = std::fs::read(path).with_context(|| format!("--ca: cannot read {shown}"))?;
+    if reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default().is_empty() {
+        bail!("--ca: {shown} contains no certificate in PEM format");
+    }
+    Ok(pem)
 }

@@ -41,3 +41,4 @@ pub use error::{Error, Result};
 pub use request::Request;
 pub use reqwest::Method;
 pub use service::Service;
+pub use text_lines::Lines;

@@ -13,7 +13,7 @@ use crate::answers::{Line, Ranking, Window};
 use crate::connection::Sent;
 use crate::pause::pause;
 use crate::request::Plan;
-use crate::text_lines::TextLines;
+use crate::text_lines::Lines;
 use crate::{Error, Request, Result};
 
 /// The time in which a stream must begin.
@@ -48,7 +48,7 @@ struct Followed {
     last_id: String,
     /// The number of failures since something came.
     attempt: u32,
-    lines: Option<TextLines>,
+    lines: Option<Lines>,
 }
 
 /// A change of a ranking.
@@ -108,7 +108,7 @@ impl Followed {
         self.take(event)
     }
 
-    async fn open(&mut self) -> Result<TextLines> {
+    async fn open(&mut self) -> Result<Lines> {
         let path = self.plan.address();
         let last_id = [("last-event-id", self.last_id.clone())];
         let sent = Sent {
@@ -119,7 +119,7 @@ impl Followed {
             accept: "text/event-stream",
             headers: if self.last_id.is_empty() { &[] } else { &last_id },
         };
-        Ok(TextLines::new(self.plan.connection.open(&sent, FIRST).await?, SILENCE))
+        Ok(Lines::new(self.plan.connection.open(&sent, FIRST).await?, SILENCE))
     }
 
     /// Returns the ranking after an event, or `None` if it is the same.
@@ -164,7 +164,7 @@ impl Change {
 }
 
 /// Reads lines up to the end of an event that has data. Returns `None` at the end of the stream.
-async fn event(lines: &mut TextLines) -> Result<Option<Event>> {
+async fn event(lines: &mut Lines) -> Result<Option<Event>> {
     let mut event = Event::default();
     let mut has_data = false;
     while let Some(line) = lines.next().await? {

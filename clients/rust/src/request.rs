@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Sent};
 use crate::pause::pause;
-use crate::{Error, Result};
+use crate::{Error, Lines, Result};
 
 /// A request to the service, whose answer is a `T`. It is sent when it is awaited.
 ///
@@ -65,6 +65,14 @@ impl<T> Request<T> {
     /// Sets a parameter by its name in the API.
     pub fn parameter(self, name: &'static str, value: impl ToString) -> Self {
         self.with(|plan| plan.set(name, value.to_string()))
+    }
+
+    /// Sets a parameter if there is a value for it.
+    pub fn optional(self, name: &'static str, value: Option<impl ToString>) -> Self {
+        match value {
+            Some(value) => self.parameter(name, value),
+            None => self,
+        }
     }
 
     /// Reads this one of several windows, such as `7d`. By default the main one.
@@ -135,7 +143,33 @@ impl<T> Request<T> {
     }
 }
 
+impl<T> Request<T> {
+    /// Sends the request once, for an answer of this media type, and returns its lines as they arrive. The time-out is that
+    /// for the beginning of the answer, and for each piece of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error::code`].
+    pub async fn text_lines(self, media_type: &'static str) -> Result<Lines> {
+        let plan = self.plan?;
+        let path = plan.address();
+        let response = plan.connection.open(&plan.sent(&path, media_type), plan.timeout).await?;
+        Ok(Lines::new(response, plan.timeout))
+    }
+}
+
 impl Plan {
+    fn sent<'a>(&'a self, path: &'a str, accept: &'static str) -> Sent<'a> {
+        Sent {
+            method: &self.method,
+            path,
+            body: self.body.as_deref(),
+            media_type: self.media_type,
+            accept,
+            headers: &[],
+        }
+    }
+
     /// Sets a parameter, in place of what it was.
     pub(crate) fn set(&mut self, name: &'static str, value: String) {
         self.parameters.retain(|(set, _)| *set != name);
@@ -163,14 +197,7 @@ impl Plan {
     /// Sends the request, until it is answered or its time is over. Returns the body of the answer.
     pub(crate) async fn send(&self, accept: &'static str) -> Result<Vec<u8>> {
         let path = self.address();
-        let sent = Sent {
-            method: &self.method,
-            path: &path,
-            body: self.body.as_deref(),
-            media_type: self.media_type,
-            accept,
-            headers: &[],
-        };
+        let sent = self.sent(&path, accept);
         let (began, mut attempt) = (Instant::now(), 0);
         loop {
             let error = match self.connection.fetch(&sent, self.timeout).await {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use memchr::memchr;
 use reqwest::Response;
 use tokio::time::timeout;
 
@@ -10,9 +11,9 @@ use crate::{Error, Result};
 /// The longest line, in bytes. A page of 100 lines with the longest names has fewer.
 const MAX_LINE: usize = 16 << 20;
 
-/// The lines of an answer, in the order in which they arrive.
+/// The lines of an answer as they arrive, such as those of a board's contents.
 #[derive(Debug)]
-pub(crate) struct TextLines {
+pub struct Lines {
     response: Response,
     /// What has arrived and was not returned.
     text: Vec<u8>,
@@ -23,16 +24,22 @@ pub(crate) struct TextLines {
     silence: Duration,
 }
 
-impl TextLines {
+impl Lines {
     pub(crate) fn new(response: Response, silence: Duration) -> Self {
         Self { response, text: Vec::new(), returned: 0, searched: 0, silence }
     }
 
-    /// Returns the next line without its end, or `None` after the last one. A line that is cut is not returned.
-    pub(crate) async fn next(&mut self) -> Result<Option<&str>> {
+    /// Returns the next line without its end, or `None` after the last one. What is not ended by a line break is no line:
+    /// the answer was cut.
+    ///
+    /// # Errors
+    ///
+    /// `interrupted` or `timed_out`, if the connection breaks or nothing comes, and `unexpected_answer` for a line that is
+    /// not UTF-8 or longer than 16 MiB.
+    pub async fn next(&mut self) -> Result<Option<&str>> {
         loop {
             let from = self.returned + self.searched;
-            if let Some(at) = self.text[from..].iter().position(|&byte| byte == b'\n') {
+            if let Some(at) = memchr(b'\n', &self.text[from..]) {
                 let line = self.returned..from + at;
                 self.returned = from + at + 1;
                 self.searched = 0;

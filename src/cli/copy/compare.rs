@@ -90,10 +90,10 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
 /// Returns how many items the board at the source has counted since the contents in the file were read, in slots that
 /// still count.
 pub(super) async fn counted_since(from: &Service, board: &str, file: &ContentsFile) -> anyhow::Result<u64> {
-    let mut lines = from.contents(board).await?;
+    let mut lines = from.contents(board, None).await?;
     let (mut more, mut floors) = (BTreeMap::<usize, u64>::new(), Vec::new());
     while let Some(line) = lines.next().await? {
-        let line: Value = serde_json::from_slice(line).context("a line of contents is not valid")?;
+        let line: Value = serde_json::from_str(line).context("a line of contents is not valid")?;
         if let Some(tracks) = line["tracks"].as_array().filter(|_| line["contents"] == 1) {
             floors = tracks.iter().map(|track| track["floor"].as_i64().unwrap_or(i64::MAX)).collect();
             continue;
@@ -123,10 +123,9 @@ fn has_same_tracks(one: &Value, other: &Value) -> bool {
 
 async fn read(to: &Service, name: &str) -> anyhow::Result<(Value, Digest, End)> {
     const ENDED_EARLY: &str = "the contents to compare ended early; run the command again";
-    let mut lines = to.contents(name).await?;
+    let mut lines = to.contents(name, None).await?;
     let (mut header, mut digest) = (Value::Null, Digest::default());
-    while let Some(line) = lines.next().await.context(ENDED_EARLY)? {
-        let text = std::str::from_utf8(line).context("a line of contents is not UTF-8")?;
+    while let Some(text) = lines.next().await.context(ENDED_EARLY)? {
         if text.starts_with(HEADER) {
             header = serde_json::from_str(text)?;
         } else if text.starts_with(END) {

@@ -5,7 +5,6 @@
 
 mod compare;
 mod file;
-mod lines;
 mod read;
 mod send;
 mod service;
@@ -62,8 +61,8 @@ pub(super) struct CopyArgs {
 
 /// Copies each of the boards, and goes on with the next one if a board cannot be copied.
 pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
-    let from = Service::new(args.from.clone(), args.from_ca.clone(), "ROLLTOP_FROM_KEY")?;
-    let to = Service::new(args.to.clone(), args.to_ca.clone(), "ROLLTOP_TO_KEY")?;
+    let from = Service::new(&args.from, args.from_ca.clone(), "ROLLTOP_FROM_KEY")?;
+    let to = Service::new(&args.to, args.to_ca.clone(), "ROLLTOP_TO_KEY")?;
     for service in [&from, &to] {
         service.reach().await?;
     }

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::file::{END, HEADER};
-use super::service::Service;
+use super::service::{Refused, Service};
 
 /// The number of attempts in a row that may end without another line.
 const ATTEMPTS: u32 = 10;
@@ -60,15 +59,13 @@ pub(super) async fn contents(from: &Service, board: &str, path: &Path) -> anyhow
 
 async fn read(from: &Service, board: &str, partial: &mut Partial) -> anyhow::Result<Ended> {
     let after = partial.rewind()?;
-    let path = match &after {
-        Some(cursor) => format!("/v1/boards/{board}/contents?after={cursor}"),
-        None => format!("/v1/boards/{board}/contents"),
+    let mut lines = match from.contents(board, after.as_deref()).await {
+        Ok(lines) => lines,
+        Err(error) if after.is_some() && error.downcast_ref().is_some_and(|Refused { status, .. }| *status == 409) => {
+            return Ok(Ended::Stale);
+        }
+        Err(error) => return Err(error),
     };
-    let response = from.ask(|client, at| client.get(at(&path))).await?;
-    if after.is_some() && response.status() == StatusCode::CONFLICT {
-        return Ok(Ended::Stale);
-    }
-    let mut lines = from.lines_of(response).await?;
     while let Ok(Some(line)) = lines.next().await {
         if let Some(ended) = partial.write(line)? {
             return Ok(ended);
@@ -101,14 +98,14 @@ impl Partial {
     }
 
     /// Writes a line. Returns how the contents end, if it is the last one.
-    fn write(&mut self, line: &[u8]) -> anyhow::Result<Option<Ended>> {
-        let is_header = line.starts_with(HEADER.as_bytes());
+    fn write(&mut self, line: &str) -> anyhow::Result<Option<Ended>> {
+        let is_header = line.starts_with(HEADER);
         if is_header && self.has_header {
             return Ok(None);
         }
         self.has_header |= is_header;
-        if line.starts_with(END.as_bytes()) {
-            let end: Value = serde_json::from_slice(line).context("the last line of the contents is not valid")?;
+        if line.starts_with(END) {
+            let end: Value = serde_json::from_str(line).context("the last line of the contents is not valid")?;
             if end["complete"] != true {
                 let problem = &end["problem"];
                 return match problem["status"].as_u64() {
@@ -119,10 +116,10 @@ impl Partial {
                     _ => Ok(Some(Ended::Early)),
                 };
             }
-            self.file.write_all(line)?;
+            writeln!(self.file, "{line}")?;
             return Ok(Some(Ended::Complete));
         }
-        self.file.write_all(line)?;
+        writeln!(self.file, "{line}")?;
         if let Some(cursor) = cursor_of(line) {
             let at = self.file.stream_position()?;
             self.after = Some((at, cursor));
@@ -132,11 +129,8 @@ impl Partial {
 }
 
 /// Returns the cursor of a line, its last member. In the texts of a line quotation marks are escaped.
-fn cursor_of(line: &[u8]) -> Option<String> {
-    const NAME: &[u8] = b",\"cursor\":\"";
-    let text = line.trim_ascii_end().strip_suffix(b"\"}")?;
-    let start = memchr::memmem::rfind(text, NAME)? + NAME.len();
-    let cursor = std::str::from_utf8(&text[start..]).ok()?;
+fn cursor_of(line: &str) -> Option<String> {
+    let (_, cursor) = line.strip_suffix("\"}")?.rsplit_once(",\"cursor\":\"")?;
     cursor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_').then(|| cursor.to_owned())
 }
 
@@ -146,14 +140,14 @@ mod tests {
 
     #[test]
     fn a_cursor_is_the_last_member_of_a_line() {
-        assert_eq!(cursor_of(b"{\"n\":1,\"sums\":[[\"a\",1]],\"cursor\":\"aB-_9\"}\n").as_deref(), Some("aB-_9"));
+        assert_eq!(cursor_of("{\"n\":1,\"sums\":[[\"a\",1]],\"cursor\":\"aB-_9\"}").as_deref(), Some("aB-_9"));
         for line in [
             "{\"n\":1,\"sums\":[[\"a\",1]]}",
             "{\"n\":1,\"sums\":[[\",\\\"cursor\\\":\\\"x\",1]]}",
             "{\"n\":1,\"values\":[[\"a\",\",\\\"cursor\\\":\\\"x\"}",
             "",
         ] {
-            assert_eq!(cursor_of(line.as_bytes()), None, "{line}");
+            assert_eq!(cursor_of(line), None, "{line}");
         }
     }
 
@@ -164,7 +158,7 @@ mod tests {
         let mut partial = Partial::create(&path).unwrap();
         let write = |partial: &mut Partial, lines: &[&str]| {
             for line in lines {
-                assert_eq!(partial.write(format!("{line}\n").as_bytes()).unwrap(), None);
+                assert_eq!(partial.write(line).unwrap(), None);
             }
         };
         let header = "{\"contents\":1,\"export\":\"x\"}";
@@ -172,7 +166,7 @@ mod tests {
         assert_eq!(partial.rewind().unwrap().as_deref(), Some("two"));
         // Another response begins with the first line again.
         write(&mut partial, &[header, "{\"n\":3}"]);
-        assert_eq!(partial.write(b"{\"complete\":true}\n").unwrap(), Some(Ended::Complete));
+        assert_eq!(partial.write("{\"complete\":true}").unwrap(), Some(Ended::Complete));
         let all = std::fs::read_to_string(&path).unwrap();
         let lines = [header, "{\"n\":1}", "{\"n\":2,\"cursor\":\"two\"}", "{\"n\":3}", "{\"complete\":true}"];
         assert_eq!(all, lines.map(|line| format!("{line}\n")).concat());

@@ -43,7 +43,7 @@ impl fmt::Display for Sent {
 
 /// Begins the import, or continues it. Returns the answer.
 pub(super) async fn begin(to: &Service, name: &str, file: &ContentsFile) -> anyhow::Result<Value> {
-    post(to, name, &header_line(file)).await
+    to.send_contents(name, &header_line(file)).await
 }
 
 fn header_line(file: &ContentsFile) -> String {
@@ -84,22 +84,16 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile, begu
         request.push_str(&line);
         request.push('\n');
         if request.len() >= REQUEST {
-            sent.add(&post(to, name, &request).await?);
+            sent.add(&to.send_contents(name, &request).await?);
             request.clone_from(&header);
         }
     }
-    let last = post(to, name, &request).await?;
+    let last = to.send_contents(name, &request).await?;
     sent.add(&last);
     if last["ended"] != true {
         bail!("the import into {name} has not ended; run the command again");
     }
     Ok(sent)
-}
-
-async fn post(to: &Service, name: &str, body: &str) -> anyhow::Result<Value> {
-    let path = format!("/v1/boards/{name}/contents");
-    to.json(|client, at| client.post(at(&path)).header("content-type", "application/x-ndjson").body(body.to_owned()))
-        .await
 }
 
 impl Sent {

@@ -2,21 +2,18 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use reqwest::Method;
+use rolltop_client::{Error, Lines, Request};
 use serde_json::Value;
 
-use super::lines::ResponseLines;
 use crate::board::{Definition, Timestamp};
-use crate::cli::server::{self, ServerArgs, body_of, no_response};
+use crate::cli::server::{self, ServerArgs};
 
-/// The time to wait for a connection, and for a response or its next bytes.
-const CONNECT: Duration = Duration::from_secs(5);
+/// The time to wait for a response or its next bytes.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The time to wait for an audit, which reads everything that a board has.
-const AUDIT: Duration = Duration::from_secs(6 * 3_600);
 /// The time for which requests are repeated while the server does not take them.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The largest difference between the clocks of two servers that is waited for.
@@ -26,50 +23,48 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 
 /// The error of a request that a server has refused, and would refuse again.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Refused(String);
+#[error("{text}")]
+pub(super) struct Refused {
+    text: String,
+    pub(super) status: u16,
+}
 
 /// A running server.
 #[derive(Debug)]
 pub(super) struct Service {
-    args: ServerArgs,
-    client: Client,
-    /// For requests that the server works on for long before it answers.
-    patient: Client,
+    service: rolltop_client::Service,
 }
 
 impl Service {
     /// Creates a client. The key is taken from this environment variable, or else from the usual one.
-    pub(super) fn new(url: String, ca: Option<PathBuf>, variable: &str) -> anyhow::Result<Self> {
-        let args = ServerArgs::with_url(&url, ca);
+    pub(super) fn new(url: &str, ca: Option<PathBuf>, variable: &str) -> anyhow::Result<Self> {
         let has_own = std::env::var_os(variable).is_some_and(|key| !key.is_empty());
-        let client = || args.client_with(if has_own { variable } else { server::KEY });
-        let patient = client()?.connect_timeout(CONNECT).timeout(AUDIT).build()?;
-        Ok(Self { client: client()?.connect_timeout(CONNECT).read_timeout(SILENCE).build()?, patient, args })
+        let variable = if has_own { variable } else { server::KEY };
+        let builder = ServerArgs::with_url(url, ca).builder_with(variable)?;
+        Ok(Self { service: builder.timeout(SILENCE).build()? })
     }
 
     pub(super) fn url(&self) -> &str {
-        &self.args.url
+        self.service.url()
     }
 
     /// Returns an error if the server does not respond now.
     pub(super) async fn reach(&self) -> anyhow::Result<()> {
-        let request = self.client.get(self.args.at("/healthz")).send().await;
-        request.map(drop).map_err(|error| no_response(&self.args.url, error))
+        match self.service.request::<Value>(Method::GET, "/healthz").await {
+            Err(error) if error.status().is_none() => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the names of all boards.
     pub(super) async fn boards(&self) -> anyhow::Result<Vec<String>> {
-        let list = self.json(|client, at| client.get(at("/v1/boards"))).await?;
-        let items = list["items"].as_array().context("the list of boards has no 'items'")?;
-        let name =
-            |board: &Value| board["board"].as_str().map(str::to_owned).context("a board of the list has no name");
-        items.iter().map(name).collect()
+        let boards = self.ask(|| self.service.boards()).await?;
+        Ok(boards.items.into_iter().map(|board| board.board).collect())
     }
 
     /// Returns the generation of a board and its definition.
     pub(super) async fn board(&self, board: &str) -> anyhow::Result<(String, Value)> {
-        let answer = self.json(|client, at| client.get(at(&format!("/v1/boards/{board}")))).await?;
+        let answer = self.ask(|| self.get(board)).await?;
         let generation = answer["generation"].as_str().context("the board has no 'generation'")?.to_owned();
         let Value::Object(members) = answer else { return Err(anyhow!("the board is not an object")) };
         let known = |key: &str| Definition::KEYS.contains(&key);
@@ -77,59 +72,59 @@ impl Service {
         Ok((generation, Value::Object(definition)))
     }
 
+    fn get(&self, board: &str) -> Request<Value> {
+        self.service.board(board).other(Method::GET, &[])
+    }
+
     /// Defines a board, unless there is one of this name. Returns whether it is new.
     pub(super) async fn define(&self, name: &str, definition: &Value) -> anyhow::Result<bool> {
-        let path = format!("/v1/boards/{name}");
-        let response = self.ask(|client, at| client.put(at(&path)).json(definition)).await?;
-        match response.status() {
-            StatusCode::CONFLICT => Ok(false),
-            status => body_of(&self.args.at(&path), response).await.map(|_| status == StatusCode::CREATED),
+        let board = self.service.board(name);
+        if self.ask(|| board.preview(definition)).await?.exists {
+            return Ok(false);
+        }
+        self.ask(|| board.define(definition)).await?;
+        Ok(true)
+    }
+
+    /// Sends lines of contents, and returns the answer.
+    pub(super) async fn send_contents(&self, board: &str, lines: &str) -> anyhow::Result<Value> {
+        let request = || self.service.board(board).other(Method::POST, &["contents"]);
+        self.ask(|| request().bytes("application/x-ndjson", lines.as_bytes().to_vec())).await
+    }
+
+    /// Returns the contents of a board, from the first line or from a cursor on.
+    pub(super) async fn contents(&self, board: &str, after: Option<&str>) -> anyhow::Result<Lines> {
+        let request = || self.service.board(board).other::<()>(Method::GET, &["contents"]).optional("after", after);
+        self.repeat(|| request().text_lines("application/x-ndjson")).await.map_err(|error| self.refused(error))
+    }
+
+    /// Sends a request until the server takes it. Such a request may be repeated.
+    async fn ask<T: serde::de::DeserializeOwned + 'static>(
+        &self,
+        request: impl Fn() -> Request<T>,
+    ) -> anyhow::Result<T> {
+        self.repeat(|| request().into_future()).await.map_err(|error| self.refused(error))
+    }
+
+    fn refused(&self, error: Error) -> anyhow::Error {
+        match error.status() {
+            Some(status @ 400..500) => Refused { text: format!("{}: {}", self.url(), error.detail()), status }.into(),
+            _ => anyhow::Error::new(error).context(self.url().to_owned()),
         }
     }
 
-    /// Returns the body of a response, as JSON.
-    pub(super) async fn json(
+    async fn repeat<T, F: Future<Output = rolltop_client::Result<T>>>(
         &self,
-        request: impl Fn(&Client, &dyn Fn(&str) -> String) -> RequestBuilder,
-    ) -> anyhow::Result<Value> {
-        let response = self.ask(request).await?;
-        let is_refused = response.status().is_client_error();
-        let body = body_of(&self.args.url, response).await;
-        body.map_err(|error| match is_refused {
-            true => Refused(format!("{}: {error:#}", self.args.url)).into(),
-            false => error.context(self.args.url.clone()),
-        })
-    }
-
-    /// Returns the contents of a board, from the first line on.
-    pub(super) async fn contents(&self, board: &str) -> anyhow::Result<ResponseLines> {
-        let response = self.ask(|client, at| client.get(at(&format!("/v1/boards/{board}/contents")))).await?;
-        self.lines_of(response).await
-    }
-
-    /// Returns the lines of a response, if it is not an error.
-    pub(super) async fn lines_of(&self, response: Response) -> anyhow::Result<ResponseLines> {
-        if !response.status().is_success() {
-            body_of(&self.args.url, response).await?;
-            bail!("{} did not return contents", self.args.url);
-        }
-        Ok(ResponseLines::new(response))
-    }
-
-    /// Sends a request until the server takes it, whatever it answers, and returns the response. Such a request may be
-    /// repeated.
-    pub(super) async fn ask(
-        &self,
-        request: impl Fn(&Client, &dyn Fn(&str) -> String) -> RequestBuilder,
-    ) -> anyhow::Result<Response> {
-        let (mut pause, started) = (PAUSES.0, std::time::Instant::now());
+        attempt: impl Fn() -> F,
+    ) -> rolltop_client::Result<T> {
+        let (mut pause, started) = (PAUSES.0, Instant::now());
         loop {
-            let sent = request(&self.client, &|path| self.args.at(path)).send().await;
-            let has_time = started.elapsed() + pause < PATIENCE;
-            match sent {
-                Ok(response) if !is_passing(response.status()) || !has_time => return Ok(response),
-                Err(error) if !has_time || error.is_builder() => return Err(no_response(&self.args.url, error)),
-                Ok(_) | Err(_) => {}
+            let error = match attempt().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if !is_passing(&error) || started.elapsed() + pause >= PATIENCE {
+                return Err(error);
             }
             if pause == PAUSES.0 {
                 let seconds = PATIENCE.as_secs();
@@ -137,7 +132,7 @@ impl Service {
                 drop(writeln!(
                     std::io::stderr(),
                     "{} does not take requests; trying again for {seconds} s",
-                    self.args.url
+                    self.url()
                 ));
             }
             tokio::time::sleep(pause).await;
@@ -147,7 +142,7 @@ impl Service {
 
     /// Returns the board's time.
     pub(super) async fn time(&self, name: &str) -> anyhow::Result<Timestamp> {
-        let board = self.json(|client, at| client.get(at(&format!("/v1/boards/{name}")))).await?;
+        let board = self.ask(|| self.get(name)).await?;
         let now = board["as_of"].as_str().and_then(|text| Timestamp::parse(text).ok());
         now.context("the board has no 'as_of'")
     }
@@ -158,8 +153,8 @@ impl Service {
         if difference.unsigned_abs() > CLOCKS.as_millis() as u64 {
             bail!(
                 "the clocks of {} and {} differ by {} s; correct them, and run the command again",
-                self.args.url,
-                other.args.url,
+                self.url(),
+                other.url(),
                 difference.unsigned_abs() / 1_000
             );
         }
@@ -174,7 +169,7 @@ impl Service {
                 Ok(behind @ 1..) if behind > CLOCKS.as_millis() as u64 => {
                     bail!(
                         "the clock of {} is {} s behind that of the server to copy from; correct it, and run the command again",
-                        self.args.url,
+                        self.url(),
                         behind / 1_000
                     )
                 }
@@ -186,14 +181,11 @@ impl Service {
 
     /// Returns the number of differences that an audit of a board finds.
     pub(super) async fn audit(&self, name: &str) -> anyhow::Result<u64> {
-        let request = self.patient.post(self.args.at(&format!("/v1/boards/{name}/audit")));
-        let response = request.send().await.map_err(|error| no_response(&self.args.url, error))?;
-        let report = body_of(&self.args.url, response).await?;
-        report["differences"].as_u64().context("the audit has no 'differences'")
+        Ok(self.service.board(name).audit().await?.differences)
     }
 }
 
 /// Returns whether the same request may succeed shortly.
-fn is_passing(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+fn is_passing(error: &Error) -> bool {
+    error.is_transient() && error.status().is_none_or(|status| matches!(status, 429 | 502 | 503 | 504))
 }

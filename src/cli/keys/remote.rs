@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::access::{KeyId, Scope};
 use crate::board::{Span, Timestamp};
 use crate::cli::output::say;
-use crate::cli::server::{ServerArgs, body_of, no_response};
+use crate::cli::server::ServerArgs;
 
 /// The time to wait for a response.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -154,14 +154,13 @@ fn line(key: &Value) -> String {
     format!("{line}  {}", text("name"))
 }
 
-/// Sends a request with the key of the environment, and returns the response.
+/// Sends a request, and returns the response.
 async fn send(server: &ServerArgs, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-    let url = server.at(path);
-    let mut request = server.client()?.timeout(PATIENCE).build()?.request(method, &url);
-    if let Some(body) = body {
-        request = request.json(body);
-    }
-    body_of(&url, request.send().await.map_err(|error| no_response(&url, error))?).await
+    let request = server.builder()?.timeout(PATIENCE).build()?.request(method, path);
+    Ok(match body {
+        Some(body) => request.json(body).await?,
+        None => request.await?,
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,75 @@
+//! `rolltop boards`: the boards that there are, and what is in one.
+
+use rolltop_client::answers::{Boards, Defined, KeyPage, Status};
+use serde_json::Value;
+
+use super::format::{FormatArgs, Table, cell};
+use super::ranking::window;
+use super::server::ServerArgs;
+
+/// Print the boards, or what one of them is
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct BoardsArgs {
+    /// The board [default: a list of all]
+    board: Option<String>,
+    /// Print the keys of its rankings, on a board with one for each
+    #[arg(long, requires = "board")]
+    keys: bool,
+    /// Only keys that begin like this
+    #[arg(long, requires = "keys", default_value = "")]
+    prefix: String,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+pub(super) async fn run(args: BoardsArgs) -> anyhow::Result<()> {
+    let BoardsArgs { board, keys, prefix, server, format } = args;
+    let service = server.service()?;
+    match board.map(|name| service.board(&name)) {
+        None => drop(format.show(service.boards(), all).await?),
+        Some(board) if !keys => drop(format.show(board.status(), one).await?),
+        Some(board) => {
+            let mut cursor: Option<String> = None;
+            loop {
+                let request = board.keys(&prefix).limit(1_000).optional("cursor", cursor.as_ref());
+                cursor = format.show(request, key_lines).await?.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn all(boards: &Boards) -> Table {
+    let row = |board: &Defined| {
+        let windows = board.windows.join(", ");
+        vec![board.board.clone(), board.metric.clone(), cell(board.slot.as_ref()), windows]
+    };
+    Table::new(["board", "metric", "slot", "further windows"]).rows(boards.items.iter().map(row))
+}
+
+fn one(status: &Status) -> Table {
+    let rows = [
+        ("metric", status.metric.clone()),
+        ("slot", cell(status.slot.as_ref())),
+        ("further windows", status.windows.join(", ")),
+        ("counts", window(&status.window)),
+        ("ranked", cell(status.total)),
+        ("retiring slots", status.retiring.to_string()),
+    ];
+    Table::new(["", ""]).rows(rows.map(|(name, value)| vec![name.to_owned(), value]))
+}
+
+fn key_lines(page: &KeyPage) -> Table {
+    Table::new(["by"]).rows(page.items.iter().map(|key| vec![key.by.clone()]))
+}
+
+/// Returns the members of an object as rows of a table of names and values.
+pub(super) fn members<'a>(object: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Vec<Vec<String>> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    object.into_iter().map(|(name, value)| vec![name.clone(), text(value)]).collect()
+}

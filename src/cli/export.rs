@@ -1,0 +1,73 @@
+//! `rolltop export`: a whole ranking.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::pin::pin;
+
+use anyhow::Context;
+use futures_util::TryStreamExt;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::format::csv_error;
+use super::ranking::RankingArgs;
+
+/// Write a whole ranking, however long, as lines of JSON or as CSV
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    #[command(flatten)]
+    ranking: RankingArgs,
+    /// Write CSV
+    #[arg(long)]
+    csv: bool,
+    /// The file to write [default: standard output]
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
+    let ExportArgs { ranking, csv, output } = args;
+    let board = ranking.patient_board(super::PATIENCE)?;
+    let mut lines = pin!(ranking.of(board.top()).lines());
+    // The first line tells whether there is such a ranking. A file is not made before.
+    let mut next = lines.try_next().await?;
+    let mut writer: Box<dyn Write> = match &output {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("--output: cannot write {}", path.display()))?;
+            Box::new(BufWriter::new(file))
+        }
+        None => Box::new(BufWriter::new(io::stdout())),
+    };
+    // It is shown on standard error, if that is a terminal.
+    let style = ProgressStyle::with_template("{spinner} {pos} lines {elapsed}");
+    let progress = ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let written = async {
+        if csv {
+            writeln!(writer, "rank,subject,score")?;
+        }
+        while let Some(line) = next {
+            match csv {
+                true => {
+                    let score = line.score.as_ref().map(ToString::to_string).unwrap_or_default();
+                    let mut row = csv::Writer::from_writer(&mut writer);
+                    row.write_record([&line.rank.to_string(), &line.subject, &score]).map_err(csv_error)?;
+                    row.flush()?;
+                }
+                false => {
+                    serde_json::to_writer(&mut writer, &line).map_err(io::Error::from)?;
+                    writer.write_all(b"\n")?;
+                }
+            }
+            progress.inc(1);
+            next = lines.try_next().await?;
+        }
+        writer.flush()?;
+        anyhow::Ok(())
+    };
+    let written = written.await;
+    progress.finish_and_clear();
+    match output {
+        Some(path) => written.with_context(|| format!("{} is not complete", path.display())),
+        None => written,
+    }
+}

@@ -1,0 +1,163 @@
+//! How commands print what the server answers: a table for people, JSON and CSV for programs.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement};
+use rolltop_client::{Decimal, Request};
+use serde::de::DeserializeOwned;
+
+use super::output::say;
+
+/// How to print the answer.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(super) struct FormatArgs {
+    /// Print the answer as JSON, as the server sends it
+    #[arg(long, conflicts_with = "csv")]
+    pub(super) json: bool,
+    /// Print the table as CSV
+    #[arg(long)]
+    pub(super) csv: bool,
+}
+
+/// What is printed of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// A line below the table, for people.
+    note: Option<String>,
+}
+
+impl Table {
+    /// Creates a table. The names of columns of numbers end with a colon, which is not shown: they are aligned to the
+    /// right.
+    pub(super) fn new<const N: usize>(header: [&'static str; N]) -> Self {
+        Self { header: header.to_vec(), ..Self::default() }
+    }
+
+    pub(super) fn rows(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
+    pub(super) fn note(mut self, note: String) -> Self {
+        self.note = Some(note);
+        self
+    }
+
+    /// Returns the table for people, with a bold header if it may have colors.
+    pub(super) fn text(&self, colors: bool) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.header.iter().map(|name| name.trim_end_matches(':')));
+        for row in &self.rows {
+            table.add_row(row.iter().map(|cell| printable(cell)));
+        }
+        for (at, name) in self.header.iter().enumerate() {
+            let Some(column) = table.column_mut(at) else { continue };
+            column.set_padding((0, 2));
+            if name.ends_with(':') {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        let bold = |line: &str| if colors { format!("\x1b[1m{line}\x1b[0m") } else { line.to_owned() };
+        let header = lines.first().map(|line| bold(line));
+        let note = self.note.as_ref().map(|note| printable(note).into_owned());
+        header.into_iter().chain(lines.iter().skip(1).cloned()).chain(note).collect::<Vec<_>>().join("\n")
+    }
+
+    fn print_csv(&self) -> anyhow::Result<()> {
+        let mut writer = csv::Writer::from_writer(io::stdout().lock());
+        let header = self.header.iter().map(|name| name.trim_end_matches(':').replace(' ', "_"));
+        writer.write_record(header).map_err(csv_error)?;
+        for row in &self.rows {
+            writer.write_record(row).map_err(csv_error)?;
+        }
+        Ok(writer.flush()?)
+    }
+}
+
+impl FormatArgs {
+    /// Sends the request and prints its answer.
+    pub(super) async fn show<T: DeserializeOwned>(
+        self,
+        request: Request<T>,
+        table: impl FnOnce(&T) -> Table,
+    ) -> anyhow::Result<T> {
+        let text = request.text().await?;
+        let answer = serde_json::from_str(&text)?;
+        self.print(&text, || table(&answer))?;
+        Ok(answer)
+    }
+
+    /// Prints an answer, of which `json` is the text.
+    pub(super) fn print(self, json: &str, table: impl FnOnce() -> Table) -> anyhow::Result<()> {
+        match self {
+            Self { json: true, .. } => say!("{}", json.trim_end())?,
+            Self { csv: true, .. } => table().print_csv()?,
+            Self { .. } => say!("{}", table().text(has_colors()))?,
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether standard output is a terminal that shall have colors: https://no-color.org
+pub(super) fn has_colors() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Returns the text with control characters escaped: names come from strangers, and a terminal obeys its control
+/// characters.
+pub(super) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    text.chars()
+        .fold(String::new(), |mut shown, char| {
+            match char.is_control() {
+                true => shown.extend(char.escape_default()),
+                false => shown.push(char),
+            }
+            shown
+        })
+        .into()
+}
+
+/// Returns the text of a cell: of what is not known, `-`.
+pub(super) fn cell<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Returns the text of a score.
+pub(super) fn score(score: &Option<Decimal>) -> String {
+    cell(score.as_ref())
+}
+
+/// Returns the error of standard output, so that the end of a reader is told from others.
+pub(super) fn csv_error(error: csv::Error) -> anyhow::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error.into(),
+        kind => anyhow::anyhow!("{kind:?}"),
+    }
+}
+
+/// Clears the terminal, and prints at its top.
+pub(super) fn clear() -> io::Result<()> {
+    write!(io::stdout().lock(), "\x1b[H\x1b[2J")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_align_numbers_to_the_right_and_escape_control_characters() {
+        let rows = [["1", "a\x1b[2J", "10"], ["12", "日本", "9"]].map(|row| row.map(str::to_owned).to_vec());
+        let table = Table::new(["rank:", "subject", "score:"]).rows(rows);
+        assert_eq!(table.text(false), "rank  subject      score\n   1  a\\u{1b}[2J     10\n  12  日本             9");
+        assert!(table.text(true).starts_with("\x1b[1mrank"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Which ranking a command reads.
+
+use anyhow::Context;
+use rolltop_client::{Board, Request};
+
+use super::server::ServerArgs;
+
+/// A ranking of a board.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct RankingArgs {
+    /// The board
+    board: String,
+    /// The length of the window, of a board with several [default: the main one]
+    #[arg(long, value_name = "LENGTH")]
+    window: Option<String>,
+    /// The key of the ranking, of a board with one for each; of several fields a JSON array
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
+    /// The edition to read while a board has two: next or previous
+    #[arg(long, value_name = "EDITION", value_parser = ["next", "previous"])]
+    of: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl RankingArgs {
+    pub(super) fn board(&self) -> anyhow::Result<Board> {
+        Ok(self.server.service()?.board(&self.board))
+    }
+
+    /// Returns a board whose requests are sent again for this time.
+    pub(super) fn patient_board(&self, time: std::time::Duration) -> anyhow::Result<Board> {
+        Ok(self.server.builder()?.repeat_for(time).build()?.board(&self.board))
+    }
+
+    /// Makes a request one for this ranking.
+    pub(super) fn of<T>(&self, request: Request<T>) -> Request<T> {
+        let Self { window, by, of, .. } = self;
+        request.optional("window", window.as_ref()).optional("by", by.as_ref()).optional("of", of.as_ref())
+    }
+}
+
+/// Returns a window as people read it.
+pub(super) fn window(window: &rolltop_client::answers::Window) -> String {
+    match (window.from, window.to) {
+        (Some(from), Some(to)) => format!("from {} to {}", from.format("%F %R"), to.format("%F %R %Z")),
+        _ => "over all time".to_owned(),
+    }
+}
+
+/// Reads JSON that the user has given.
+pub(super) fn json(what: &str, text: &str) -> anyhow::Result<serde_json::Value> {
+    serde_json::from_str(text).with_context(|| format!("{what} is not JSON"))
+}

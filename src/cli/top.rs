@@ -1,0 +1,55 @@
+//! `rolltop top`: the first lines of a ranking.
+
+use std::io::IsTerminal;
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
+use rolltop_client::answers::{Line, Ranking};
+
+use super::format::{FormatArgs, Table, cell, clear, score};
+use super::ranking::{RankingArgs, window};
+
+/// Print the first lines of a ranking
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct TopArgs {
+    #[command(flatten)]
+    ranking: RankingArgs,
+    /// The number of lines
+    #[arg(long, short = 'n', default_value_t = 10)]
+    limit: u32,
+    /// The number of lines to leave out before
+    #[arg(long, default_value_t = 0)]
+    offset: u64,
+    /// Print it again after each change, until it is stopped; 10, 25, 50 or 100 lines
+    #[arg(long, conflicts_with = "offset")]
+    watch: bool,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
+    let TopArgs { ranking, limit, offset, watch, format } = args;
+    let request = ranking.of(ranking.board()?.top().limit(limit));
+    if !watch {
+        format.show(request.optional("offset", (offset > 0).then_some(offset)), table).await?;
+        return Ok(());
+    }
+    let mut states = pin!(request.live());
+    while let Some(state) = states.try_next().await? {
+        if std::io::stdout().is_terminal() && !format.json && !format.csv {
+            clear()?;
+        }
+        format.print(&serde_json::to_string(&state)?, || table(&state))?;
+    }
+    Ok(())
+}
+
+fn table(ranking: &Ranking) -> Table {
+    lines(&ranking.items).note(format!("{} ranked, {}", cell(ranking.total), window(&ranking.window)))
+}
+
+/// Returns the table of these lines.
+pub(super) fn lines(lines: &[Line]) -> Table {
+    let row = |line: &Line| vec![line.rank.to_string(), line.subject.clone(), score(&line.score)];
+    Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row))
+}
