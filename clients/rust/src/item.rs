@@ -199,15 +199,9 @@ impl Object {
         self
     }
 
-    /// Returns the text of a member that is there once.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let mut found = self.members.iter().filter(|(set, _)| set == name);
-        found.next().filter(|_| found.next().is_none()).map(|(_, value)| value.as_str())
-    }
-
-    /// Returns whether all members have one of these names.
-    pub(crate) fn has_only(&self, names: &[&str]) -> bool {
-        self.members.iter().all(|(name, _)| names.contains(&&**name))
+    /// Returns the names and texts of the members.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.members.iter().map(|(name, text)| (&**name, text.as_str()))
     }
 
     /// Gives it this id, unless it has one.
@@ -350,6 +344,6 @@ mod tests {
         let mut item = Increment::new("a").into_object();
         item.give_id(|| "one".to_owned());
         item.give_id(|| unreachable!());
-        assert_eq!(item.get("id"), Some("\"one\""));
+        assert_eq!(item.to_string(), r#"{"subject":"a","id":"one"}"#);
     }
 }

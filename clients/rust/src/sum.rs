@@ -22,16 +22,21 @@ pub(crate) struct Place {
 /// Returns where the amount of an item is added to others, and the amount in units of its last decimal. None for an item
 /// that is sent by itself, such as one with an id.
 pub(crate) fn place(item: &Object) -> Option<(Place, i64)> {
-    if !item.has_only(&["subject", "by", "amount"]) {
-        return None;
+    let (mut subject, mut by, mut amount) = (None, None, None);
+    for (name, text) in item.members() {
+        let member = match name {
+            "subject" => &mut subject,
+            "by" => &mut by,
+            "amount" => &mut amount,
+            _ => return None,
+        };
+        // Not one that is there twice, nor a subject or key that is no text: the service refuses it.
+        if member.replace(text).is_some() || (name != "amount" && !text.starts_with('"')) {
+            return None;
+        }
     }
-    let (units, decimals) = units(item.get("amount").unwrap_or("1"))?;
-    let text = |name| item.get(name).filter(|text| text.starts_with('"')).map(str::to_owned);
-    let by = text("by");
-    if by.is_none() && !item.has_only(&["subject", "amount"]) {
-        return None;
-    }
-    Some((Place { subject: text("subject")?, by, decimals }, units))
+    let (units, decimals) = units(amount.unwrap_or("1"))?;
+    Some((Place { subject: subject?.to_owned(), by: by.map(str::to_owned), decimals }, units))
 }
 
 /// Returns the sum, unless it has too many digits.
