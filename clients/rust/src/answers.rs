@@ -379,6 +379,30 @@ answers! {
         keys: Option<u64>,
     }
 
+    /// What became of items.
+    Added {
+        /// The number of items that were counted; of events, those that at least one board counted.
+        accepted: u64,
+        /// The number of items that had been counted before.
+        duplicates: u64,
+        /// The items that are not counted.
+        rejected: Vec<Rejection>,
+    }
+
+    /// An item that is not counted.
+    Rejection {
+        /// Its index in the request.
+        #[serde(default)]
+        index: usize,
+        /// Of an event, the board that does not count it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        board: Option<String>,
+        /// Why, such as `too_late`.
+        code: String,
+        /// Why, for people.
+        detail: String,
+    }
+
     /// The verdicts of rules.
     Evaluations {
         /// Whether any of them holds.

@@ -7,13 +7,13 @@ use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::Request;
 use crate::answers::{
-    Audit, Defined, KeyPage, Looked, Neighbors, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing,
-    Status, WindowValue,
+    Added, Audit, Defined, KeyPage, Looked, Neighbors, Preview, Ranking, Rankings, Removals, Removed, Rollover,
+    Standing, Status, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
+use crate::{Increment, Request, SenderBuilder};
 
 /// The time in which an audit, or a removal from all keys, must be answered: they read all that a board has.
 const LONG: Duration = Duration::from_secs(6 * 3_600);
@@ -39,6 +39,16 @@ impl Board {
     pub(crate) fn request<T>(&self, method: Method, parts: &[&str]) -> Request<T> {
         let parts: Vec<&str> = [&*self.name].into_iter().chain(parts.iter().copied()).collect();
         Request::new(&self.connection, method, of_board(&parts))
+    }
+
+    /// Returns the settings of a sender, which sends increments in the background.
+    pub fn sender(&self) -> SenderBuilder<Increment> {
+        SenderBuilder::new(&self.connection, of_board(&[&self.name, "increments"]))
+    }
+
+    /// Sends an increment by itself. If it is not counted, such as one that is too late, that is in `rejected`.
+    pub fn add_now(&self, item: Increment) -> Request<Added> {
+        self.request(Method::POST, &["increments"]).item(item)
     }
 
     /// Reads the first lines of the ranking, or those from an offset or a cursor on.

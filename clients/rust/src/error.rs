@@ -30,7 +30,8 @@ const NOTHING_DONE: [&str; 4] = ["incomplete_body", "connection_ended", "board_c
 impl Error {
     /// Returns the code, which is stable: that of the service's problem, or `unreachable`, `timed_out` or `interrupted` if
     /// there was no answer, `unexpected_answer` if it was not one of the service, `invalid_name` for a name that no
-    /// request can carry, `invalid_setting` for a setting of the client that is wrong.
+    /// request can carry, `invalid_item` for an item that is not JSON, `invalid_setting` for a setting of the client that is
+    /// wrong, `closed` for a [`Sender`](crate::Sender) that was closed.
     pub fn code(&self) -> &str {
         &self.0.code
     }
@@ -96,6 +97,14 @@ impl Error {
 
     pub(crate) fn invalid_name(detail: String) -> Self {
         Self::new("invalid_name", detail)
+    }
+
+    pub(crate) fn invalid_item(detail: String) -> Self {
+        Self::new("invalid_item", detail)
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::new("closed", "the sender is closed".to_owned())
     }
 
     pub(crate) fn timed_out(after: Duration) -> Self {

@@ -12,7 +12,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Sent};
+use crate::item::Countable;
 use crate::pause::pause;
+use crate::queue::new_id;
 use crate::{Error, Lines, Result};
 
 /// A request to the service, whose answer is a `T`. It is sent when it is awaited.
@@ -112,6 +114,20 @@ impl<T> Request<T> {
             Err(error) => {
                 let detail = format!("what is sent is not JSON: {error}");
                 self.plan = self.plan.and(Err(Error::invalid_setting(detail)));
+                self
+            }
+        }
+    }
+
+    /// Sends an item with an id, so that it counts once however often it is sent.
+    pub(crate) fn item(mut self, item: impl Countable) -> Self {
+        match item.into_object().checked() {
+            Ok(mut item) => {
+                item.give_id(new_id);
+                self.bytes("application/json", item.to_string().into_bytes()).repeatable()
+            }
+            Err(error) => {
+                self.plan = self.plan.and(Err(error));
                 self
             }
         }

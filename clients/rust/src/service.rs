@@ -6,9 +6,9 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::answers::{Answers, Boards, Evaluations, Rollover};
+use crate::answers::{Added, Answers, Boards, Evaluations, Rollover};
 use crate::connection::{Builder, Connection};
-use crate::{Board, Request, Result};
+use crate::{Board, Event, Request, Result, SenderBuilder};
 
 /// A running service. It is cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -43,6 +43,20 @@ impl Service {
     /// Returns a board, which need not exist.
     pub fn board(&self, name: &str) -> Board {
         Board::new(self.connection.clone(), name)
+    }
+
+    /// Returns the settings of a sender, which sends events in the background.
+    pub fn sender(&self) -> SenderBuilder<Event> {
+        SenderBuilder::new(&self.connection, Ok("/v1/events".to_owned()))
+    }
+
+    /// Sends an event by itself.
+    ///
+    /// # Errors
+    ///
+    /// `rejected`, if no board counts it.
+    pub fn add_now(&self, event: Event) -> Request<Added> {
+        self.request(Method::POST, "/v1/events").item(event)
     }
 
     /// Reads all boards.
