@@ -4,7 +4,7 @@
 //! order:
 //!
 //! ```text
-//! cli        commands: serve, check, replay, healthcheck, backup, check-data, openapi
+//! cli        commands: serve, and those that are clients of a running server
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
 //! http       the API by resource: parses requests, calls the service, writes responses
 //!   items      parsing of a single item, a batch or a stream

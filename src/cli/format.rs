@@ -64,7 +64,8 @@ impl Table {
         }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         let bold = |line: &str| if colors { format!("\x1b[1m{line}\x1b[0m") } else { line.to_owned() };
-        let header = lines.first().map(|line| bold(line));
+        // A table of names and values has no header.
+        let header = lines.first().filter(|line| !line.is_empty()).map(|line| bold(line));
         let note = self.note.as_ref().map(|note| printable(note).into_owned());
         header.into_iter().chain(lines.iter().skip(1).cloned()).chain(note).collect::<Vec<_>>().join("\n")
     }

@@ -17,6 +17,7 @@ mod keys;
 mod manual;
 mod next;
 mod output;
+mod post;
 mod profile;
 mod question;
 mod rank;
@@ -66,6 +67,10 @@ enum Command {
     Boards(boards::BoardsArgs),
     /// Define a board: shows what it would be and take, and asks
     Define(define::DefineArgs),
+    /// Count an increment on a board, or each line (NDJSON) of standard input
+    Post(post::PostArgs),
+    /// Count an event on every board of its type, or each line (NDJSON) of standard input
+    Event(post::EventArgs),
     /// Write a whole ranking, however long, as lines of JSON or as CSV
     Export(export::ExportArgs),
     /// Remove subjects from boards
@@ -136,6 +141,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Rank(args) => Ok(rank::run(args).await?),
             Command::Boards(args) => Ok(boards::run(args).await?),
             Command::Define(args) => Ok(define::run(args).await?),
+            Command::Post(args) => Ok(post::post(args).await?),
+            Command::Event(args) => Ok(post::event(args).await?),
             Command::Export(args) => Ok(export::run(args).await?),
             Command::Erase(args) => Ok(erase::run(args).await?),
             Command::Next(command) => Ok(next::run(command).await?),

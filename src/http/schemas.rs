@@ -88,13 +88,18 @@ pub(super) fn score() -> Object {
     let description = "An exact number, which is an integer on boards without decimals; the mean for AVG. Null for \
                        AVG, MIN, MAX and LAST if the subject has no data.";
     let types = SchemaType::from_iter([Type::Number, Type::Null]);
-    ObjectBuilder::new().schema_type(types).description(Some(description)).build()
+    ObjectBuilder::new().schema_type(types).format(Some(decimal())).description(Some(description)).build()
+}
+
+/// The format of exact numbers, which generators may map to a type of decimals: https://spec.openapis.org/registry/format/
+fn decimal() -> SchemaFormat {
+    SchemaFormat::Custom("decimal".to_owned())
 }
 
 pub(super) fn amount() -> Object {
     let description = "The amount to add, for COUNT and SUM. May be negative; parsed exactly, with at most the \
                        decimals of the board. Default: 1.";
-    ObjectBuilder::new().schema_type(Type::Number).description(Some(description)).build()
+    ObjectBuilder::new().schema_type(Type::Number).format(Some(decimal())).description(Some(description)).build()
 }
 
 pub(super) fn operand() -> Object {

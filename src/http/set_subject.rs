@@ -24,11 +24,11 @@ use crate::service::{Outcome, ServiceError, StoreError};
 pub(super) struct SubjectValueBody<'a> {
     /// The total of the subject, for COUNT and SUM.
     #[serde(default, borrow)]
-    #[schema(value_type = f64, required = false, example = 17)]
+    #[schema(value_type = f64, format = "decimal", required = false, example = 17)]
     amount: Option<&'a RawValue>,
     /// The smallest, largest or newest number of the subject, for MIN, MAX and LAST; its only measurement, for AVG.
     #[serde(default, borrow)]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     value: Option<&'a RawValue>,
     /// The time of the value, in the past. Windows that began later have nothing. Default: the store's current time.
     #[serde(default, borrow)]

@@ -65,15 +65,15 @@ pub(super) struct SubjectSlot {
     to: Timestamp,
     /// Absent for MIN, MAX, LAST and APPROX_COUNT_DISTINCT.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     count: Option<Shown>,
     /// For AVG only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     sum: Option<Shown>,
     /// Absent for COUNT, SUM and COUNT_DISTINCT.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     value: Option<Shown>,
     /// Time of the value. For LAST only.
     #[serde(skip_serializing_if = "Option::is_none")]

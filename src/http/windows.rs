@@ -44,11 +44,11 @@ pub(super) struct WindowValue {
     /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements
     /// in these slots, which `edge` does not weight.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     count: Option<Shown>,
     /// Sum of the measurements in these slots, which `edge` does not weight. For AVG only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = f64, required = false)]
+    #[schema(value_type = f64, format = "decimal", required = false)]
     sum: Option<Shown>,
     /// Value of the metric over these slots.
     #[schema(schema_with = schemas::score, required = true)]

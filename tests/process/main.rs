@@ -28,6 +28,7 @@ mod auditing;
 mod clocks;
 mod cluster;
 mod command_line;
+mod commands;
 mod compatibility;
 mod copying;
 mod crash;

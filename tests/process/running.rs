@@ -33,6 +33,8 @@ fn alone(mut command: Command, folder: &Path) -> Command {
             command.env_remove(name);
         }
     }
+    // The profiles of a user are below HOME.
+    command.env("HOME", folder).env_remove("XDG_CONFIG_HOME").env_remove("NO_COLOR");
     command.current_dir(folder).env("RUST_LOG", "warn").stderr(Stdio::piped());
     command
 }

@@ -158,8 +158,12 @@ impl From<reqwest::Error> for Error {
             () if error.is_timeout() => "timed_out",
             () => "interrupted",
         };
+        let url = error.url().map_or("the service", reqwest::Url::as_str);
+        let mut detail = match error.is_connect() {
+            true => format!("{url} does not respond"),
+            false => format!("{url} did not answer whole"),
+        };
         // The causes say what is wrong: that a certificate is not trusted, or who refused the connection.
-        let mut detail = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(error) = cause {
             detail = format!("{detail}: {error}");

@@ -22,16 +22,16 @@ item! {
         #[schema(schema_with = schemas::time, required = false)]
         at: TextField<'a>,
         /// The amount of the slot, for COUNT and SUM. Parsed exactly.
-        #[schema(value_type = f64, required = false)]
+        #[schema(value_type = f64, format = "decimal", required = false)]
         amount: Option<&'a RawValue>,
         /// The sum of the measurements, for AVG, together with `count`. Parsed exactly.
-        #[schema(value_type = f64, required = false)]
+        #[schema(value_type = f64, format = "decimal", required = false)]
         sum: Option<&'a RawValue>,
         /// The number of measurements, for AVG, together with `sum`.
         #[schema(value_type = i64, minimum = 0, required = false)]
         count: Option<&'a RawValue>,
         /// The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
-        #[schema(value_type = f64, required = false)]
+        #[schema(value_type = f64, format = "decimal", required = false)]
         value: Option<&'a RawValue>,
     }
     /// A single sample or a batch.

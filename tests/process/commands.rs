@@ -1,0 +1,263 @@
+//! The commands for boards and rankings, against a running service.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::access::{hash, run};
+use crate::running::{Running, program};
+
+/// A service with a board `likes`, and what commands say to it.
+struct Service {
+    running: Running,
+    folder: tempfile::TempDir,
+}
+
+impl Service {
+    fn start(boards: &str) -> Service {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("r.toml"), boards).unwrap();
+        let running = Running::start(folder.path(), &["--config", "r.toml"]);
+        Service { running, folder }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = program(self.folder.path());
+        command.env("ROLLTOP_URL", &self.running.base).args(args).stdout(Stdio::piped()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command. Returns its exit code, and what it printed to standard output and error.
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
+        said(self.command(args).output().unwrap())
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let (code, printed, said) = self.run(args);
+        assert_eq!(code, 0, "{args:?}: {said}");
+        printed
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let printed = self.ok(&[args, &["--json"]].concat());
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"))
+    }
+
+    fn fails(&self, args: &[&str]) -> String {
+        let (code, printed, said) = self.run(args);
+        assert_eq!((code, printed.as_str()), (1, ""), "{args:?}: {said}");
+        said
+    }
+
+    /// Runs a command with this standard input.
+    fn feed(&self, args: &[&str], input: &[u8]) -> (i32, String, String) {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // A command that has failed does not read to the end.
+                let _ = stdin.write_all(input);
+            });
+            said(child.wait_with_output().unwrap())
+        })
+    }
+}
+
+fn said(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+const LIKES: &str = "[boards.likes]\nmetric = \"COUNT(24h, like, post_id)\"\nslot = \"1h\"\nwindows = [\"all\"]\n";
+const BY_COUNTRY: &str = "[boards.by-country]\nmetric = \"SUM(24h, sale, amount, product BY country)\"\nslot = \"1h\"\n\
+                          decimals = 2\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_posted_is_on_top_in_tables_json_and_csv() {
+    let service = Service::start(LIKES);
+    service.ok(&["post", "likes", "a\u{1b}[2J", "5"]);
+    service.ok(&["post", "likes", "b", "--id", "x"]);
+    let again = service.json(&["post", "likes", "b", "--id", "x"]);
+    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
+    service.ok(&["event", "like", "post_id=b", "user=7"]);
+
+    let table = service.ok(&["top", "likes"]);
+    let lines: Vec<_> = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    // A terminal would obey the control character.
+    assert_eq!(lines[..3], ["rank subject score", "1 a\\u{1b}[2J 5", "2 b 2"], "{table}");
+    assert!(lines[3].starts_with("2 ranked, from "), "{table}");
+    assert!(!table.contains('\u{1b}'), "{table:?}");
+    let page = service.json(&["top", "likes", "--limit", "1", "--offset", "1", "--window", "all"]);
+    assert_eq!(page["items"], json!([{"rank": 2, "subject": "b", "score": 2}]));
+    assert_eq!(service.ok(&["top", "likes", "--csv"]), "rank,subject,score\n1,a\u{1b}[2J,5\n2,b,2\n");
+
+    let found = service.json(&["rank", "likes", "nobody", "b"]);
+    assert_eq!((&found["items"][0]["rank"], &found["items"][1]["rank"]), (&json!(2), &Value::Null));
+    let around = service.ok(&["rank", "likes", "b", "--around", "1", "--csv"]);
+    assert_eq!(around.lines().count(), 3, "{around}");
+    assert_eq!(service.json(&["rank", "likes", "b", "--last", "1h"])["value"], 2);
+
+    assert_eq!(service.ok(&["export", "likes"]).lines().last(), Some(r#"{"rank":2,"subject":"b","score":2}"#));
+    service.ok(&["export", "likes", "--csv", "--output", "likes.csv"]);
+    let written = std::fs::read_to_string(service.folder.path().join("likes.csv")).unwrap();
+    assert_eq!(written, service.ok(&["top", "likes", "--csv"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_standard_input_count_once_and_errors_name_them() {
+    let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
+    let lines: String = (0..2_345).map(|at| format!("{{\"subject\":\"s{}\",\"id\":\"i{at}\"}}\n", at % 7)).collect();
+    for _ in 0..2 {
+        let (code, printed, said) = service.feed(&["post", "likes", "--json"], lines.as_bytes());
+        assert_eq!(code, 0, "{printed} {said}");
+    }
+    assert_eq!(service.json(&["top", "likes", "--limit", "1"])["items"][0]["score"], 335);
+
+    let wrong = "{\"subject\":\"a\"}\n\nno json\n{\"subject\":\"b\",\"at\":\"2001-01-01T00:00:00Z\"}\n";
+    let (code, printed, said) = service.feed(&["post", "likes", "--json"], wrong.as_bytes());
+    let counts: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(counts, json!({"accepted": 1, "duplicates": 0, "rejected": 2, "failed": 0}), "{said}");
+    assert!(code == 1 && said.contains("line 3: ") && said.contains("line 4: the slot has left"), "{said}");
+
+    let events = "{\"type\":\"sale\",\"fields\":{\"amount\":19.99,\"product\":\"p\",\"country\":\"se\"}}\n".repeat(3);
+    let (code, _, said) = service.feed(&["event"], events.as_bytes());
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(service.json(&["top", "by-country", "--by", "se"])["items"][0]["score"], 59.97);
+
+    let long = format!("{{\"subject\":\"{}\"}}\n", "x".repeat(2 << 20));
+    let (code, _, said) = service.feed(&["post", "likes"], long.as_bytes());
+    assert!(code == 1 && said.contains("line 1 of standard input"), "{said}");
+    let (code, _, said) = service.feed(&["post", "nothing"], b"{\"subject\":\"a\"}\n");
+    assert!(code == 1 && said.contains("unknown board 'nothing'"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
+    let service = Service::start(BY_COUNTRY);
+    let definition = ["define", "likes", "COUNT(24h, like, post_id)", "--slot", "1h", "--set", "timezone=Asia/Tokyo"];
+    let said = service.fails(&definition);
+    assert!(said.contains("COUNT(24h, like, post_id)") && said.contains("bytes") && said.contains("--yes"), "{said}");
+    assert_eq!(service.json(&[&definition[..], &["--dry-run"]].concat())["exists"], false);
+    assert_eq!(service.json(&[&definition[..], &["--yes"]].concat())["timezone"], "Asia/Tokyo");
+    assert!(service.ok(&definition).contains("defined like this already"));
+    let other = ["define", "likes", "COUNT(7d, like, post_id)", "--slot", "6h", "--yes"];
+    let said = service.fails(&other);
+    assert!(said.contains("metric, slot, timezone differ") && said.contains("rolltop next define likes"), "{said}");
+    std::fs::write(service.folder.path().join("wrong.json"), "{").unwrap();
+    assert!(service.fails(&["define", "x", "--file", "wrong.json"]).contains("wrong.json is not JSON"));
+    assert!(service.fails(&["define", "x", "COUNT(1h, a)"]).contains("COUNT"));
+
+    service.ok(&["post", "likes", "ann", "3"]);
+    for (country, amount) in [("se", "2.50"), ("no", "-1")] {
+        service.ok(&["post", "by-country", "ann", amount, "--by", country]);
+    }
+    assert!(service.ok(&["boards"]).contains("SUM(24h, sale, amount, product BY country)"));
+    assert!(service.ok(&["boards", "likes"]).contains("COUNT(24h, like, post_id)"));
+    assert_eq!(service.ok(&["boards", "by-country", "--keys", "--prefix", "s", "--csv"]), "by\nse\n");
+    assert!(service.fails(&["top", "by-country"]).contains("--by names it"));
+
+    service.ok(&["next", "define", "likes", "COUNT(7d, like, post_id)", "--slot", "6h"]);
+    assert_eq!(service.json(&["next", "show", "likes"])["metric"], "COUNT(7d, like, post_id)");
+    assert_eq!(service.json(&["top", "likes", "--of", "next"])["total"], 0);
+    assert!(service.fails(&["next", "promote", "likes"]).contains("--yes"));
+    service.ok(&["next", "promote", "likes", "--yes"]);
+    service.ok(&["next", "back", "likes", "--yes"]);
+    assert_eq!(service.json(&["boards", "likes"])["metric"], "COUNT(24h, like, post_id)");
+    service.ok(&["next", "cancel", "likes", "--yes"]);
+    assert!(service.fails(&["next", "show", "likes"]).contains("rolltop next define likes"));
+
+    assert_eq!(service.json(&["rollover", "likes"])["board"], "likes");
+    assert_eq!(service.json(&["rollover", "--dry-run"]).as_array().map(Vec::len), Some(2));
+    assert_eq!(service.json(&["audit", "likes"])["differences"], 0);
+
+    assert!(service.fails(&["erase", "*", "ann"]).contains("by-country, likes? This cannot be undone"));
+    let erased = service.ok(&["erase", "*", "ann", "--yes", "--csv"]);
+    assert_eq!(erased, "board,subjects_removed\nby-country,1\nlikes,1\n");
+    assert_eq!(service.json(&["top", "likes"])["items"], json!([]));
+    assert!(service.fails(&["erase", "x-*", "ann", "--yes"]).contains("rolltop boards"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_say_what_to_type_next() {
+    let service = Service::start(LIKES);
+    let said = service.fails(&["top", "nothing"]);
+    assert!(said.contains("unknown board 'nothing'") && said.contains("`rolltop boards`"), "{said}");
+    let said = service.fails(&["top", "likes", "--url", "http://127.0.0.1:1"]);
+    assert!(said.contains("127.0.0.1:1") && said.contains("does not respond") && said.contains("rolltop serve"), "{said}");
+    assert!(service.fails(&["rank", "likes", "a", "b", "--around", "1"]).contains("one subject"));
+    assert!(service.fails(&["rank", "likes", "..", "--around", "1"]).contains("'..'"));
+    let (code, _, said) = service.run(&["top", "likes", "--json", "--csv"]);
+    assert!(code == 2 && said.contains("--csv"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn profiles_name_servers_with_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let admin = hash(folder.path(), &["--name", "ops", "--scopes", "admin"]);
+    std::fs::write(folder.path().join("r.toml"), format!("{LIKES}{}", admin.table)).unwrap();
+    let running = Running::start(folder.path(), &["--config", "r.toml"]);
+    let at = folder.path().join(".config/rolltop");
+    std::fs::create_dir_all(&at).unwrap();
+    let table = |name: &str, key: &str| format!("[{name}]\nurl = \"{}\"\nkey = \"{key}\"\n", running.base);
+    write_secret(&at.join("profiles.toml"), &format!("{}{}", table("default", &admin.key), table("other", "rt_x")));
+    let command = |args: &[&str], environment: &[(&str, &str)]| {
+        let mut command = program(folder.path());
+        said(command.args(args).envs(environment.iter().copied()).stdin(Stdio::null()).output().unwrap())
+    };
+    let (code, _, said) = command(&["top", "likes"], &[]);
+    assert_eq!(code, 0, "{said}");
+    for (args, environment) in [
+        (&["top", "likes", "--profile", "other"][..], &[][..]),
+        (&["top", "likes"], &[("ROLLTOP_PROFILE", "other")]),
+        // The key of a profile is sent to the server of the profile only.
+        (&["top", "likes", "--url", &running.base], &[]),
+        (&["top", "likes"], &[("ROLLTOP_URL", running.base.as_str())]),
+        (&["top", "likes"], &[("ROLLTOP_KEY", "rt_y")]),
+    ] {
+        let (code, _, said) = command(args, environment);
+        assert!(code == 1 && said.contains("key"), "{args:?} {environment:?}: {said}");
+    }
+    let (code, _, said) = command(&["top", "likes", "--profile", "none"], &[]);
+    assert!(code == 1 && said.contains("default, other"), "{said}");
+    let (done, _, said) = run(&running, folder.path(), &admin.key, &["top", "likes"]);
+    assert!(done, "{said}");
+}
+
+/// Writes a file that only its owner may read.
+fn write_secret(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_ranking_is_printed_after_each_change() {
+    use std::io::BufRead;
+
+    let service = Service::start(LIKES);
+    service.ok(&["post", "likes", "a"]);
+    let mut child = service.command(&["top", "likes", "--watch", "--json"]).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["items"], json!([{"rank": 1, "subject": "a", "score": 1}]));
+    service.ok(&["post", "likes", "b", "2"]);
+    assert_eq!(next()["items"][0], json!({"rank": 1, "subject": "b", "score": 2}));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn completions_and_manual_pages_name_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, printed, _) = said(program(folder.path()).args(["completions", shell]).output().unwrap());
+        assert!(code == 0 && printed.contains("healthcheck") && printed.contains("watch"), "{shell}");
+    }
+    let (code, printed, _) = said(program(folder.path()).arg("man").output().unwrap());
+    assert!(code == 0 && printed.contains(".TH rolltop"), "{printed}");
+    let (code, _, said) = said(program(folder.path()).args(["man", "--dir", "man1"]).output().unwrap());
+    assert_eq!(code, 0, "{said}");
+    assert!(folder.path().join("man1/rolltop-top.1").exists());
+}
