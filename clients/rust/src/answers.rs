@@ -221,7 +221,7 @@ answers! {
         slot: Option<String>,
         /// The time zone in which slots of days and longer begin.
         timezone: String,
-        /// The lengths of the further windows.
+        /// The further windows with their slots, such as `7d/6h`.
         #[serde(default)]
         windows: Vec<String>,
         /// The number of decimals of its scores.
@@ -249,7 +249,7 @@ answers! {
         metric: String,
         /// The length of a slot. None over all time.
         slot: Option<String>,
-        /// The lengths of the further windows.
+        /// The further windows with their slots, such as `7d/6h`.
         #[serde(default)]
         windows: Vec<String>,
         /// The time that is counted.

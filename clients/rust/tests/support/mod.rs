@@ -47,7 +47,7 @@ pub fn program() -> Option<PathBuf> {
 /// Where the service keeps its data.
 pub enum Store {
     Embedded,
-    Redis(Redis),
+    Redis(Box<Redis>),
 }
 
 /// Returns the stores that there are here.
@@ -58,7 +58,7 @@ pub async fn stores() -> Vec<Store> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let on_path = || std::env::split_paths(&paths).map(|folder| folder.join(usual)).find(|path| path.exists());
         match named.or_else(on_path) {
-            Some(program) => stores.push(Store::Redis(Redis::start(&program).await)),
+            Some(program) => stores.push(Store::Redis(Box::new(Redis::start(&program).await))),
             None => eprintln!("skipped: there is no {usual}"),
         }
     }
