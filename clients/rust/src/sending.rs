@@ -30,7 +30,8 @@ pub(crate) struct Sending<'a> {
     said: Instant,
     /// The time since which the first items may have been counted.
     unknown_since: Option<Instant>,
-    /// Items and boards for which it was reported that the board does not count the item, which is sent again for others.
+    /// Items and boards for which it was reported that the board does not count the item, which is sent again for
+    /// others.
     told: HashSet<(u64, Option<String>)>,
 }
 

@@ -39,10 +39,8 @@ async fn answering(answers: &[&str]) -> (Service, Arc<Mutex<Vec<Value>>>) {
 }
 
 fn http(status: &str, more: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n{more}content-length: {length}\r\n\r\n{body}"
-    )
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n{more}");
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len())
 }
 
 async fn ended(sender: &Sender<Increment>) -> String {
