@@ -170,9 +170,12 @@ mod tests {
         batch
     }
 
-    /// Returns a delivery, and what it reports: the tags and codes of items.
-    fn reporting(reports: Reports) -> (Delivery, Arc<Mutex<Vec<(u64, String)>>>) {
-        let told = Arc::new(Mutex::new(Vec::new()));
+    /// The tags and codes of items that were reported.
+    type Told = Arc<Mutex<Vec<(u64, String)>>>;
+
+    /// Returns a delivery, and what it reports.
+    fn reporting(reports: Reports) -> (Delivery, Told) {
+        let told = Told::default();
         let (of_rejected, of_failed) = (told.clone(), told.clone());
         let delivery = Delivery::new(Reports {
             on_rejected: Some(Box::new(move |item, rejection| {
@@ -330,8 +333,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_report_that_panics_stops_nothing() {
-        let on_rejected: Option<Box<dyn Fn(&Item, &Rejection) + Send + Sync>> = Some(Box::new(|_, _| panic!("a test")));
-        let delivery = Delivery::new(Reports { on_rejected, ..Reports::default() });
+        let delivery =
+            Delivery::new(Reports { on_rejected: Some(Box::new(|_, _| panic!("a test"))), ..Reports::default() });
         let rejected =
             json!([{"index": 0, "code": "too_late", "detail": ""}, {"index": 1, "code": "too_late", "detail": ""}]);
         let all = answer(json!({"accepted": 0, "duplicates": 0, "rejected": rejected}));
