@@ -113,9 +113,13 @@ impl<'a> Sending<'a> {
 
     /// Returns the time until the next request after this error, or gives up.
     fn repeat(&mut self, error: Error) -> Option<Duration> {
-        if error.status() == Some(413) && self.now().len() > 1 {
-            self.most = self.now().len() / 2;
-            return Some(Duration::ZERO);
+        if error.status() == Some(413) {
+            match self.now().len() {
+                // The others are not too large.
+                1 => self.delivery.fail(&[self.left.remove(0)], error),
+                sent => self.most = sent / 2,
+            }
+            return (!self.left.is_empty()).then_some(Duration::ZERO);
         }
         let now = Instant::now();
         if error.is_unknown() {
@@ -262,13 +266,16 @@ mod tests {
         assert_eq!(sending.take(counted(2)), Some(Duration::ZERO));
         assert_eq!(tags(&sending), [2, 3]);
         assert_eq!(sending.take(problem(413, "too_large")), Some(Duration::ZERO));
-        for tag in 2..4 {
-            assert_eq!(tags(&sending), [tag]);
-            assert_eq!(sending.take(counted(1)), Some(Duration::ZERO));
-        }
-        assert_eq!(sending.take(problem(413, "too_large")), None);
+        assert_eq!(tags(&sending), [2]);
+        // The one that is too large by itself.
+        assert_eq!(sending.take(problem(413, "too_large")), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [3]);
+        assert_eq!(sending.take(counted(1)), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [4]);
+        assert_eq!(sending.take(counted(1)), None);
         assert_eq!((delivery.counts().accepted, delivery.counts().failed), (4, 1));
-        assert_eq!(*told.lock().unwrap(), [(4, "too_large".to_owned())]);
+        assert_eq!(*told.lock().unwrap(), [(2, "too_large".to_owned())]);
+        assert_eq!(Sending::new(&delivery, batch(1)).take(problem(413, "too_large")), None);
     }
 
     #[tokio::test(start_paused = true)]
