@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rolltop_client::{Decimal, Event, Increment, Sender, Service};
 use serde_json::{Value, json};
 use support::network::message;
+use support::{Running, Store};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -273,4 +274,25 @@ async fn much_is_sent_in_several_requests() {
         timeout(SOON * 3, sender.close()).await.unwrap().unwrap();
         assert_eq!((sender.counts().accepted, sender.counts().failed), (200, 0));
     }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_large_for_the_service_is_divided() {
+    let Some(program) = support::program() else { return };
+    let running = Running::start_with(&program, Store::Embedded, 100_000).await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let telling = told.clone();
+    let sender = running.service().sender().every(Duration::MAX).on_failed(move |items, error| {
+        telling.lock().unwrap().extend(items.iter().map(|item| (item.tag().unwrap(), error.code().to_owned())));
+    });
+    let sender = sender.start().unwrap();
+    let (text, too_long) = ("x".repeat(30_000), "x".repeat(3_000_000));
+    for tag in 0..100 {
+        let text = if tag == 50 { &too_long } else { &text };
+        let event = Event::new("like").field("post_id", "p").field("community", "c").field("text", text);
+        sender.add(event.tag(tag)).await.unwrap();
+    }
+    timeout(SOON * 3, sender.close()).await.expect("it is not divided").unwrap();
+    assert_eq!(*told.lock().unwrap(), [(50, "too_large".to_owned())]);
+    assert_eq!((sender.counts().accepted, sender.counts().duplicates), (99, 0));
 }

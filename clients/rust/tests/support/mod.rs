@@ -93,15 +93,22 @@ pub struct Running {
     pub store: Store,
     pub port: u16,
     program: PathBuf,
+    /// The largest body that it takes.
+    max_body: u32,
     folder: tempfile::TempDir,
     process: Option<Child>,
 }
 
 impl Running {
     pub async fn start(program: &Path, store: Store) -> Self {
+        Self::start_with(program, store, 8 << 20).await
+    }
+
+    pub async fn start_with(program: &Path, store: Store, max_body: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("rolltop.toml"), CONFIGURATION).unwrap();
-        let mut running = Self { store, port: free_port(), program: program.to_owned(), folder, process: None };
+        let mut running =
+            Self { store, port: free_port(), program: program.to_owned(), max_body, folder, process: None };
         running.start_again().await;
         running
     }
@@ -115,6 +122,7 @@ impl Running {
         let process = Command::new(&self.program)
             .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port), "--store", store, "--data-dir"])
             .arg(self.folder.path().join("data"))
+            .args(["--max-body", &self.max_body.to_string()])
             .arg("--config")
             .arg(self.folder.path().join("rolltop.toml"))
             .stdout(log.try_clone().unwrap())
