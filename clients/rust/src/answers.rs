@@ -1,7 +1,7 @@
 //! The answers of the service.
 //!
-//! They have the members that most callers need, and ignore what they do not know, so that a newer service can be asked.
-//! [`Request::text`](crate::Request::text) returns an answer whole.
+//! They have the members that most callers need, and ignore what they do not know, so that a newer service can be
+//! asked. [`Request::text`](crate::Request::text) returns an answer whole.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ answers! {
         window: Window,
         /// The time of the answer, by the clock of the service.
         as_of: DateTime<Utc>,
-        /// The number of slots that have left the window, and whose subjects are still being subtracted: scores are exact
-        /// at 0.
+        /// The number of slots that have left the window, and whose subjects are still being subtracted: scores are
+        /// exact at 0.
         retiring: u64,
         /// The number of ranked subjects. None while it is not known.
         total: Option<u64>,
@@ -221,7 +221,7 @@ answers! {
         slot: Option<String>,
         /// The time zone in which slots of days and longer begin.
         timezone: String,
-        /// The lengths of the further windows.
+        /// The further windows with their slots, such as `7d/6h`.
         #[serde(default)]
         windows: Vec<String>,
         /// The number of decimals of its scores.
@@ -249,7 +249,7 @@ answers! {
         metric: String,
         /// The length of a slot. None over all time.
         slot: Option<String>,
-        /// The lengths of the further windows.
+        /// The further windows with their slots, such as `7d/6h`.
         #[serde(default)]
         windows: Vec<String>,
         /// The time that is counted.

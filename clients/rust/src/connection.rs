@@ -85,8 +85,8 @@ impl Builder {
         self
     }
 
-    /// Sets the time for which reads, and what else may be repeated without harm, are sent again after an error that may
-    /// pass. By default 10 seconds; zero for a single attempt.
+    /// Sets the time for which reads, and what else may be repeated without harm, are sent again after an error that
+    /// may pass. By default 10 seconds; zero for a single attempt.
     pub fn repeat_for(mut self, time: Duration) -> Self {
         self.repeat_for = time;
         self

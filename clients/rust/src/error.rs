@@ -28,10 +28,10 @@ struct Parts {
 const NOTHING_DONE: [&str; 4] = ["incomplete_body", "connection_ended", "board_changed", "board_frozen"];
 
 impl Error {
-    /// Returns the code, which is stable: that of the service's problem, or `unreachable`, `timed_out` or `interrupted` if
-    /// there was no answer, `unexpected_answer` if it was not one of the service, `invalid_name` for a name that no
-    /// request can carry, `invalid_item` for an item that is not JSON, `invalid_setting` for a setting of the client that is
-    /// wrong, `closed` for a [`Sender`](crate::Sender) that was closed.
+    /// Returns the code, which is stable: that of the service's problem, or `unreachable`, `timed_out` or `interrupted`
+    /// if there was no answer, `unexpected_answer` if it was not one of the service, `invalid_name` for a name that no
+    /// request can carry, `invalid_item` for an item that is not JSON, `invalid_setting` for a setting of the client
+    /// that is wrong, `closed` for a [`Sender`](crate::Sender) that was closed.
     pub fn code(&self) -> &str {
         &self.0.code
     }

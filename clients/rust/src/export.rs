@@ -32,10 +32,12 @@ struct Left {
 }
 
 impl Request<Ranking> {
-    /// Reads the whole ranking, however long, as a stream of its lines; from the offset or the cursor of the request on.
+    /// Reads the whole ranking, however long, as a stream of its lines; from the offset or the cursor of the request
+    /// on.
     ///
     /// It is read in pieces of 10,000 lines, or of the limit of the request. Each is read again after an error that may
-    /// pass. Scores that change meanwhile may move a subject over the end of a piece: it is read twice then, or not at all.
+    /// pass. Scores that change meanwhile may move a subject over the end of a piece: it is read twice then, or not at
+    /// all.
     pub fn lines(self) -> impl Stream<Item = Result<Line>> + Send {
         let plan = self.plan.map(|mut plan| {
             plan.set_default("limit", PIECE);

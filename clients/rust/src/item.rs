@@ -139,7 +139,8 @@ impl Event {
         Self { object, fields: Object::default() }
     }
 
-    /// Reads an event of the API: the text of a JSON object, such as a line of a stream. The service checks its members.
+    /// Reads an event of the API: the text of a JSON object, such as a line of a stream. The service checks its
+    /// members.
     ///
     /// # Errors
     ///

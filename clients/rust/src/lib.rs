@@ -1,4 +1,5 @@
-//! A client of [Rolltop](https://docs.rs/rolltop), a service that counts events and keeps rankings over sliding windows.
+//! A client of [Rolltop](https://docs.rs/rolltop), a service that counts events and keeps rankings over sliding
+//! windows.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), rolltop_client::Error> {
@@ -14,8 +15,11 @@
 //! ```
 //!
 //! - [`Service`] is the running service; [`Board`] one of its boards. Both are cheap to clone.
-//! - A [`Request`] is sent when it is awaited, and answers with one of the types of [`answers`]. A request for a ranking
-//!   has [`lines`](Request::lines), a stream of all of it, and [`live`](Request::live), one of what it is after each change.
+//! - A [`Request`] is sent when it is awaited, and answers with one of the types of [`answers`]. A request for a
+//!   ranking has [`lines`](Request::lines), a stream of all of it, and [`live`](Request::live), one of what it is after
+//!   each change.
+//! - A [`Sender`] sends [`Increment`]s of a board, or [`Event`]s, in the background. Each counts once, whatever happens
+//!   to the network or the service.
 //! - Every call returns the same [`Error`], with the service's `code`.
 
 #![forbid(unsafe_code)]
@@ -52,3 +56,8 @@ pub use reqwest::Method;
 pub use sender::{Sender, SenderBuilder};
 pub use service::Service;
 pub use text_lines::Lines;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

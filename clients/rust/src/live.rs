@@ -22,11 +22,11 @@ const FIRST: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(40);
 
 impl Request<Ranking> {
-    /// Follows the first lines of the ranking: returns them now and after each change, for ever. The limit of the request
-    /// may be 10 (the default), 25, 50 or 100.
+    /// Follows the first lines of the ranking: returns them now and after each change, for ever. The limit of the
+    /// request may be 10 (the default), 25, 50 or 100.
     ///
-    /// It connects again after breaks and restarts of the service. It ends with an error if the service refuses it, such
-    /// as when the board is removed.
+    /// It connects again after breaks and restarts of the service. It ends with an error if the service refuses it,
+    /// such as when the board is removed.
     pub fn live(self) -> impl Stream<Item = Result<Ranking>> + Send {
         let followed = self.plan.map(|mut plan| {
             let end = plan.path.len() - plan.path.strip_suffix("rankings").map_or(0, |_| "rankings".len());

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use crate::item::Object;
 use crate::sum::{self, Place};
 
-/// The largest number of bytes of a batch with several items: half of what the service takes if it is not told otherwise.
+/// The largest number of bytes of a batch with several items: half of what the service takes if it is not told
+/// otherwise.
 const MAX_BYTES: usize = 4 << 20;
 /// The characters of ids, which stand for 6 bits each.
 const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -52,7 +53,8 @@ pub struct Item {
 }
 
 impl Item {
-    /// Returns the JSON object, with the id of the item. To send that again is safe, as long as the service remembers ids.
+    /// Returns the JSON object, with the id of the item. To send that again is safe, as long as the service remembers
+    /// ids.
     pub fn as_json(&self) -> &str {
         &self.text
     }

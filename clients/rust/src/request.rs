@@ -19,7 +19,8 @@ use crate::{Error, Lines, Result};
 
 /// A request to the service, whose answer is a `T`. It is sent when it is awaited.
 ///
-/// The setters are for parameters of the API. A request that does not know one is refused by the service, which says so.
+/// The setters are for parameters of the API. A request that does not know one is refused by the service, which says
+/// so.
 #[derive(Debug)]
 #[must_use = "a request is sent when it is awaited"]
 pub struct Request<T> {

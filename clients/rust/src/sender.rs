@@ -30,9 +30,9 @@ pub struct SenderBuilder<T> {
 
 /// Sends items in the background, one batch at a time. It is cheap to clone; clones share what waits.
 ///
-/// Each item has an id of its own and is sent again, with the same id, until the service has answered it. So nothing that
-/// was added is lost or counted twice, whatever happens to the network or the service, as long as this process lives and
-/// the board remembers ids (see [`unknown_for`](SenderBuilder::unknown_for)).
+/// Each item has an id of its own and is sent again, with the same id, until the service has answered it. So nothing
+/// that was added is lost or counted twice, whatever happens to the network or the service, as long as this process
+/// lives and the board remembers ids (see [`unknown_for`](SenderBuilder::unknown_for)).
 ///
 /// Close it at the end. When all clones are dropped without that, what waits is sent as long as the runtime lives, and
 /// nobody is told whether it was: a program whose `main` ends loses it.
@@ -95,9 +95,9 @@ impl<T: Countable> SenderBuilder<T> {
 
     /// Adds amounts for equal subjects up to one item with one id, until they are sent.
     ///
-    /// That saves memory of the service, which stores an id for as long as items can be repeated, and lets it combine what
-    /// is left. It is for boards of COUNT and SUM. Items with more than a subject, a key and an amount are sent as they are,
-    /// and so are amounts of more than 9 digits.
+    /// That saves memory of the service, which stores an id for as long as items can be repeated, and lets it combine
+    /// what is left. It is for boards of COUNT and SUM. Items with more than a subject, a key and an amount are sent as
+    /// they are, and so are amounts of more than 9 digits.
     pub fn coalesces(mut self, coalesces: bool) -> Self {
         self.batching.coalesces = coalesces;
         self
@@ -115,6 +115,9 @@ impl<T: Countable> SenderBuilder<T> {
     /// Sets what is called with items of a request that the service refuses as a whole, or that were given up. Without,
     /// that is logged, and [`flush`](Sender::flush) and [`close`](Sender::close) return the first one.
     ///
+    /// Items that were given up may have been counted, if an answer was lost before. To send them again with their ids
+    /// is safe as long as the board remembers those.
+    ///
     /// It is called in the task that sends, which waits for it: it must not block.
     pub fn on_failed(mut self, report: impl Fn(&[Item], &Error) + Send + Sync + 'static) -> Self {
         self.reports.on_failed = Some(Box::new(report));
@@ -127,8 +130,8 @@ impl<T: Countable> SenderBuilder<T> {
         self
     }
 
-    /// Sets the time for which a batch is sent again that may have been counted, because an answer was lost. By default 20
-    /// minutes.
+    /// Sets the time for which a batch is sent again that may have been counted, because an answer was lost. By default
+    /// 20 minutes.
     ///
     /// It must be shorter than the board remembers ids (`ids.horizon` of its status), or the batch may count twice.
     pub fn unknown_for(mut self, time: Duration) -> Self {
@@ -140,8 +143,8 @@ impl<T: Countable> SenderBuilder<T> {
     ///
     /// # Errors
     ///
-    /// `invalid_setting`, if a batch is empty or larger than what may wait, or outside of a runtime; `invalid_name` for a
-    /// name that no board can have.
+    /// `invalid_setting`, if a batch is empty or larger than what may wait, or outside of a runtime; `invalid_name` for
+    /// a name that no board can have.
     pub fn start(self) -> Result<Sender<T>> {
         let Batching { items, max_items, .. } = self.batching;
         if items == 0 || items > max_items || max_items > Semaphore::MAX_PERMITS {
@@ -232,8 +235,8 @@ impl<T: Countable> Sender<T> {
 
     /// Sends all that was added, and ends. For all clones: an [`add`](Self::add) that waits for room returns `closed`.
     ///
-    /// It waits for the service for as long as that cannot be reached. To wait shorter, use it with a time-out; what was not
-    /// answered then is in [`counts`](Self::counts), and sent as long as the runtime lives.
+    /// It waits for the service for as long as that cannot be reached. To wait shorter, use it with a time-out; what
+    /// was not answered then is in [`counts`](Self::counts), and sent as long as the runtime lives.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ pub(crate) struct Sending<'a> {
     said: Instant,
     /// The time since which the first items may have been counted.
     unknown_since: Option<Instant>,
-    /// Items and boards for which it was reported that the board does not count the item, which is sent again for others.
+    /// Items and boards for which it was reported that the board does not count the item, which is sent again for
+    /// others.
     told: HashSet<(u64, Option<String>)>,
 }
 
@@ -112,9 +113,13 @@ impl<'a> Sending<'a> {
 
     /// Returns the time until the next request after this error, or gives up.
     fn repeat(&mut self, error: Error) -> Option<Duration> {
-        if error.status() == Some(413) && self.now().len() > 1 {
-            self.most = self.now().len() / 2;
-            return Some(Duration::ZERO);
+        if error.status() == Some(413) {
+            match self.now().len() {
+                // The others are not too large.
+                1 => self.delivery.fail(&[self.left.remove(0)], error),
+                sent => self.most = sent / 2,
+            }
+            return (!self.left.is_empty()).then_some(Duration::ZERO);
         }
         let now = Instant::now();
         if error.is_unknown() {
@@ -144,4 +149,203 @@ impl<'a> Sending<'a> {
 fn no_memory(rejection: Rejection) -> Error {
     let problem = json!({"code": MEMORY_FULL, "detail": rejection.detail, "status": 503});
     Error::of_problem(problem.as_object().cloned().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use reqwest::header::HeaderMap;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::Increment;
+    use crate::delivery::Reports;
+    use crate::item::sealed::Sealed;
+    use crate::queue::{Batching, Next, Queue};
+
+    fn batch(items: u64) -> Vec<Item> {
+        let mut queue = Queue::new(Batching::default());
+        for tag in 0..items {
+            queue.add(Increment::new(&format!("s{tag}")).tag(tag).into_object(), Instant::now());
+        }
+        queue.hurry();
+        let Next::Send(batch) = queue.next(Instant::now()) else { panic!("no batch is due") };
+        batch
+    }
+
+    /// The tags and codes of items that were reported.
+    type Told = Arc<Mutex<Vec<(u64, String)>>>;
+
+    /// Returns a delivery, and what it reports.
+    fn reporting(reports: Reports) -> (Delivery, Told) {
+        let told = Told::default();
+        let (of_rejected, of_failed) = (told.clone(), told.clone());
+        let delivery = Delivery::new(Reports {
+            on_rejected: Some(Box::new(move |item, rejection| {
+                of_rejected.lock().unwrap().push((item.tag().unwrap(), rejection.code.clone()));
+            })),
+            on_failed: Some(Box::new(move |items, error| {
+                let codes = items.iter().map(|item| (item.tag().unwrap(), error.code().to_owned()));
+                of_failed.lock().unwrap().extend(codes);
+            })),
+            ..reports
+        });
+        (delivery, told)
+    }
+
+    fn answer(json: serde_json::Value) -> Result<Vec<u8>> {
+        Ok(json.to_string().into_bytes())
+    }
+
+    fn problem(status: u16, code: &str) -> Result<Vec<u8>> {
+        Err(Error::of_answer(status, &HeaderMap::new(), format!("{{\"code\":\"{code}\"}}").as_bytes()))
+    }
+
+    fn tags(sending: &Sending<'_>) -> Vec<u64> {
+        sending.now().iter().filter_map(Item::tag).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_that_count_are_done() {
+        let (delivery, told) = reporting(Reports::default());
+        let mut sending = Sending::new(&delivery, batch(3));
+        assert!(sending.body("increments").starts_with(b"{\"increments\":[{\"subject\":\"s0\",\"id\":\""));
+        let rejected = json!([{"index": 1, "code": "too_late", "detail": "it is"}]);
+        assert_eq!(sending.take(answer(json!({"accepted": 1, "duplicates": 1, "rejected": rejected}))), None);
+        let counts = delivery.counts();
+        assert_eq!((counts.accepted, counts.duplicates, counts.rejected, counts.failed), (1, 1, 1, 0));
+        assert_eq!(*told.lock().unwrap(), [(1, "too_late".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_body_is_sent_again() {
+        let (delivery, told) = reporting(Reports::default());
+        let mut sending = Sending::new(&delivery, batch(3));
+        let body = sending.body("increments");
+        for error in [Error::timed_out(Duration::ZERO), Error::interrupted("cut")] {
+            assert!(sending.take(Err(error)).is_some());
+            assert_eq!(sending.body("increments"), body);
+        }
+        for (status, code) in [(503, "overloaded"), (429, "rate"), (409, "board_frozen"), (502, "")] {
+            assert!(sending.take(problem(status, code)).is_some());
+            assert_eq!(sending.body("increments"), body);
+        }
+        for wrong in [
+            json!({}),
+            json!([]),
+            json!({"accepted": 3, "duplicates": 0, "rejected": [{"index": 3, "code": "too_late", "detail": ""}]}),
+        ] {
+            assert!(sending.take(answer(wrong)).is_some());
+        }
+        assert_eq!(delivery.counts(), crate::Counts::default());
+        assert!(told.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_service_refuses_fails_at_once() {
+        for (status, code) in [(404, "unknown_board"), (401, "invalid_key"), (422, "invalid_field"), (301, "")] {
+            let (delivery, told) = reporting(Reports::default());
+            assert_eq!(Sending::new(&delivery, batch(2)).take(problem(status, code)), None);
+            assert_eq!((delivery.counts().failed, told.lock().unwrap().len()), (2, 2));
+        }
+        let delivery = Delivery::default();
+        Sending::new(&delivery, batch(1)).take(problem(404, "unknown_board"));
+        Sending::new(&delivery, batch(1)).take(problem(403, "forbidden"));
+        assert_eq!(delivery.take_failure().unwrap().code(), "unknown_board");
+        assert!(delivery.take_failure().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_too_large_is_divided() {
+        let (delivery, told) = reporting(Reports::default());
+        let mut sending = Sending::new(&delivery, batch(5));
+        assert_eq!(sending.take(problem(413, "too_large")), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [0, 1]);
+        let counted = |items: u64| answer(json!({"accepted": items, "duplicates": 0, "rejected": []}));
+        assert_eq!(sending.take(counted(2)), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [2, 3]);
+        assert_eq!(sending.take(problem(413, "too_large")), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [2]);
+        // The one that is too large by itself.
+        assert_eq!(sending.take(problem(413, "too_large")), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [3]);
+        assert_eq!(sending.take(counted(1)), Some(Duration::ZERO));
+        assert_eq!(tags(&sending), [4]);
+        assert_eq!(sending.take(counted(1)), None);
+        assert_eq!((delivery.counts().accepted, delivery.counts().failed), (4, 1));
+        assert_eq!(*told.lock().unwrap(), [(2, "too_large".to_owned())]);
+        assert_eq!(Sending::new(&delivery, batch(1)).take(problem(413, "too_large")), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_without_memory_are_sent_again() {
+        let (delivery, told) = reporting(Reports::default());
+        let mut sending = Sending::new(&delivery, batch(4));
+        let rejection =
+            |index: u64, board: &str, code: &str| json!({"index": index, "board": board, "code": code, "detail": ""});
+        // Of an event, several boards may have no memory, and others refuse it each time.
+        let rejected = [
+            rejection(1, "a", "memory_full"),
+            rejection(1, "b", "memory_full"),
+            rejection(1, "c", "too_late"),
+            rejection(2, "c", "too_late"),
+            rejection(3, "a", "memory_full"),
+        ];
+        assert!(sending.take(answer(json!({"accepted": 1, "duplicates": 0, "rejected": rejected}))).is_some());
+        assert_eq!(tags(&sending), [1, 3]);
+        let rejected = [rejection(0, "c", "too_late"), rejection(1, "a", "memory_full")];
+        assert!(sending.take(answer(json!({"accepted": 1, "duplicates": 0, "rejected": rejected}))).is_some());
+        assert_eq!(tags(&sending), [3]);
+        assert_eq!(sending.take(answer(json!({"accepted": 1, "duplicates": 0, "rejected": []}))), None);
+        assert_eq!((delivery.counts().accepted, delivery.counts().rejected), (3, 2));
+        assert_eq!(*told.lock().unwrap(), [(1, "too_late".to_owned()), (2, "too_late".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_have_been_counted_is_given_up_before_ids_are_forgotten() {
+        let (delivery, told) = reporting(Reports::default());
+        let mut sending = Sending::new(&delivery, batch(1));
+        for _ in 0..100 {
+            // Certainly not counted: for ever.
+            advance(Duration::from_secs(100)).await;
+            assert!(sending.take(problem(503, "overloaded")).is_some());
+        }
+        assert!(sending.take(Err(Error::interrupted("cut"))).is_some());
+        advance(Duration::from_secs(1_160)).await;
+        assert!(sending.take(problem(503, "overloaded")).is_some());
+        advance(Duration::from_secs(41)).await;
+        assert_eq!(sending.take(problem(503, "overloaded")), None);
+        assert_eq!(*told.lock().unwrap(), [(0, "overloaded".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_counted_is_given_up_if_that_is_wanted() {
+        let time = Some(Duration::from_secs(60));
+        for refusal in [
+            || problem(503, "overloaded"),
+            || {
+                let rejected = json!([{"index": 0, "code": "memory_full", "detail": ""}]);
+                answer(json!({"accepted": 0, "duplicates": 0, "rejected": rejected}))
+            },
+        ] {
+            let (delivery, told) = reporting(Reports { give_up_after: time, ..Reports::default() });
+            let mut sending = Sending::new(&delivery, batch(1));
+            assert!(sending.take(refusal()).is_some());
+            advance(Duration::from_secs(61)).await;
+            assert_eq!(sending.take(refusal()), None);
+            assert_eq!((delivery.counts().failed, told.lock().unwrap().len()), (1, 1));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_panics_stops_nothing() {
+        let delivery =
+            Delivery::new(Reports { on_rejected: Some(Box::new(|_, _| panic!("a test"))), ..Reports::default() });
+        let rejected =
+            json!([{"index": 0, "code": "too_late", "detail": ""}, {"index": 1, "code": "too_late", "detail": ""}]);
+        let all = answer(json!({"accepted": 0, "duplicates": 0, "rejected": rejected}));
+        assert_eq!(Sending::new(&delivery, batch(2)).take(all), None);
+        assert_eq!(delivery.counts().rejected, 2);
+    }
 }

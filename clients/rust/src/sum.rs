@@ -4,12 +4,12 @@ use crate::item::Object;
 
 /// The most digits of an amount that is added to others, and of a sum.
 ///
-/// A board takes no sum beyond a bound of its own. A larger amount is sent by itself, so that it is not the reason for which
-/// others are refused.
+/// A board takes no sum beyond a bound of its own. A larger amount is sent by itself, so that it is not the reason for
+/// which others are refused.
 const MAX_DIGITS: u32 = 9;
 
-/// Which amounts are added up: those for an equal subject and key, with as many decimals. So an amount with more decimals
-/// than the board has is refused by itself.
+/// Which amounts are added up: those for an equal subject and key, with as many decimals. So an amount with more
+/// decimals than the board has is refused by itself.
 ///
 /// The texts are those of the item, in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,8 +19,8 @@ pub(crate) struct Place {
     decimals: usize,
 }
 
-/// Returns where the amount of an item is added to others, and the amount in units of its last decimal. None for an item
-/// that is sent by itself, such as one with an id.
+/// Returns where the amount of an item is added to others, and the amount in units of its last decimal. None for an
+/// item that is sent by itself, such as one with an id.
 pub(crate) fn place(item: &Object) -> Option<(Place, i64)> {
     let (mut subject, mut by, mut amount) = (None, None, None);
     for (name, text) in item.members() {

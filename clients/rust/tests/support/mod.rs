@@ -47,7 +47,7 @@ pub fn program() -> Option<PathBuf> {
 /// Where the service keeps its data.
 pub enum Store {
     Embedded,
-    Redis(Redis),
+    Redis(Box<Redis>),
 }
 
 /// Returns the stores that there are here.
@@ -58,7 +58,7 @@ pub async fn stores() -> Vec<Store> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let on_path = || std::env::split_paths(&paths).map(|folder| folder.join(usual)).find(|path| path.exists());
         match named.or_else(on_path) {
-            Some(program) => stores.push(Store::Redis(Redis::start(&program).await)),
+            Some(program) => stores.push(Store::Redis(Box::new(Redis::start(&program).await))),
             None => eprintln!("skipped: there is no {usual}"),
         }
     }
@@ -93,15 +93,22 @@ pub struct Running {
     pub store: Store,
     pub port: u16,
     program: PathBuf,
+    /// The largest body that it takes.
+    max_body: u32,
     folder: tempfile::TempDir,
     process: Option<Child>,
 }
 
 impl Running {
     pub async fn start(program: &Path, store: Store) -> Self {
+        Self::start_with(program, store, 8 << 20).await
+    }
+
+    pub async fn start_with(program: &Path, store: Store, max_body: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("rolltop.toml"), CONFIGURATION).unwrap();
-        let mut running = Self { store, port: free_port(), program: program.to_owned(), folder, process: None };
+        let mut running =
+            Self { store, port: free_port(), program: program.to_owned(), max_body, folder, process: None };
         running.start_again().await;
         running
     }
@@ -115,6 +122,7 @@ impl Running {
         let process = Command::new(&self.program)
             .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port), "--store", store, "--data-dir"])
             .arg(self.folder.path().join("data"))
+            .args(["--max-body", &self.max_body.to_string()])
             .arg("--config")
             .arg(self.folder.path().join("rolltop.toml"))
             .stdout(log.try_clone().unwrap())

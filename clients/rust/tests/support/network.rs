@@ -1,7 +1,7 @@
 //! A network that fails.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -22,7 +22,6 @@ pub struct BadNetwork {
 struct State {
     to: u16,
     seed: u64,
-    is_bad: AtomicBool,
     connections: AtomicUsize,
     faults: [AtomicUsize; FAULTS.len()],
 }
@@ -31,13 +30,7 @@ impl BadNetwork {
     pub async fn to(port: u16, seed: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let state = Arc::new(State {
-            to: port,
-            seed,
-            is_bad: AtomicBool::new(true),
-            connections: AtomicUsize::new(0),
-            faults: Default::default(),
-        });
+        let state = Arc::new(State { to: port, seed, connections: AtomicUsize::new(0), faults: Default::default() });
         let accepting = state.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -51,10 +44,6 @@ impl BadNetwork {
     pub fn faults(&self) -> [(&'static str, usize); FAULTS.len()] {
         std::array::from_fn(|at| (FAULTS[at], self.state.faults[at].load(Ordering::Relaxed)))
     }
-
-    pub fn set_bad(&self, is_bad: bool) {
-        self.state.is_bad.store(is_bad, Ordering::Relaxed);
-    }
 }
 
 impl State {
@@ -64,8 +53,7 @@ impl State {
         let mut server = TcpStream::connect(("127.0.0.1", self.to)).await.ok()?;
         loop {
             let request = message(&mut client).await?;
-            let is_bad = self.is_bad.load(Ordering::Relaxed) && draw.random_bool(0.3);
-            let fault = if is_bad { draw.random_range(1..FAULTS.len()) } else { 0 };
+            let fault = if draw.random_bool(0.3) { draw.random_range(1..FAULTS.len()) } else { 0 };
             self.faults[fault].fetch_add(1, Ordering::Relaxed);
             match FAULTS[fault] {
                 "before" => return None,
