@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -21,11 +21,11 @@ from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
 from .queue import Batching, Queue, Waiting, new_id
-from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
+from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
-# The number of items after which `add` lets others run, even if there is room.
+# The number of calls after which `add` lets others run, even if it need not wait.
 TURN = 64
 
 
@@ -36,14 +36,19 @@ class AsyncSender:
         self._client, self._delivery = client, delivery
         self._queue = Queue(batching)
         self._changed = asyncio.Condition()
+        self._calls = 0
         self._task = asyncio.create_task(self._run(), name="rolltop-sender")
 
     async def add(self, item: dict[str, Any]) -> bool:
         queue = self._queue
+        self._calls += 1
+        if self._calls % TURN == 0:
+            # Before: if it is cancelled here, nothing was added.
+            await asyncio.sleep(0)
         async with self._changed:
             while True:
                 if queue.closing:
-                    raise RuntimeError("the client is closed")
+                    raise RuntimeError("the client is closed, or its event loop has ended")
                 if queue.combine(item):
                     return True
                 if not queue.is_full():
@@ -55,9 +60,7 @@ class AsyncSender:
             queue.add(item, time.monotonic())
             if queue.is_worth_a_look():
                 self._changed.notify_all()
-        if queue.added % TURN == 0:
-            await asyncio.sleep(0)
-        return True
+            return True
 
     @property
     def dropped(self) -> int:
@@ -79,20 +82,32 @@ class AsyncSender:
             self._changed.notify_all()
 
     async def close(self) -> None:
-        # Who waits may be cancelled, and close again.
-        await asyncio.shield(self._task)
+        # Who waits may be cancelled, and close again. If the task was cancelled, that is reported.
+        await asyncio.wait([self._task])
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         self._task.cancel()
+        await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        while batch := await self._next():
-            try:
-                await self._send(batch)
-            finally:
-                async with self._changed:
-                    self._queue.done += len(batch)
-                    self._changed.notify_all()
+        try:
+            while batch := await self._next():
+                try:
+                    await self._send(batch)
+                except Exception as error:
+                    # Of the log. The batches after it must be sent all the same.
+                    what = {"message": "rolltop: a batch failed", "exception": error, "task": self._task}
+                    asyncio.get_running_loop().call_exception_handler(what)
+                finally:
+                    async with self._changed:
+                        self._queue.done += len(batch)
+                        self._changed.notify_all()
+        finally:
+            # There is something left if the task is cancelled.
+            async with self._changed:
+                rest = self._queue.take_rest()
+                self._changed.notify_all()
+            self._delivery.abandon(rest)
 
     async def _next(self) -> list[Waiting] | None:
         async with self._changed:
@@ -109,18 +124,21 @@ class AsyncSender:
 
     async def _send(self, batch: list[Waiting]) -> None:
         sending = Sending(self._delivery, batch)
-        while True:
-            try:
-                result: Any = await self._client.send_once(sending.call())
-            except RolltopError as error:
-                result = error
-            except Exception as error:
-                log.exception("a batch cannot be sent")
-                result = RolltopError("failed", repr(error), status=400)
-            seconds = sending.outcome(result)
-            if seconds is None:
-                return
-            await asyncio.sleep(seconds)
+        seconds: float | None = 0.0
+        try:
+            while seconds is not None:
+                await asyncio.sleep(seconds)
+                try:
+                    result: Any = await self._client.send_once(sending.call())
+                except RolltopError as error:
+                    result = error
+                except Exception as error:
+                    log.exception("a batch cannot be sent")
+                    result = RolltopError("failed", repr(error), status=400)
+                seconds = sending.outcome(result)
+        except asyncio.CancelledError:
+            sending.abandon()
+            raise
 
 
 class AsyncRolltop:
@@ -138,8 +156,7 @@ class AsyncRolltop:
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+        self._http = httpx2.AsyncClient(**connecting(url, key, timeout))
         self.retries, self._exit_timeout = retries, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[AsyncSender]] = {}
@@ -183,8 +200,11 @@ class AsyncRolltop:
                 await self.close()
         except TimeoutError:
             for sender in self._senders():
-                sender.abandon()
+                await sender.abandon()
             await self._http.aclose()
+        except RolltopError:
+            # It is logged or reported. The error of the block is the one to raise, or its cancellation.
+            log.debug("at the end of a block that raised", exc_info=True)
 
     async def boards(self) -> schema.BoardList:
         return await self.call(calls.boards())
@@ -310,7 +330,7 @@ class AsyncBoard:
                 return
             wanted["cursor"] = end["next"]
 
-    async def live(self, **options: Unpack[InPage]) -> AsyncIterator[schema.Ranking]:
+    async def live(self, **options: Unpack[InPage]) -> AsyncGenerator[schema.Ranking, None]:
         live, attempt = LiveRanking(), 0
         path, params = calls.of_board(self.name, "stream"), calls.top(self.name, options).query()
         while True:

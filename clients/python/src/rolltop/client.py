@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -22,12 +23,14 @@ from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
 from .queue import Batching, Queue, Waiting, new_id
-from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
+from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
 # The number of lines that are read at once of an export.
 PIECE = 10_000
+# The seconds that the reports of what was not sent in time may take.
+REPORTING = 1.0
 
 
 class Sender:
@@ -55,7 +58,7 @@ class Sender:
                 if queue.batching.drops:
                     queue.dropped += 1
                     return False
-                self._refuse_in_reports()
+                self.refuse_in_reports()
                 self._changed.wait()
             queue.add(item, time.monotonic())
             if queue.is_worth_a_look():
@@ -68,7 +71,6 @@ class Sender:
 
     def flush(self, until: float | None) -> bool:
         """Waits until what was added is done with, at most until this time."""
-        self._refuse_in_reports()
         with self._changed:
             before = self._queue.added
             self._queue.flushing += 1
@@ -84,15 +86,21 @@ class Sender:
             self._changed.notify_all()
 
     def close(self, until: float | None) -> bool:
-        self._refuse_in_reports()
+        """Waits for the end, at most until this time. What was not sent then is given up."""
         self._thread.join(_left(until))
-        done = not self._thread.is_alive()
         with self._changed:
-            self._is_abandoned = True
+            self._is_abandoned |= self._thread.is_alive()
             self._changed.notify_all()
-        return done
+        return not self._is_abandoned
 
-    def _refuse_in_reports(self) -> None:
+    def report_rest(self, until: float) -> None:
+        """Waits until what was given up is reported, at most until this time."""
+        self._thread.join(_left(until))
+        if self._thread.is_alive():
+            left = self._queue.added - self._queue.done
+            log.error("%d items of %s may not have been sent: the service does not answer", left, self._delivery.path)
+
+    def refuse_in_reports(self) -> None:
         if threading.current_thread() is self._thread:
             raise RuntimeError("a function that takes reports must not wait for the sender that calls it")
 
@@ -100,6 +108,9 @@ class Sender:
         while batch := self._next():
             try:
                 self._send(batch)
+            except BaseException:
+                # Of a function that takes reports, or of the log. The batches after it must be sent all the same.
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), self._thread)))
             finally:
                 with self._changed:
                     self._queue.done += len(batch)
@@ -114,7 +125,10 @@ class Sender:
                     self._changed.notify_all()
                     return found
                 self._changed.wait(min(found, threading.TIMEOUT_MAX))
-            return None
+            rest = self._queue.take_rest()
+            self._changed.notify_all()
+        self._delivery.abandon(rest)
+        return None
 
     def _send(self, batch: list[Waiting]) -> None:
         sending, seconds = Sending(self._delivery, batch), 0.0
@@ -124,19 +138,24 @@ class Sender:
             except RolltopError as error:
                 result = error
             except Exception as error:
-                log.exception("a batch cannot be sent")
+                if not self._is_abandoned:
+                    log.exception("a batch cannot be sent")
                 result = RolltopError("failed", repr(error), status=400)
-            outcome = sending.outcome(result)
-            if outcome is None:
-                return
-            seconds = outcome
-            with self._changed:
-                if self._changed.wait_for(lambda: self._is_abandoned, seconds):
+            # What fails after the end of the client fails because of that.
+            if not (self._is_abandoned and isinstance(result, RolltopError)):
+                outcome = sending.outcome(result)
+                if outcome is None:
                     return
+                seconds = outcome
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_abandoned, seconds)
+            if self._is_abandoned:
+                sending.abandon()
+                return
 
 
 def _left(until: float | None) -> float | None:
-    return None if until is None else max(0.0, until - time.monotonic())
+    return None if until is None else min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)
 
 
 class Rolltop:
@@ -160,10 +179,8 @@ class Rolltop:
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(
-            base_url=url, headers=headers, timeout=timeout
-        )
+        how = connecting(url, key, timeout)
+        self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(**how)
         self.retries, self._exit_timeout = retries, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[Sender]] = {}
@@ -191,6 +208,7 @@ class Rolltop:
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything that was added before is acknowledged. Returns False if that takes longer."""
         until = None if timeout is None else time.monotonic() + timeout
+        self._refuse_in_reports()
         done = all([sender.flush(until) for sender in self._senders()])
         self._raise_failure()
         return done
@@ -198,12 +216,18 @@ class Rolltop:
     def close(self, timeout: float | None = None) -> bool:
         """Sends everything that was added, and ends. Returns False if something was not sent in time."""
         until = None if timeout is None else time.monotonic() + timeout
+        self._refuse_in_reports()
         with self._lock:
             self._is_closed = True
-        for sender in self._senders():
+        senders = self._senders()
+        for sender in senders:
             sender.begin_to_close()
-        done = all([sender.close(until) for sender in self._senders()])
+        done = all([sender.close(until) for sender in senders])
         self._http.close()
+        if not done:
+            reported = time.monotonic() + REPORTING
+            for sender in senders:
+                sender.report_rest(reported)
         self._raise_failure()
         return done
 
@@ -213,7 +237,14 @@ class Rolltop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(None if error is None else self._exit_timeout)
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(self._exit_timeout)
+        except RolltopError:
+            # It is logged or reported. The error of the block is the one to raise.
+            log.debug("at the end of a block that raised", exc_info=True)
 
     def boards(self) -> schema.BoardList:
         return self.call(calls.boards())
@@ -282,6 +313,10 @@ class Rolltop:
     def _senders(self) -> list[Sender]:
         with self._lock:
             return [way.sender for way in self._ways.values() if way.sender]
+
+    def _refuse_in_reports(self) -> None:
+        for sender in self._senders():
+            sender.refuse_in_reports()
 
     def _raise_failure(self) -> None:
         failures = [way.delivery.take_failure() for way in list(self._ways.values())]
@@ -372,7 +407,7 @@ class Board:
                 return
             wanted["cursor"] = end["next"]
 
-    def live(self, **options: Unpack[InPage]) -> Iterator[schema.Ranking]:
+    def live(self, **options: Unpack[InPage]) -> Generator[schema.Ranking, None, None]:
         """Follows the first lines of the ranking: yields them now and after each change, for ever. Survives restarts of
         the service and of the network; raises if the board is removed."""
         live, attempt = LiveRanking(), 0
