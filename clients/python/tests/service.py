@@ -36,9 +36,17 @@ slot = "1h"
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    """Returns a port that nothing uses, and that stays free while a service is killed: ports from 32,768 on are given
+    to outgoing connections, also to those that try to reach the service."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                attempt.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Redis:
@@ -65,9 +73,9 @@ class Redis:
 class Service:
     """A running service, which can be killed and started again."""
 
-    def __init__(self, store: str = "embedded") -> None:
+    def __init__(self, store: str = "embedded", configuration: str = CONFIGURATION) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        (self.folder / "rolltop.toml").write_text(CONFIGURATION)
+        (self.folder / "rolltop.toml").write_text(configuration)
         self.port, self.store = free_port(), store
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
@@ -77,7 +85,7 @@ class Service:
         arguments += ["--data-dir", str(self.folder / "data"), "--config", str(self.folder / "rolltop.toml")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(arguments, stdout=log, stderr=log)
-        for _ in range(600):
+        for _ in range(1_200):
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz"):
                     return

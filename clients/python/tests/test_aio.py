@@ -57,7 +57,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
         async with AsyncRolltop(self.service.url) as client:
             board = client.board("hot-posts", SOON)
             await board.add("by-time")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await board.subject("by-time"))["rank"] is None:
                     await asyncio.sleep(0.02)
 
@@ -97,7 +97,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             await board.define({"metric": "COUNT(24h, x, s)", "slot": "1h"})
             await board.add_now("a")
             seen: list[list[str]] = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 async for ranking in board.live(limit=10):
                     seen.append([line["subject"] for line in ranking["items"]])
                     if len(seen) == 1:

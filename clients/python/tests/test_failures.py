@@ -1,12 +1,14 @@
-"""Tests of what goes wrong: answers that the service does not give, errors in the program itself, ends at a bad time."""
+"""Tests of what goes wrong: answers that the service does not give, errors of the program, ends at a bad time."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import math
 import pickle
+import ssl
 import sys
 import threading
 import time
@@ -17,6 +19,7 @@ from typing import Any
 from answers import Answers, answer, receipt
 from service import Service
 
+import rolltop
 from rolltop import AsyncRolltop, Batching, Reports, Rolltop, RolltopError
 from rolltop.queue import Queue
 
@@ -49,7 +52,7 @@ class Answering(unittest.TestCase):
         subjects = ["a", "b", "x" * 2_000, "c", "d", "y" * 2_000, "e"]
         for subject in subjects:
             board.add(subject)
-        self.assertTrue(client.close(20))
+        self.assertTrue(client.close(60))
         self.assertEqual(failed, ["x" * 2_000, "y" * 2_000])
         self.assertEqual((board.delivery.counted, board.delivery.failed), (5, 2))
 
@@ -63,7 +66,7 @@ class Answering(unittest.TestCase):
         client = Rolltop(server.url, batching=LATER)
         client.event("like", {})
         client.event("like", {})
-        self.assertTrue(client.close(20))
+        self.assertTrue(client.close(60))
         self.assertEqual([len(items) for items in server.requests], [2] * 4)
 
     def test_items_without_memory_are_given_up_too(self) -> None:
@@ -71,7 +74,7 @@ class Answering(unittest.TestCase):
         client = Rolltop(self.serve(lambda _: receipt(0, memory_full(0))).url)
         reports = Reports(on_failed=lambda _, error: failed.append(error.code), give_up_after=0.3)
         client.board("b", NOW, reports).add("a")
-        self.assertTrue(client.close(20))
+        self.assertTrue(client.close(60))
         self.assertEqual(failed, ["memory_full"])
 
     def test_all_that_are_rejected_are_reported_although_not_all_are_listed(self) -> None:
@@ -85,11 +88,13 @@ class Answering(unittest.TestCase):
         board = client.board("b", Batching(items=3_000, seconds=60), reports)
         for i in range(3_000):
             board.add(f"s{i}")
-        self.assertTrue(client.close(20))
+        self.assertTrue(client.close(60))
         self.assertEqual(told, [f"s{i}" for i in range(3_000)])
 
     def test_errors_of_proxies_are_no_refusals(self) -> None:
-        server = self.serve(lambda items: receipt(len(items)) if len(server.requests) > 1 else answer(522, b"", "text/html"))
+        server = self.serve(
+            lambda items: receipt(len(items)) if len(server.requests) > 1 else answer(522, b"", "text/html")
+        )
         with Rolltop(server.url) as client:
             board = client.board("b", NOW)
             board.add("a")
@@ -161,7 +166,7 @@ class Ends(unittest.TestCase):
             await asyncio.sleep(0.1)
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await client.flush()
                 with self.assertRaises(RuntimeError):
                     await board.add("c")
@@ -187,7 +192,7 @@ class Ends(unittest.TestCase):
         board = client.board("does-not-exist", NOW, Reports(on_failed=on_failed))
         for subject in "ab":
             board.add(subject)
-            self.assertTrue(client.flush(20))
+            self.assertTrue(client.flush(60))
         self.assertEqual(told, ["a", "b"])
 
     def test_a_log_that_fails_does_not_end_the_sender(self) -> None:
@@ -202,7 +207,7 @@ class Ends(unittest.TestCase):
             board = client.board("does-not-exist", NOW)
             for _ in range(2):
                 board.add("a")
-                self.assertTrue(client.flush(20))
+                self.assertTrue(client.flush(60))
         finally:
             log.removeFilter(fail)
             threading.excepthook = hook
@@ -218,9 +223,9 @@ class Ends(unittest.TestCase):
                 told.set()
 
         client.board("does-not-exist", NOW, Reports(on_failed=on_failed)).add("a")
-        self.assertTrue(told.wait(20))
+        self.assertTrue(told.wait(60))
         self.assertTrue(client.board("hot-posts").add("a"))
-        self.assertTrue(client.close(20))
+        self.assertTrue(client.close(60))
 
 
 class Values(unittest.TestCase):
@@ -233,6 +238,15 @@ class Values(unittest.TestCase):
         for key in ("rt_x\n", "rt x", "rt_é"):
             with self.assertRaises(ValueError):
                 AsyncRolltop("http://127.0.0.1:8080", key)
+
+    def test_a_fork_reads_no_certificates_again(self) -> None:
+        def contexts() -> int:
+            return sum(isinstance(found, ssl.SSLContext) for found in gc.get_objects())
+
+        client = Rolltop(UNREACHABLE)
+        before = contexts()
+        client._begin_after_fork()
+        self.assertEqual(contexts(), before)
 
     def test_errors_are_pickled(self) -> None:
         error = RolltopError("overloaded", "wait", status=503, request_id="r", retry_after=2.0, problem={"a": 1})
@@ -291,6 +305,21 @@ class Values(unittest.TestCase):
         self.assertEqual(len(rest) if isinstance(rest, list) else rest, 1)
 
 
+class Reference(unittest.TestCase):
+    def test_everything_public_is_described(self) -> None:
+        missing = []
+        for name in rolltop.__all__:
+            thing = getattr(rolltop, name)
+            members = vars(thing).items() if isinstance(thing, type) else []
+            own = [(f"{name}.{part}", value) for part, value in members if not part.startswith("_")]
+            described = [
+                (name, thing),
+                *((part, value) for part, value in own if callable(value) or isinstance(value, property)),
+            ]
+            missing += [part for part, value in described if not value.__doc__]
+        self.assertEqual(missing, [])
+
+
 class AsyncTurns(unittest.IsolatedAsyncioTestCase):
     """Of one event loop, which `add` shares with what sends."""
 
@@ -304,7 +333,7 @@ class AsyncTurns(unittest.IsolatedAsyncioTestCase):
             Batching(coalesces=True, seconds=0.01),
         ):
             async with AsyncRolltop(self.server.url) as client:
-                board, end = client.board("b", batching), time.monotonic() + 20
+                board, end = client.board("b", batching), time.monotonic() + 60
                 while board.delivery.counted == 0:
                     await board.add("a")
                     self.assertLess(time.monotonic(), end)
@@ -330,7 +359,7 @@ class AsyncTurns(unittest.IsolatedAsyncioTestCase):
             for ranking in rankings:
                 await anext(ranking)
             await board.add("a")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await client.flush()
             for ranking in rankings:
                 await ranking.aclose()

@@ -41,7 +41,10 @@ class Reports:
 
 
 class Delivery:
-    """The way of the items of one queue, and what became of them."""
+    """What became of the items of a board, or of the events, in this process: the numbers of those `counted`, of
+    `duplicates`, which were counted before, of those `rejected` (of an event, by each board), and of those that
+    `failed`.
+    """
 
     def __init__(self, path: str, name: str, reports: Reports) -> None:
         # `name`: of the list of items in a body.
@@ -50,6 +53,7 @@ class Delivery:
         self._first_failure: RolltopError | None = None
 
     def take_failure(self) -> RolltopError | None:
+        """Returns the first error that no function was told, once."""
         failure, self._first_failure = self._first_failure, None
         return failure
 
@@ -73,6 +77,7 @@ class Delivery:
         return list(again.values())
 
     def fail(self, left: list[Waiting], error: RolltopError, *, is_raised: bool = True) -> None:
+        """Reports items that are not sent any more."""
         self.failed += len(left)
         if self.reports.on_failed:
             self._report(self.reports.on_failed, [waiting.item for waiting in left], error)
@@ -84,7 +89,8 @@ class Delivery:
     def abandon(self, left: list[Waiting]) -> None:
         """Reports what is given up because the client ends, which `close` says in another way."""
         if left:
-            self.fail(left, RolltopError("abandoned", "the client ended before they were acknowledged"), is_raised=False)
+            error = RolltopError("abandoned", "the client ended before they were acknowledged")
+            self.fail(left, error, is_raised=False)
 
     def _report(self, report: Callable[..., None], *what: object) -> None:
         try:
@@ -126,7 +132,8 @@ class Sending:
                 if not again:
                     self._began, self._attempt = now, 0
                     return 0.0 if self._left else None
-                result = RolltopError("memory_full", "the service has no memory", status=503, problem={"code": "memory_full"})
+                problem = {"code": "memory_full"}
+                result = RolltopError("memory_full", "the service has no memory", status=503, problem=problem)
         if result.status == 413:
             if self._most > 1:
                 self._most //= 2

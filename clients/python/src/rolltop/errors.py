@@ -19,8 +19,9 @@ class RolltopError(Exception):
     """A call that failed: refused by the service, or not answered.
 
     `status` is None if there was no answer. `code` is stable: that of the problem, or `unreachable`, `timed_out` or
-    `interrupted` if there was no answer, or `unexpected_answer` if it was not one of this service.
-    `retry_after` is in seconds, if the service says when to try again.
+    `interrupted` if there was no answer, `unexpected_answer` if it was not one of this service, `abandoned` if the
+    client ended before it. `detail` is for people. `request_id` is in the log of the service. `retry_after` is in
+    seconds, if the service says when to try again. `problem` has all members of the answer, such as `field`.
     """
 
     def __init__(

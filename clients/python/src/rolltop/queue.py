@@ -23,11 +23,14 @@ def new_id() -> str:
 class Batching:
     """How items are gathered.
 
-    - `max_items`: the largest number of items that wait. Beyond it `add` waits for room, or with `drops` drops the item
-      and counts it.
-    - `items`, `seconds`: a batch is sent when it has so many items, or when its first item has waited so long.
+    - `max_items`: the largest number of items that wait, each in memory twice. Beyond it `add` waits for room, or with
+      `drops` drops the item and counts it.
+    - `items`, `seconds`: a batch is sent when it has so many items, or when its first item has waited so many seconds.
     - `coalesces`: amounts for equal subjects are added up to one item with one id until they are sent. That saves
       memory of the service, which stores an id for as long as items can be repeated, and lets it combine what is left.
+      If one of them is not valid, such as one with more decimals than the board, their sum is rejected.
+
+    Raises `ValueError` for numbers that are not possible.
     """
 
     max_items: int = 10_000
