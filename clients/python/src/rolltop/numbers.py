@@ -36,5 +36,9 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+# Made once: `json.dumps` would make one for each item.
+_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def print_json(value: object) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
