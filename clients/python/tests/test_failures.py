@@ -157,6 +157,27 @@ class Ends(unittest.TestCase):
         self.assertEqual(sorted(failed), [(subject, "abandoned") for subject in "abc"])
         self.assertFalse(client.close(), "it was sent after all")
 
+    def test_what_waits_behind_a_service_that_does_not_answer_is_reported(self) -> None:
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+
+        def reply(_: list[Any]) -> bytes:
+            ended.wait(60)
+            return answer(503, {"code": "overloaded"})
+
+        server = Answers(reply)
+        self.addCleanup(server.close)
+        client, failed = Rolltop(server.url, timeout=60.0), list[str]()
+        reports = Reports(on_failed=lambda items, _: failed.extend(item["subject"] for item in items))
+        board = client.board("b", Batching(items=1, seconds=0), reports)
+        for subject in "abc":
+            board.add(subject)
+        while not server.requests:
+            time.sleep(0.01)
+        with self.assertLogs("rolltop", "ERROR") as logs:
+            self.assertFalse(client.close(0))
+        self.assertEqual((failed, len(logs.output)), (["b", "c"], 1))
+
     def test_what_is_lost_with_the_task_of_a_client_is_reported(self) -> None:
         async def cancelled() -> None:
             client = AsyncRolltop(UNREACHABLE)

@@ -78,11 +78,14 @@ class Sender:
         return not self._is_abandoned
 
     def report_rest(self, until: float) -> None:
-        """Waits until what was given up is reported, at most until this time."""
+        """Waits until what was given up is reported, at most until this time, and then reports it itself."""
         self._thread.join(seconds_until(until))
-        if self._thread.is_alive():
-            left = self._queue.added - self._queue.done
-            log.error("%d items of %s may not have been sent: the service does not answer", left, self._delivery.path)
+        with self._changed:
+            rest = self._queue.take_rest()
+            sent = self._queue.added - self._queue.done
+        self._delivery.abandon(rest)
+        if sent:
+            log.error("%d items of %s were sent and not acknowledged", sent, self._delivery.path)
 
     def refuse_in_reports(self) -> None:
         if threading.current_thread() is self._thread:
