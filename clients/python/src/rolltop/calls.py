@@ -57,7 +57,7 @@ class Item(TypedDict, total=False):
     by: str
     at: str
     id: str
-    value: str | int | Decimal
+    value: str | int | Decimal | float
     retract: bool
 
 
