@@ -188,7 +188,9 @@ class Ends(unittest.TestCase):
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
             async with asyncio.timeout(60):
-                await client.flush()
+                with self.assertRaises(RolltopError) as raised:
+                    await client.flush()
+                self.assertEqual(raised.exception.code, "abandoned")
                 with self.assertRaises(RuntimeError):
                     await board.add("c")
                 await client.close()

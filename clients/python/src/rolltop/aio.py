@@ -107,7 +107,7 @@ class AsyncSender:
             async with self._changed:
                 rest = self._queue.take_rest()
                 self._changed.notify_all()
-            self._delivery.abandon(rest)
+            self._delivery.abandon(rest, is_raised=True)
 
     async def _next(self) -> list[Waiting] | None:
         async with self._changed:
@@ -137,7 +137,7 @@ class AsyncSender:
                     result = RolltopError("failed", repr(error), status=400)
                 seconds = sending.outcome(result)
         except asyncio.CancelledError:
-            sending.abandon()
+            sending.abandon(is_raised=True)
             raise
 
 

@@ -77,7 +77,7 @@ class Delivery:
         return list(again.values())
 
     def fail(self, left: list[Waiting], error: RolltopError, *, is_raised: bool = True) -> None:
-        """Reports items that are not sent any more."""
+        """Reports items that are not sent any more. `is_raised`: by `flush` and `close`, unless a function is told."""
         self.failed += len(left)
         if self.reports.on_failed:
             self._report(self.reports.on_failed, [waiting.item for waiting in left], error)
@@ -86,11 +86,11 @@ class Delivery:
             if is_raised:
                 self._first_failure = self._first_failure or error
 
-    def abandon(self, left: list[Waiting]) -> None:
-        """Reports what is given up because the client ends, which `close` says in another way."""
+    def abandon(self, left: list[Waiting], *, is_raised: bool) -> None:
+        """Reports what is given up because the client ends."""
         if left:
             error = RolltopError("abandoned", "the client ended before they were acknowledged")
-            self.fail(left, error, is_raised=False)
+            self.fail(left, error, is_raised=is_raised)
 
     def _report(self, report: Callable[..., None], *what: object) -> None:
         try:
@@ -155,8 +155,8 @@ class Sending:
         self._attempt += 1
         return seconds
 
-    def abandon(self) -> None:
-        self._delivery.abandon(self._left)
+    def abandon(self, *, is_raised: bool) -> None:
+        self._delivery.abandon(self._left, is_raised=is_raised)
 
     def _is_over(self, then: float) -> bool:
         reports = self._delivery.reports

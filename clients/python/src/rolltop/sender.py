@@ -83,7 +83,7 @@ class Sender:
         with self._changed:
             rest = self._queue.take_rest()
             sent = self._queue.added - self._queue.done
-        self._delivery.abandon(rest)
+        self._delivery.abandon(rest, is_raised=False)
         if sent:
             log.error("%d items of %s were sent and not acknowledged", sent, self._delivery.path)
 
@@ -114,7 +114,7 @@ class Sender:
                 self._changed.wait(min(found, threading.TIMEOUT_MAX))
             rest = self._queue.take_rest()
             self._changed.notify_all()
-        self._delivery.abandon(rest)
+        self._delivery.abandon(rest, is_raised=False)
         return None
 
     def _send(self, batch: list[Waiting]) -> None:
@@ -137,7 +137,7 @@ class Sender:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_abandoned, seconds)
             if self._is_abandoned:
-                sending.abandon()
+                sending.abandon(is_raised=False)
                 return
 
 
