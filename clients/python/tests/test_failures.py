@@ -199,6 +199,23 @@ class Ends(unittest.TestCase):
         with self.assertLogs("rolltop", "ERROR"):
             asyncio.run(cancelled())
 
+    def test_a_client_whose_loop_has_ended_says_so(self) -> None:
+        client = AsyncRolltop(self.service.url)
+        board = client.board("hot-posts", LATER)
+
+        async def first() -> None:
+            await board.add("lost")
+
+        async def second() -> None:
+            with self.assertRaises(RuntimeError):
+                await board.add("a")
+            with self.assertRaises(RolltopError):
+                await client.close()
+
+        with self.assertLogs("rolltop", "ERROR"):
+            asyncio.run(first())
+        asyncio.run(second())
+
     def test_waiting_may_have_no_end(self) -> None:
         client = Rolltop(self.service.url, exit_timeout=math.inf)
         client.board("hot-posts").add("a")

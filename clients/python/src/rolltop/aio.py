@@ -83,11 +83,13 @@ class AsyncSender:
 
     async def close(self) -> None:
         # Who waits may be cancelled, and close again. If the task was cancelled, that is reported.
-        await asyncio.wait([self._task])
+        if not self._task.done():
+            await asyncio.wait([self._task])
 
     async def abandon(self) -> None:
         self._task.cancel()
-        await asyncio.wait([self._task])
+        if not self._task.done():
+            await asyncio.wait([self._task])
 
     async def _run(self) -> None:
         try:
