@@ -36,9 +36,17 @@ slot = "1h"
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    """Returns a port that nothing uses, and that stays free while a service is killed: ports from 32,768 on are given
+    to outgoing connections, also to those that try to reach the service."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                attempt.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Redis:
@@ -65,9 +73,9 @@ class Redis:
 class Service:
     """A running service, which can be killed and started again."""
 
-    def __init__(self, store: str = "embedded") -> None:
+    def __init__(self, store: str = "embedded", configuration: str = CONFIGURATION) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        (self.folder / "rolltop.toml").write_text(CONFIGURATION)
+        (self.folder / "rolltop.toml").write_text(configuration)
         self.port, self.store = free_port(), store
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
@@ -77,7 +85,7 @@ class Service:
         arguments += ["--data-dir", str(self.folder / "data"), "--config", str(self.folder / "rolltop.toml")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(arguments, stdout=log, stderr=log)
-        for _ in range(600):
+        for _ in range(1_200):
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz"):
                     return
@@ -99,7 +107,9 @@ class BadNetwork:
     sends some requests twice."""
 
     def __init__(self, port: int, seed: int) -> None:
-        self._to, self._draw = port, random.Random(seed)
+        self._to, self._draw, self._lock = port, random.Random(seed), threading.Lock()
+        # The kinds of faults of this round. Each kind is in each round, so a few faults have all of them.
+        self._round: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.faults: dict[str, int] = {}
@@ -121,7 +131,7 @@ class BadNetwork:
         try:
             with client, socket.create_connection(("127.0.0.1", self._to)) as server:
                 client.settimeout(60)
-                while request := self._message(client):
+                while request := self.message(client):
                     fault = self._fault()
                     if fault == "before":
                         return
@@ -130,9 +140,9 @@ class BadNetwork:
                     if fault == "twice":
                         with socket.create_connection(("127.0.0.1", self._to)) as other:
                             other.sendall(request)
-                            self._message(other)
+                            self.message(other)
                     server.sendall(request)
-                    answer = self._message(server)
+                    answer = self.message(server)
                     if fault == "after" or not answer:
                         return
                     client.sendall(answer)
@@ -140,13 +150,17 @@ class BadNetwork:
             pass
 
     def _fault(self) -> str:
-        kinds = ["before", "after", "delay", "twice"]
-        kind = self._draw.choice(kinds) if self.is_bad and self._draw.random() < 0.3 else "none"
-        self.faults[kind] = self.faults.get(kind, 0) + 1
-        return kind
+        with self._lock:
+            kind = "none"
+            if self.is_bad and self._draw.random() < 0.3:
+                if not self._round:
+                    self._round = self._draw.sample(["before", "after", "delay", "twice"], 4)
+                kind = self._round.pop()
+            self.faults[kind] = self.faults.get(kind, 0) + 1
+            return kind
 
     @staticmethod
-    def _message(source: socket.socket) -> bytes:
+    def message(source: socket.socket) -> bytes:
         """Reads a request or an answer with a length. Returns nothing at the end of the connection."""
         text = b""
         while b"\r\n\r\n" not in text:

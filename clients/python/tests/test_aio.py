@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import unittest
-from collections import Counter
 
-from service import BadNetwork, Service
-from test_client import ITEMS, SEED
+from service import Service
 
 from rolltop import AsyncRolltop, Batching, Reports, RolltopError
 
@@ -57,7 +54,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
         async with AsyncRolltop(self.service.url) as client:
             board = client.board("hot-posts", SOON)
             await board.add("by-time")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await board.subject("by-time"))["rank"] is None:
                     await asyncio.sleep(0.02)
 
@@ -97,7 +94,7 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             await board.define({"metric": "COUNT(24h, x, s)", "slot": "1h"})
             await board.add_now("a")
             seen: list[list[str]] = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 async for ranking in board.live(limit=10):
                     seen.append([line["subject"] for line in ranking["items"]])
                     if len(seen) == 1:
@@ -105,25 +102,6 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
                     else:
                         break
             self.assertEqual(seen, [["a"], ["b", "a"]])
-
-    async def test_nothing_is_lost_or_counted_twice(self) -> None:
-        service = Service()
-        self.addCleanup(service.close)
-        network = BadNetwork(service.port, SEED)
-        self.addCleanup(network.close)
-        draw, expected = random.Random(SEED), Counter[str]()
-        async with AsyncRolltop(network.url, timeout=3.0) as client:
-            board = client.board("hot-posts", Batching(items=100, seconds=0.05))
-            for i in range(ITEMS):
-                subject = f"s{draw.randrange(300)}"
-                await board.add(subject)
-                expected[subject] += 1
-                if i in (ITEMS // 3, 2 * ITEMS // 3):
-                    await asyncio.to_thread(service.kill)
-                    await asyncio.to_thread(service.start)
-        async with AsyncRolltop(service.url) as client:
-            found = {line["subject"]: line["score"] async for line in client.board("hot-posts").lines()}
-        self.assertEqual(found, dict(expected), f"seed {SEED}, {network.faults}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import re
 import shutil
 import socket
@@ -13,18 +12,17 @@ import sys
 import threading
 import time
 import unittest
-from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
-from service import BadNetwork, Redis, Service
+from answers import Answers, answer
+from service import Redis, Service
 
 from rolltop import Batching, Reports, Rolltop, RolltopError
 
 REDIS = os.environ.get("ROLLTOP_TEST_REDIS") or shutil.which("redis-server")
-ITEMS = int(os.environ.get("ROLLTOP_CLIENT_ITEMS", "20000"))
-SEED = int(os.environ.get("ROLLTOP_TEST_SEED", random.randrange(1 << 30)))
 SOON = Batching(seconds=0.05)
 
 
@@ -46,6 +44,12 @@ class Calls(unittest.TestCase):
         self.client = Rolltop(self.service.url)
         self.addCleanup(self.client.close)
 
+    def wait_until(self, happens: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not happens():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
     def board(self, metric: str = "COUNT(24h, like, post_id)", batching: Batching = SOON, **more: object) -> Any:
         name = re.sub("[^a-z0-9-]", "-", f"{self.store[:5]}-{self.id().rsplit('.')[-1]}".lower())
         board = self.client.board(name, batching)
@@ -59,7 +63,7 @@ class Calls(unittest.TestCase):
         board.add("b", 5)
         board.add("c", 4, id="mine")
         board.add("c", 4, id="mine")
-        self.assertTrue(self.client.flush(10))
+        self.assertTrue(self.client.flush(60))
         lines = [(line["rank"], line["subject"], line["score"]) for line in board.top(limit=2)["items"]]
         self.assertEqual(lines, [(1, "b", 5), (2, "c", 4)])
         delivery = board.delivery
@@ -68,9 +72,7 @@ class Calls(unittest.TestCase):
     def test_a_batch_is_sent_without_flush(self) -> None:
         board = self.board()
         board.add("a")
-        end = time.monotonic() + 10
-        while not board.top()["items"] and time.monotonic() < end:
-            time.sleep(0.02)
+        self.wait_until(lambda: bool(board.top()["items"]))
         self.assertEqual(board.top()["items"][0]["score"], 1)
 
     def test_objects_of_one_board_share_what_waits(self) -> None:
@@ -79,7 +81,7 @@ class Calls(unittest.TestCase):
         self.client.board(board.name).add("a")
         with self.assertRaises(ValueError):
             self.client.board(board.name, Batching(seconds=5))
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual(board.subject("a")["score"], 2)
 
     def test_flush_waits_for_what_was_added_before_only(self) -> None:
@@ -92,7 +94,7 @@ class Calls(unittest.TestCase):
         board.add("before")
         adding = threading.Thread(target=add)
         adding.start()
-        self.assertTrue(self.client.flush(20))
+        self.assertTrue(self.client.flush(60))
         self.assertEqual(board.subject("before")["score"], 1)
         goes_on.set()
         adding.join()
@@ -103,7 +105,7 @@ class Calls(unittest.TestCase):
             board.add("a", amount)
         board.add("a", 7, id="one")
         board.add("b", 2)
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual(board.subject("a")["score"], Decimal("8.35"))
         self.assertEqual(board.delivery.counted, 3)
 
@@ -123,25 +125,34 @@ class Calls(unittest.TestCase):
         client = Rolltop(self.service.url)
         client.board("does-not-exist", SOON).add("a")
         with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError) as raised:
-            client.flush(10)
+            client.flush(60)
         self.assertEqual((raised.exception.code, raised.exception.status), ("unknown_board", 404))
         self.assertTrue(raised.exception.request_id)
         client.close()
 
     def test_too_much_waits_or_is_dropped(self) -> None:
-        unreachable = Rolltop("http://127.0.0.1:9")
-        board = unreachable.board("b", Batching(max_items=10, items=5, drops=True), Reports(give_up_after=0))
+        added = threading.Event()
+
+        def reply(_: list[Any]) -> bytes:
+            added.wait(60)
+            return answer(503, {"code": "overloaded"})
+
+        server = Answers(reply)
+        self.addCleanup(server.close)
+        client = Rolltop(server.url, timeout=60.0)
+        board = client.board("b", Batching(max_items=10, items=5, drops=True), Reports(give_up_after=0))
         kept = sum(board.add(f"s{i}") for i in range(1_000))
-        self.assertLess(kept, 1_000)
+        self.assertTrue(10 <= kept <= 15, kept)
         self.assertEqual(board.dropped, 1_000 - kept)
+        added.set()
         with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError) as raised:
-            unreachable.close(10)
-        self.assertEqual(raised.exception.code, "unreachable")
+            client.close(60)
+        self.assertEqual((raised.exception.code, board.delivery.failed), ("overloaded", kept))
 
     def test_events_count_on_every_board(self) -> None:
         before = self.client.board("hot-posts").count("event-post")["value"]
         self.client.event("like", {"post_id": "event-post", "community": "rust"})
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual(self.client.board("hot-posts").count("event-post")["value"], before + 1)
         self.assertEqual(self.client.board("communities").subject("event-post", by="rust")["score"], before + 1)
 
@@ -171,7 +182,7 @@ class Calls(unittest.TestCase):
         with self.assertRaises(ValueError):
             board.add("a", 1, value=2)
         board.add("fine")
-        self.client.flush(20)
+        self.client.flush(60)
         self.assertEqual([(line["subject"], line["score"]) for line in board.top()["items"]], [("fine", 2)])
 
     def test_a_failure_keeps_nothing_else_from_being_sent(self) -> None:
@@ -180,7 +191,7 @@ class Calls(unittest.TestCase):
         client.board("does-not-exist", SOON).add("a")
         client.board(name, Batching(seconds=60)).add("a")
         with self.assertLogs("rolltop", "ERROR"), self.assertRaises(RolltopError):
-            client.close(20)
+            client.close(60)
         self.assertEqual(self.client.board(name).subject("a")["score"], 1)
         with self.assertRaises(RuntimeError):
             client.board(name).add("a")
@@ -203,7 +214,7 @@ class Calls(unittest.TestCase):
             context.prec = 3
             sums.add("a", Decimal("123456.78"))
             sums.add("a", Decimal("0.11"))
-        client.close(20)
+        client.close(60)
         self.assertEqual(board.subject("a")["score"], Decimal("123456.89"))
 
     def test_a_report_may_not_wait_for_its_sender(self) -> None:
@@ -217,7 +228,7 @@ class Calls(unittest.TestCase):
 
         client = Rolltop(self.service.url)
         client.board("does-not-exist", SOON, Reports(on_failed=on_failed)).add("a")
-        client.close(20)
+        client.close(60)
         self.assertIn("must not wait", seen[0])
 
     def test_the_end_of_a_program_waits_a_while_only(self) -> None:
@@ -288,7 +299,7 @@ class Calls(unittest.TestCase):
         names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]
         for name in names:
             board.add(name, 2, by=name)
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual(list(board.keys()), sorted(names, key=lambda name: name.encode()))
         self.assertEqual(list(board.keys("日")), ["日本語"])
         for name in names:
@@ -300,7 +311,7 @@ class Calls(unittest.TestCase):
         board = self.client.board("prices", SOON)
         board.add("exact", Decimal("0.1"))
         board.add("exact", Decimal("1876499844736.02"))
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual(board.subject("exact")["score"], Decimal("1876499844736.12"))
 
     def test_definitions(self) -> None:
@@ -329,15 +340,9 @@ class Calls(unittest.TestCase):
                     return
 
         threading.Thread(target=follow, daemon=True).start()
-        for _ in range(100):
-            if seen:
-                break
-            time.sleep(0.1)
+        self.wait_until(lambda: bool(seen))
         board.add_now("b", 3)
-        for _ in range(100):
-            if len(seen[-1]) == 2:
-                break
-            time.sleep(0.1)
+        self.wait_until(lambda: len(seen[-1]) == 2)
         self.service.kill()
         self.service.start()
         board.add_now("c", 1)
@@ -351,16 +356,16 @@ class Calls(unittest.TestCase):
         if child == 0:
             try:
                 board.add("child")
-                os._exit(0 if self.client.flush(10) else 1)
+                os._exit(0 if self.client.flush(60) else 1)
             finally:
                 os._exit(2)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
-        self.client.flush(10)
+        self.client.flush(60)
         self.assertEqual({line["subject"]: line["score"] for line in board.top()["items"]}, {"parent": 1, "child": 1})
 
     def test_the_examples_of_the_readme(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
-        first, aio, batching, reads = re.findall("```python\n(.*?)```", text, re.S)
+        first, aio, batching, reads, tokens = re.findall("```python\n(.*?)```", text, re.S)
         printed: list[tuple[object, ...]] = []
         exec(first.replace("http://127.0.0.1:8080", self.service.url), {"print": lambda *what: printed.append(what)})
         self.assertIn("post-2", [subject for _, subject, _ in printed])
@@ -373,6 +378,7 @@ class Calls(unittest.TestCase):
         asyncio.run(names["main"]())
         exec(batching, names)
         exec(reads.replace("...", "break"), names)
+        exec(tokens, names | {"secret": "x" * 32})
 
 
 @unittest.skipUnless(REDIS, "there is no redis-server")
@@ -388,45 +394,6 @@ class CallsOnRedis(Calls):
         super().tearDownClass()
         if cls.redis:
             cls.redis.close()
-
-
-class Chaos(unittest.TestCase):
-    """A network that cuts, delays and duplicates, and kills of the service: nothing is lost, nothing counts twice."""
-
-    def survives(self, store: str, batching: Batching) -> None:
-        service = Service(store)
-        self.addCleanup(service.close)
-        network = BadNetwork(service.port, SEED)
-        self.addCleanup(network.close)
-        client = Rolltop(network.url, timeout=3.0)
-        board = client.board("hot-posts", batching)
-        draw, expected = random.Random(SEED), Counter[str]()
-        kills = {ITEMS * part // 5 for part in range(1, 5)}
-        for i in range(ITEMS):
-            subject = f"s{draw.randrange(300)}"
-            board.add(subject)
-            expected[subject] += 1
-            if i in kills:
-                service.kill()
-                service.start()
-        self.assertTrue(client.close(300), f"seed {SEED}")
-        network.is_bad = False
-        with Rolltop(service.url) as reader:
-            found = {line["subject"]: line["score"] for line in reader.board("hot-posts").lines()}
-        self.assertEqual(found, dict(expected), f"seed {SEED}, {network.faults}")
-        self.assertTrue(all(network.faults.get(kind) for kind in ("before", "after", "twice")), network.faults)
-
-    def test_items_on_the_embedded_store(self) -> None:
-        self.survives("embedded", Batching(items=100, seconds=0.05))
-
-    def test_sums_on_the_embedded_store(self) -> None:
-        self.survives("embedded", Batching(items=20, seconds=0.002, coalesces=True))
-
-    @unittest.skipUnless(REDIS, "there is no redis-server")
-    def test_items_on_redis(self) -> None:
-        redis = Redis(REDIS or "")
-        self.addCleanup(redis.close)
-        self.survives(redis.url, Batching(items=100, seconds=0.05))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Uses of the client, for the check of types only."""
 
+from contextlib import aclosing, closing
 from decimal import Decimal
 
 from rolltop import AsyncRolltop, Batching, Rolltop
@@ -8,12 +9,16 @@ service = Rolltop("http://127.0.0.1:8080", key="rt_x")
 board = service.board("hot-posts", Batching(coalesces=True))
 added: bool = board.add("post-1", Decimal("0.5"), by="rust", id="like-1")
 score: int | Decimal | None = board.subject("post-1", window="7d")["score"]
+rated: bool = board.add("film-9", value=4.5)
 names: list[str] = [line["subject"] for line in board.lines(by="rust")]
 keys: list[str] = list(board.keys("ru"))
+with closing(board.live(limit=10)) as rankings:
+    first: str = next(rankings)["items"][0]["subject"]
 
 
 async def uses() -> None:
     async with AsyncRolltop() as client:
-        async for ranking in client.board("hot-posts").live(limit=25):
-            total: int | None = ranking["total"]
-            assert total != 0
+        async with aclosing(client.board("hot-posts").live(limit=25)) as rankings:
+            async for ranking in rankings:
+                total: int | None = ranking["total"]
+                assert total != 0

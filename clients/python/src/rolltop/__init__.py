@@ -5,5 +5,16 @@ from .client import Board, Rolltop
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .queue import Batching
+from .tokens import sign_token
 
-__all__ = ["AsyncBoard", "AsyncRolltop", "Batching", "Board", "Delivery", "Reports", "Rolltop", "RolltopError"]
+__all__ = [
+    "AsyncBoard",
+    "AsyncRolltop",
+    "Batching",
+    "Board",
+    "Delivery",
+    "Reports",
+    "Rolltop",
+    "RolltopError",
+    "sign_token",
+]

@@ -1,4 +1,4 @@
-"""The client for programs with asyncio. It does what `Rolltop` does; what is said there is not repeated here."""
+"""The client for programs with asyncio. It does what `Rolltop` does, and its calls have the same descriptions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -15,17 +15,17 @@ import httpx2
 
 from . import calls, schema
 from .calls import Call, InPage, InRanking, Item, Over
-from .client import PIECE
+from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
 from .queue import Batching, Queue, Waiting, new_id
-from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
+from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
-# The number of items after which `add` lets others run, even if there is room.
+# The number of calls after which `add` lets others run, even if it need not wait.
 TURN = 64
 
 
@@ -36,14 +36,19 @@ class AsyncSender:
         self._client, self._delivery = client, delivery
         self._queue = Queue(batching)
         self._changed = asyncio.Condition()
+        self._calls = 0
         self._task = asyncio.create_task(self._run(), name="rolltop-sender")
 
     async def add(self, item: dict[str, Any]) -> bool:
         queue = self._queue
+        self._calls += 1
+        if self._calls % TURN == 0:
+            # Before: if it is cancelled here, nothing was added.
+            await asyncio.sleep(0)
         async with self._changed:
             while True:
                 if queue.closing:
-                    raise RuntimeError("the client is closed")
+                    raise RuntimeError("the client is closed, or its event loop has ended")
                 if queue.combine(item):
                     return True
                 if not queue.is_full():
@@ -55,9 +60,7 @@ class AsyncSender:
             queue.add(item, time.monotonic())
             if queue.is_worth_a_look():
                 self._changed.notify_all()
-        if queue.added % TURN == 0:
-            await asyncio.sleep(0)
-        return True
+            return True
 
     @property
     def dropped(self) -> int:
@@ -79,20 +82,34 @@ class AsyncSender:
             self._changed.notify_all()
 
     async def close(self) -> None:
-        # Who waits may be cancelled, and close again.
-        await asyncio.shield(self._task)
+        # Who waits may be cancelled, and close again. If the task was cancelled, that is reported.
+        if not self._task.done():
+            await asyncio.wait([self._task])
 
-    def abandon(self) -> None:
+    async def abandon(self) -> None:
         self._task.cancel()
+        if not self._task.done():
+            await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        while batch := await self._next():
-            try:
-                await self._send(batch)
-            finally:
-                async with self._changed:
-                    self._queue.done += len(batch)
-                    self._changed.notify_all()
+        try:
+            while batch := await self._next():
+                try:
+                    await self._send(batch)
+                except Exception as error:
+                    # Of the log. The batches after it must be sent all the same.
+                    what = {"message": "rolltop: a batch failed", "exception": error, "task": self._task}
+                    asyncio.get_running_loop().call_exception_handler(what)
+                finally:
+                    async with self._changed:
+                        self._queue.done += len(batch)
+                        self._changed.notify_all()
+        finally:
+            # There is something left if the task is cancelled.
+            async with self._changed:
+                rest = self._queue.take_rest()
+                self._changed.notify_all()
+            self._delivery.abandon(rest, is_raised=True)
 
     async def _next(self) -> list[Waiting] | None:
         async with self._changed:
@@ -109,23 +126,29 @@ class AsyncSender:
 
     async def _send(self, batch: list[Waiting]) -> None:
         sending = Sending(self._delivery, batch)
-        while True:
-            try:
-                result: Any = await self._client.send_once(sending.call())
-            except RolltopError as error:
-                result = error
-            except Exception as error:
-                log.exception("a batch cannot be sent")
-                result = RolltopError("failed", repr(error), status=400)
-            seconds = sending.outcome(result)
-            if seconds is None:
-                return
-            await asyncio.sleep(seconds)
+        seconds: float | None = 0.0
+        try:
+            while seconds is not None:
+                await asyncio.sleep(seconds)
+                try:
+                    result: Any = await self._client._send_once(sending.call())
+                except RolltopError as error:
+                    result = error
+                except Exception as error:
+                    log.exception("a batch cannot be sent")
+                    result = RolltopError("failed", repr(error), status=400)
+                seconds = sending.outcome(result)
+        except asyncio.CancelledError:
+            sending.abandon(is_raised=True)
+            raise
 
 
 class AsyncRolltop:
-    """A service, for one event loop. Use it with `async with`, so that everything is sent: what was added when the loop
-    ends without `close` is lost. For a limit put `asyncio.timeout` around `flush` and `close`."""
+    """A service, for one event loop. What `Rolltop` says is so here too.
+
+    Use it with `async with`, so that everything is sent: what was added when the loop ends without `close` is lost, and
+    reported as failed. For a limit put `asyncio.timeout` around `flush` and `close`.
+    """
 
     def __init__(
         self,
@@ -138,29 +161,31 @@ class AsyncRolltop:
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+        self._http = httpx2.AsyncClient(**connecting(url, key, timeout))
         self.retries, self._exit_timeout = retries, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[AsyncSender]] = {}
-        self._events = self.way("/v1/events", "events")
+        self._events = self._way("/v1/events", "events")
         self._events.choose(batching, reports)
 
     def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> AsyncBoard:
-        way = self.way(calls.of_board(name, "increments"), "increments")
+        way = self._way(calls.of_board(name, "increments"), "increments")
         way.choose(batching, reports)
         return AsyncBoard(self, name, way)
 
     async def event(
         self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None
     ) -> bool:
-        return await self.sender(self._events).add(calls.event(kind, fields, at, id))
+        return await self._sender(self._events).add(calls.event(kind, fields, at, id))
 
     async def flush(self) -> None:
+        """Waits until everything that was added before is acknowledged, rejected or given up. Raises the first error of
+        what was given up, if no function is told."""
         await asyncio.gather(*(sender.flush() for sender in self._senders()))
         self._raise_failure()
 
     async def close(self) -> None:
+        """Sends everything that was added, and ends. Raises what `flush` raises."""
         self._is_closed = True
         for sender in self._senders():
             await sender.begin_to_close()
@@ -183,23 +208,26 @@ class AsyncRolltop:
                 await self.close()
         except TimeoutError:
             for sender in self._senders():
-                sender.abandon()
+                await sender.abandon()
             await self._http.aclose()
+        except RolltopError:
+            # It is logged or reported. The error of the block is the one to raise, or its cancellation.
+            log.debug("at the end of a block that raised", exc_info=True)
 
     async def boards(self) -> schema.BoardList:
-        return await self.call(calls.boards())
+        return await self._call(calls.boards())
 
     async def query(self, queries: Sequence[Mapping[str, object]]) -> schema.Answers:
-        return await self.call(calls.query(queries))
+        return await self._call(calls.query(queries))
 
     async def evaluate(self, rule: str, fields: Mapping[str, object]) -> schema.Evaluations:
-        return await self.call(calls.evaluate(rule, fields))
+        return await self._call(calls.evaluate(rule, fields))
 
     async def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
-        return await self.call(Call(method, path, params, body, method in ("GET", "PUT")))
+        return await self._call(Call(method, path, params, body, method in ("GET", "PUT")))
 
-    async def call(self, call: Call[T]) -> T:
-        return await self._repeated(call, lambda: self.send_once(call))
+    async def _call(self, call: Call[T]) -> T:
+        return await self._repeated(call, lambda: self._send_once(call))
 
     async def _repeated(self, call: Call[Any], attempt_once: Callable[[], Awaitable[T]]) -> T:
         for attempt in range(self.retries if call.is_repeatable else 0):
@@ -212,10 +240,10 @@ class AsyncRolltop:
             await asyncio.sleep(seconds)
         return await attempt_once()
 
-    async def send_once(self, call: Call[T]) -> T:
+    async def _send_once(self, call: Call[T]) -> T:
         return cast(T, parsed(await self._answer(call, "application/json")))
 
-    async def export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
+    async def _export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
         async def once() -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
             return export_lines((await self._answer(call, "application/x-ndjson")).content)
 
@@ -231,7 +259,7 @@ class AsyncRolltop:
             raise RolltopError.of_transport(error) from error
         return answer(response, accept)
 
-    async def stream(self, path: str, params: Mapping[str, str], last_id: str) -> AsyncIterator[str]:
+    async def _stream(self, path: str, params: Mapping[str, str], last_id: str) -> AsyncIterator[str]:
         headers = stream_headers(last_id)
         try:
             async with self._http.stream(
@@ -244,10 +272,10 @@ class AsyncRolltop:
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def way(self, path: str, name: str) -> Way[AsyncSender]:
+    def _way(self, path: str, name: str) -> Way[AsyncSender]:
         return self._ways.setdefault(path, Way(path, name))
 
-    def sender(self, way: Way[AsyncSender]) -> AsyncSender:
+    def _sender(self, way: Way[AsyncSender]) -> AsyncSender:
         if self._is_closed:
             raise RuntimeError("the client is closed")
         if way.sender is None:
@@ -264,19 +292,19 @@ class AsyncRolltop:
 
 
 class AsyncBoard:
-    """A board of a service."""
+    """A board of a service, from `AsyncRolltop.board`. What `Board` says is so here too."""
 
     def __init__(self, client: AsyncRolltop, name: str, way: Way[AsyncSender]) -> None:
         self._client, self.name, self._way = client, name, way
 
     async def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
-        return await self._client.sender(self._way).add(calls.item(subject, amount, more))
+        return await self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     async def add_now(
         self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
     ) -> schema.Receipt:
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return await self._client.call(Call("POST", self._way.path, body=item))
+        return await self._client._call(Call("POST", self._way.path, body=item))
 
     @property
     def delivery(self) -> Delivery:
@@ -287,7 +315,7 @@ class AsyncBoard:
         return self._way.sender.dropped if self._way.sender else 0
 
     async def top(self, **options: Unpack[InPage]) -> schema.Ranking:
-        return await self._client.call(calls.top(self.name, options))
+        return await self._client._call(calls.top(self.name, options))
 
     async def lines(self, **options: Unpack[InPage]) -> AsyncIterator[schema.RankingEntry]:
         wanted = cast(InPage, {"limit": 1000, **options})
@@ -303,20 +331,20 @@ class AsyncBoard:
     async def export(self, **options: Unpack[InRanking]) -> AsyncIterator[schema.RankingEntry]:
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
-            lines, end = await self._client.export_piece(calls.top(self.name, wanted))
+            lines, end = await self._client._export_piece(calls.top(self.name, wanted))
             for line in lines:
                 yield line
             if end["next"] is None:
                 return
             wanted["cursor"] = end["next"]
 
-    async def live(self, **options: Unpack[InPage]) -> AsyncIterator[schema.Ranking]:
+    async def live(self, **options: Unpack[InPage]) -> AsyncGenerator[schema.Ranking, None]:
         live, attempt = LiveRanking(), 0
         path, params = calls.of_board(self.name, "stream"), calls.top(self.name, options).query()
         while True:
             reader, pause_after = Lines(), None
             try:
-                async for line in self._client.stream(path, params, live.last_id):
+                async for line in self._client._stream(path, params, live.last_id):
                     if event := reader.read(line):
                         attempt = 0
                         if ranking := live.take(*event):
@@ -331,24 +359,24 @@ class AsyncBoard:
     async def lookup(
         self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]
     ) -> schema.LookupResult:
-        return await self._client.call(calls.lookup(self.name, subjects, ranks, options))
+        return await self._client._call(calls.lookup(self.name, subjects, ranks, options))
 
     async def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InRanking]) -> schema.Rankings:
-        return await self._client.call(calls.best(self.name, keys, limit, options))
+        return await self._client._call(calls.best(self.name, keys, limit, options))
 
     async def subject(self, name: str, **options: Unpack[InRanking]) -> schema.Standing:
-        return await self._client.call(calls.subject(self.name, name, options))
+        return await self._client._call(calls.subject(self.name, name, options))
 
     async def neighbors(self, name: str, radius: int = 5, **options: Unpack[InRanking]) -> schema.Neighbors:
-        return await self._client.call(calls.neighbors(self.name, name, radius, options))
+        return await self._client._call(calls.neighbors(self.name, name, radius, options))
 
     async def count(self, name: str, **options: Unpack[Over]) -> schema.WindowValue:
-        return await self._client.call(calls.count(self.name, name, options))
+        return await self._client._call(calls.count(self.name, name, options))
 
     async def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> AsyncIterator[str]:
         cursor: str | None = None
         while True:
-            page = await self._client.call(calls.keys(self.name, prefix, cursor, options))
+            page = await self._client._call(calls.keys(self.name, prefix, cursor, options))
             for item in page["items"]:
                 yield item["by"]
             cursor = page["next"]
@@ -356,13 +384,24 @@ class AsyncBoard:
                 return
 
     async def status(self) -> schema.BoardStatus:
-        return await self._client.call(calls.status(self.name))
+        return await self._client._call(calls.status(self.name))
 
     async def define(self, definition: Mapping[str, object], *, dry_run: bool = False) -> schema.DefineAnswer:
-        return await self._client.call(calls.define(self.name, definition, dry_run))
+        return await self._client._call(calls.define(self.name, definition, dry_run))
 
     async def undefine(self) -> schema.DefinedBoard:
-        return await self._client.call(calls.undefine(self.name))
+        return await self._client._call(calls.undefine(self.name))
 
     async def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
-        return await self._client.call(calls.remove(self.name, subject, by, all_keys))
+        return await self._client._call(calls.remove(self.name, subject, by, all_keys))
+
+
+def _describe() -> None:
+    """Gives the calls that have no description of their own that of the same call of the other client."""
+    for mine, other in ((AsyncRolltop, Rolltop), (AsyncBoard, Board)):
+        for name, call in vars(mine).items():
+            if not name.startswith("_") and not call.__doc__:
+                call.__doc__ = getattr(other, name).__doc__
+
+
+_describe()

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
+from .numbers import exact
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class Item(TypedDict, total=False):
     by: str
     at: str
     id: str
-    value: str | int | Decimal
+    value: str | int | Decimal | float
     retract: bool
 
 
@@ -82,11 +83,12 @@ def _segment(text: str) -> str:
 
 def item(subject: str, amount: int | Decimal | float | None, more: Item) -> dict[str, Any]:
     """Returns an increment as it is sent."""
-    made: dict[str, Any] = {"subject": subject, **more}
+    # An id of None would be none, and the item would count twice if it is sent twice.
+    made: dict[str, Any] = {"subject": subject, **{name: value for name, value in more.items() if value is not None}}
     if amount is not None:
-        if "value" in more:
+        if "value" in made:
             raise ValueError("an increment has an amount or a value, not both")
-        made["amount"] = Decimal(repr(amount)) if isinstance(amount, float) else amount
+        made["amount"] = exact(amount)
     return made
 
 

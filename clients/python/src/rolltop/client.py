@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
@@ -17,130 +17,27 @@ import httpx2
 
 from . import calls, schema
 from .calls import Call, InPage, InRanking, Item, Over
-from .delivery import Delivery, Reports, Sending
+from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
-from .queue import Batching, Queue, Waiting, new_id
-from .way import STREAM_TIMEOUT, Way, answer, is_worth_waiting, parsed, printed, stream_headers
+from .queue import Batching, new_id
+from .sender import Sender
+from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
 # The number of lines that are read at once of an export.
 PIECE = 10_000
-
-
-class Sender:
-    """Sends what is put into a queue, batch by batch, in a thread of its own."""
-
-    def __init__(self, client: Rolltop, delivery: Delivery, batching: Batching) -> None:
-        self._client, self._delivery = client, delivery
-        self._queue = Queue(batching)
-        self._changed = threading.Condition()
-        self._is_abandoned = False
-        self._thread = threading.Thread(target=self._run, name="rolltop-sender", daemon=True)
-        self._thread.start()
-
-    def add(self, item: dict[str, Any]) -> bool:
-        """Adds an item. Returns False if it was dropped."""
-        queue = self._queue
-        with self._changed:
-            while True:
-                if queue.closing:
-                    raise RuntimeError("the client is closed")
-                if queue.combine(item):
-                    return True
-                if not queue.is_full():
-                    break
-                if queue.batching.drops:
-                    queue.dropped += 1
-                    return False
-                self._refuse_in_reports()
-                self._changed.wait()
-            queue.add(item, time.monotonic())
-            if queue.is_worth_a_look():
-                self._changed.notify_all()
-            return True
-
-    @property
-    def dropped(self) -> int:
-        return self._queue.dropped
-
-    def flush(self, until: float | None) -> bool:
-        """Waits until what was added is done with, at most until this time."""
-        self._refuse_in_reports()
-        with self._changed:
-            before = self._queue.added
-            self._queue.flushing += 1
-            self._changed.notify_all()
-            try:
-                return self._changed.wait_for(lambda: self._queue.done >= before, _left(until))
-            finally:
-                self._queue.flushing -= 1
-
-    def begin_to_close(self) -> None:
-        with self._changed:
-            self._queue.closing = True
-            self._changed.notify_all()
-
-    def close(self, until: float | None) -> bool:
-        self._refuse_in_reports()
-        self._thread.join(_left(until))
-        done = not self._thread.is_alive()
-        with self._changed:
-            self._is_abandoned = True
-            self._changed.notify_all()
-        return done
-
-    def _refuse_in_reports(self) -> None:
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("a function that takes reports must not wait for the sender that calls it")
-
-    def _run(self) -> None:
-        while batch := self._next():
-            try:
-                self._send(batch)
-            finally:
-                with self._changed:
-                    self._queue.done += len(batch)
-                    self._changed.notify_all()
-
-    def _next(self) -> list[Waiting] | None:
-        """Waits for the next batch. Returns None after the last one."""
-        with self._changed:
-            while not self._is_abandoned:
-                found = self._queue.next(time.monotonic())
-                if not isinstance(found, float):
-                    self._changed.notify_all()
-                    return found
-                self._changed.wait(min(found, threading.TIMEOUT_MAX))
-            return None
-
-    def _send(self, batch: list[Waiting]) -> None:
-        sending, seconds = Sending(self._delivery, batch), 0.0
-        while True:
-            try:
-                result: Any = self._client.send_once(sending.call())
-            except RolltopError as error:
-                result = error
-            except Exception as error:
-                log.exception("a batch cannot be sent")
-                result = RolltopError("failed", repr(error), status=400)
-            outcome = sending.outcome(result)
-            if outcome is None:
-                return
-            seconds = outcome
-            with self._changed:
-                if self._changed.wait_for(lambda: self._is_abandoned, seconds):
-                    return
-
-
-def _left(until: float | None) -> float | None:
-    return None if until is None else max(0.0, until - time.monotonic())
+# The seconds that the reports of what was not sent in time may take.
+REPORTING = 1.0
 
 
 class Rolltop:
     """A service. Usable from several threads; `close` it, or use it with `with`, so that everything is sent.
+
+    Calls raise `RolltopError` if they fail, `ValueError` or `TypeError` for what cannot be sent, and `RuntimeError`
+    after `close`. Times are texts such as `2026-01-02T10:07:00Z`, lengths of time such as `30m`, `24h` or `7d`.
 
     - `key`: a key of the service, `rt_…`, or a token.
     - `timeout`: seconds for which a call waits for a connection, and for each next part of an answer.
@@ -160,15 +57,13 @@ class Rolltop:
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
-        headers = {"authorization": f"Bearer {key}"} if key else {}
-        self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(
-            base_url=url, headers=headers, timeout=timeout
-        )
+        how = connecting(url, key, timeout)
+        self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(**how)
         self.retries, self._exit_timeout = retries, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[Sender]] = {}
         self._begin()
-        self._events = self.way("/v1/events", "events")
+        self._events = self._way("/v1/events", "events")
         self._events.choose(batching, reports)
         _CLIENTS.add(self)
 
@@ -179,31 +74,43 @@ class Rolltop:
             way.sender, way.delivery = None, Delivery(way.path, way.name, way.delivery.reports)
 
     def board(self, name: str, batching: Batching | None = None, reports: Reports | None = None) -> Board:
-        """Returns a board. All objects of one board share what waits, so `batching` and `reports` are given once."""
-        way = self.way(calls.of_board(name, "increments"), "increments")
+        """Returns a board, which need not exist yet. All objects of one board share what waits, so `batching` and
+        `reports` are given once: raises `ValueError` if they differ from what was given before."""
+        way = self._way(calls.of_board(name, "increments"), "increments")
         way.choose(batching, reports)
         return Board(self, name, way)
 
     def event(self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None) -> bool:
-        """Adds an event, which counts on every board whose metric names its type. Returns False if it was dropped."""
-        return self.sender(self._events).add(calls.event(kind, fields, at, id))
+        """Adds an event, which counts on every board whose metric names its type, with the next batch. Waits, or drops
+        it, as `Board.add` does. Returns False if it was dropped."""
+        return self._sender(self._events).add(calls.event(kind, fields, at, id))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Waits until everything that was added before is acknowledged. Returns False if that takes longer."""
+        """Waits until everything that was added before is acknowledged, rejected or given up, for `timeout` seconds at
+        most. Returns False if that takes longer. Raises the first error of what was given up, if no function is
+        told."""
         until = None if timeout is None else time.monotonic() + timeout
+        self._refuse_in_reports()
         done = all([sender.flush(until) for sender in self._senders()])
         self._raise_failure()
         return done
 
     def close(self, timeout: float | None = None) -> bool:
-        """Sends everything that was added, and ends. Returns False if something was not sent in time."""
+        """Sends everything that was added, and ends. Returns False if something was not sent within `timeout` seconds;
+        it is reported as failed, with the code `abandoned`. Raises what `flush` raises."""
         until = None if timeout is None else time.monotonic() + timeout
+        self._refuse_in_reports()
         with self._lock:
             self._is_closed = True
-        for sender in self._senders():
+        senders = self._senders()
+        for sender in senders:
             sender.begin_to_close()
-        done = all([sender.close(until) for sender in self._senders()])
+        done = all([sender.close(until) for sender in senders])
         self._http.close()
+        if not done:
+            reported = time.monotonic() + REPORTING
+            for sender in senders:
+                sender.report_rest(reported)
         self._raise_failure()
         return done
 
@@ -213,25 +120,36 @@ class Rolltop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(None if error is None else self._exit_timeout)
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(self._exit_timeout)
+        except RolltopError:
+            # It is logged or reported. The error of the block is the one to raise.
+            log.debug("at the end of a block that raised", exc_info=True)
 
     def boards(self) -> schema.BoardList:
-        return self.call(calls.boards())
+        """Reads the boards that exist, with their definitions."""
+        return self._call(calls.boards())
 
     def query(self, queries: Sequence[Mapping[str, object]]) -> schema.Answers:
-        """Answers up to 1,000 questions about single subjects."""
-        return self.call(calls.query(queries))
+        """Answers up to 1,000 questions about single subjects, such as `{"board": "hot-posts", "subject": "post-1"}`.
+        An answer without a value has an `error`."""
+        return self._call(calls.query(queries))
 
     def evaluate(self, rule: str, fields: Mapping[str, object]) -> schema.Evaluations:
-        return self.call(calls.evaluate(rule, fields))
+        """Evaluates a rule, such as `COUNT(30m, login, device_id) > 3`, for an event with these fields. `hit` says
+        whether it applies. Nothing is counted."""
+        return self._call(calls.evaluate(rule, fields))
 
     def request(self, method: str, path: str, body: object = None, **params: object) -> Any:
-        """Makes any other call of the API that answers with JSON, such as `request("POST", "/v1/backup")`. Only GET and
-        PUT are sent again after an error."""
-        return self.call(Call(method, path, params, body, method in ("GET", "PUT")))
+        """Makes any other call of the API that answers with JSON, such as `request("POST", "/v1/backup")`. `params` are
+        those of the URL. Only GET and PUT are sent again after an error."""
+        return self._call(Call(method, path, params, body, method in ("GET", "PUT")))
 
-    def call(self, call: Call[T]) -> T:
-        return self._repeated(call, lambda: self.send_once(call))
+    def _call(self, call: Call[T]) -> T:
+        return self._repeated(call, lambda: self._send_once(call))
 
     def _repeated(self, call: Call[Any], attempt_once: Callable[[], T]) -> T:
         for attempt in range(self.retries if call.is_repeatable else 0):
@@ -243,10 +161,10 @@ class Rolltop:
                 time.sleep(pause(attempt, error.retry_after))
         return attempt_once()
 
-    def send_once(self, call: Call[T]) -> T:
+    def _send_once(self, call: Call[T]) -> T:
         return cast(T, parsed(self._answer(call, "application/json")))
 
-    def export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
+    def _export_piece(self, call: Call[Any]) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
         return self._repeated(call, lambda: export_lines(self._answer(call, "application/x-ndjson").content))
 
     def _answer(self, call: Call[Any], accept: str) -> httpx2.Response:
@@ -257,7 +175,7 @@ class Rolltop:
             raise RolltopError.of_transport(error) from error
         return answer(response, accept)
 
-    def stream(self, path: str, params: Mapping[str, str], last_id: str) -> Iterator[str]:
+    def _stream(self, path: str, params: Mapping[str, str], last_id: str) -> Iterator[str]:
         headers = stream_headers(last_id)
         try:
             with self._http.stream("GET", path, params=params, headers=headers, timeout=STREAM_TIMEOUT) as response:
@@ -267,32 +185,36 @@ class Rolltop:
         except httpx2.HTTPError as error:
             raise RolltopError.of_transport(error) from error
 
-    def way(self, path: str, name: str) -> Way[Sender]:
+    def _way(self, path: str, name: str) -> Way[Sender]:
         with self._lock:
             return self._ways.setdefault(path, Way(path, name))
 
-    def sender(self, way: Way[Sender]) -> Sender:
+    def _sender(self, way: Way[Sender]) -> Sender:
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the client is closed")
             if way.sender is None:
-                way.sender = Sender(self, way.delivery, way.batching or Batching())
+                way.sender = Sender(self._send_once, way.delivery, way.batching or Batching())
             return way.sender
 
     def _senders(self) -> list[Sender]:
         with self._lock:
             return [way.sender for way in self._ways.values() if way.sender]
 
+    def _refuse_in_reports(self) -> None:
+        for sender in self._senders():
+            sender.refuse_in_reports()
+
     def _raise_failure(self) -> None:
         failures = [way.delivery.take_failure() for way in list(self._ways.values())]
         if failure := next(filter(None, failures), None):
             raise failure
 
-    def close_at_exit(self, began: float) -> None:
+    def _close_at_exit(self, began: float) -> None:
         if not self._is_closed and self._senders():
             self.close(max(0.0, self._exit_timeout - (time.monotonic() - began)))
 
-    def begin_after_fork(self) -> None:
+    def _begin_after_fork(self) -> None:
         self._begin()
 
 
@@ -301,7 +223,7 @@ _CLIENTS: weakref.WeakSet[Rolltop] = weakref.WeakSet()
 
 def _begin_after_fork() -> None:
     for client in list(_CLIENTS):
-        client.begin_after_fork()
+        client._begin_after_fork()
 
 
 @atexit.register
@@ -309,7 +231,7 @@ def _close_at_exit() -> None:
     began = time.monotonic()
     for client in list(_CLIENTS):
         try:
-            client.close_at_exit(began)
+            client._close_at_exit(began)
         except RolltopError:
             # It is logged. The other clients may have something to send.
             log.debug("at the end of the program", exc_info=True)
@@ -320,26 +242,33 @@ if hasattr(os, "register_at_fork"):
 
 
 class Board:
-    """A board of a service."""
+    """A board of a service, from `Rolltop.board`. Options of reads: `window`, on a board with several windows; `by`,
+    the key, on a board with BY; `of`, `next` or `previous`, for the other edition."""
 
     def __init__(self, client: Rolltop, name: str, way: Way[Sender]) -> None:
         self._client, self.name, self._way = client, name, way
 
     def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
-        """Adds 1 or an amount to a subject, with the next batch. Returns False if it was dropped."""
-        return self._client.sender(self._way).add(calls.item(subject, amount, more))
+        """Adds 1 or an amount to a subject, with the next batch.
+
+        Does not wait for the service, but for room if as many items wait as may. Returns False if it was dropped. More:
+        `by`, the key, on a board with BY; `at`, its time, by default that of its arrival; `id`, by which it counts
+        once, by default a random one; `value` in place of an amount, for AVG, MIN, MAX and LAST; `retract=True`, to
+        take an item back.
+        """
+        return self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     def add_now(
         self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
     ) -> schema.Receipt:
         """Adds 1 or an amount at once, and waits for the answer. An item that is not counted, such as one that is too
-        late, is in its `rejected`."""
+        late, is in its `rejected`, or raises `RolltopError` if it is not valid. It is sent again with the same id."""
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return self._client.call(Call("POST", self._way.path, body=item))
+        return self._client._call(Call("POST", self._way.path, body=item))
 
     @property
     def delivery(self) -> Delivery:
-        """What became of the items so far."""
+        """What became of the items of this process so far."""
         return self._way.delivery
 
     @property
@@ -348,11 +277,11 @@ class Board:
         return self._way.sender.dropped if self._way.sender else 0
 
     def top(self, **options: Unpack[InPage]) -> schema.Ranking:
-        """Reads a page of the ranking."""
-        return self._client.call(calls.top(self.name, options))
+        """Reads a page of the ranking: `limit` lines, 1,000 at most, from the line `offset` or the `cursor` on."""
+        return self._client._call(calls.top(self.name, options))
 
     def lines(self, **options: Unpack[InPage]) -> Iterator[schema.RankingEntry]:
-        """Reads the ranking page by page. Each page is of its own instant."""
+        """Reads the ranking page by page, `limit` lines at a time. Each page is of its own instant."""
         wanted = cast(InPage, {"limit": 1000, **options})
         while True:
             page = self.top(**wanted)
@@ -366,13 +295,13 @@ class Board:
         """Reads the whole ranking in large pieces, each of which is repeated after an error."""
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
-            lines, end = self._client.export_piece(calls.top(self.name, wanted))
+            lines, end = self._client._export_piece(calls.top(self.name, wanted))
             yield from lines
             if end["next"] is None:
                 return
             wanted["cursor"] = end["next"]
 
-    def live(self, **options: Unpack[InPage]) -> Iterator[schema.Ranking]:
+    def live(self, **options: Unpack[InPage]) -> Generator[schema.Ranking, None, None]:
         """Follows the first lines of the ranking: yields them now and after each change, for ever. Survives restarts of
         the service and of the network; raises if the board is removed."""
         live, attempt = LiveRanking(), 0
@@ -380,7 +309,7 @@ class Board:
         while True:
             reader, pause_after = Lines(), None
             try:
-                for line in self._client.stream(calls.of_board(self.name, "stream"), call.query(), live.last_id):
+                for line in self._client._stream(calls.of_board(self.name, "stream"), call.query(), live.last_id):
                     if event := reader.read(line):
                         attempt = 0
                         if ranking := live.take(*event):
@@ -396,42 +325,48 @@ class Board:
         self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]
     ) -> schema.LookupResult:
         """Reads score and rank of up to 200 subjects, or the scores of up to 1,000 without ranks."""
-        return self._client.call(calls.lookup(self.name, subjects, ranks, options))
+        return self._client._call(calls.lookup(self.name, subjects, ranks, options))
 
     def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InRanking]) -> schema.Rankings:
         """Reads the first lines of the rankings of up to 100 keys."""
-        return self._client.call(calls.best(self.name, keys, limit, options))
+        return self._client._call(calls.best(self.name, keys, limit, options))
 
     def subject(self, name: str, **options: Unpack[InRanking]) -> schema.Standing:
-        return self._client.call(calls.subject(self.name, name, options))
+        """Reads score and rank of a subject, and what it has in each slot. The rank is None if it has none."""
+        return self._client._call(calls.subject(self.name, name, options))
 
     def neighbors(self, name: str, radius: int = 5, **options: Unpack[InRanking]) -> schema.Neighbors:
-        return self._client.call(calls.neighbors(self.name, name, radius, options))
+        """Reads the line of a subject and `radius` lines before and after it."""
+        return self._client._call(calls.neighbors(self.name, name, radius, options))
 
     def count(self, name: str, **options: Unpack[Over]) -> schema.WindowValue:
-        """Reads what a subject has in a shorter window, such as `last="30m"`."""
-        return self._client.call(calls.count(self.name, name, options))
+        """Reads what a subject has in a shorter window: the `last` 30m, or `from_` a time on, now or `as_of` a time in
+        the past. With `edge="weighted"` the oldest slot counts in part."""
+        return self._client._call(calls.count(self.name, name, options))
 
     def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> Iterator[str]:
         """Reads the keys that have a ranking and begin with a text."""
         cursor: str | None = None
         while True:
-            page = self._client.call(calls.keys(self.name, prefix, cursor, options))
+            page = self._client._call(calls.keys(self.name, prefix, cursor, options))
             yield from (item["by"] for item in page["items"])
             cursor = page["next"]
             if cursor is None:
                 return
 
     def status(self) -> schema.BoardStatus:
-        return self._client.call(calls.status(self.name))
+        """Reads the definition, the window and the number of subjects."""
+        return self._client._call(calls.status(self.name))
 
     def define(self, definition: Mapping[str, object], *, dry_run: bool = False) -> schema.DefineAnswer:
-        """Defines the board, such as `{"metric": "COUNT(24h, like, post_id)", "slot": "1h"}`."""
-        return self._client.call(calls.define(self.name, definition, dry_run))
+        """Defines the board, such as `{"metric": "COUNT(24h, like, post_id)", "slot": "1h"}`. A board with the same
+        definition stays as it is; with another one, raises `board_conflict`. `dry_run` tells what it would do."""
+        return self._client._call(calls.define(self.name, definition, dry_run))
 
     def undefine(self) -> schema.DefinedBoard:
         """Removes the board with its data."""
-        return self._client.call(calls.undefine(self.name))
+        return self._client._call(calls.undefine(self.name))
 
     def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
-        return self._client.call(calls.remove(self.name, subject, by, all_keys))
+        """Removes a subject from the ranking and every slot, with `all_keys` from the rankings of all keys."""
+        return self._client._call(calls.remove(self.name, subject, by, all_keys))

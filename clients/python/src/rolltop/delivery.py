@@ -41,7 +41,10 @@ class Reports:
 
 
 class Delivery:
-    """The way of the items of one queue, and what became of them."""
+    """What became of the items of a board, or of the events, in this process: the numbers of those `counted`, of
+    `duplicates`, which were counted before, of those `rejected` (of an event, by each board), and of those that
+    `failed`.
+    """
 
     def __init__(self, path: str, name: str, reports: Reports) -> None:
         # `name`: of the list of items in a body.
@@ -50,6 +53,7 @@ class Delivery:
         self._first_failure: RolltopError | None = None
 
     def take_failure(self) -> RolltopError | None:
+        """Returns the first error that no function was told, once."""
         failure, self._first_failure = self._first_failure, None
         return failure
 
@@ -57,27 +61,36 @@ class Delivery:
         """Takes an answer. Returns the items that must be sent again."""
         self.counted += answer["accepted"]
         self.duplicates += answer["duplicates"]
-        again = []
+        again: dict[int, Waiting] = {}
         # Of an event each board that does not count it says so.
         for rejected in answer["rejected"]:
-            waiting, code, detail = sent[rejected["index"]], rejected["code"], rejected["detail"]
+            index, code, detail = rejected["index"], rejected["code"], rejected["detail"]
+            waiting = sent[index]
             if code == "memory_full":
-                again.append(waiting)
+                again[index] = waiting
                 continue
             self.rejected += 1
             if self.reports.on_rejected:
                 self._report(self.reports.on_rejected, waiting.item, code, detail)
             else:
                 log.warning("not counted: %s: %s (%s)", code, detail, waiting.item)
-        return again
+        return list(again.values())
 
-    def fail(self, left: list[Waiting], error: RolltopError) -> None:
+    def fail(self, left: list[Waiting], error: RolltopError, *, is_raised: bool = True) -> None:
+        """Reports items that are not sent any more. `is_raised`: by `flush` and `close`, unless a function is told."""
         self.failed += len(left)
         if self.reports.on_failed:
             self._report(self.reports.on_failed, [waiting.item for waiting in left], error)
         else:
             log.error("%d items were not sent: %s", len(left), error)
-            self._first_failure = self._first_failure or error
+            if is_raised:
+                self._first_failure = self._first_failure or error
+
+    def abandon(self, left: list[Waiting], *, is_raised: bool) -> None:
+        """Reports what is given up because the client ends."""
+        if left:
+            error = RolltopError("abandoned", "the client ended before they were acknowledged")
+            self.fail(left, error, is_raised=is_raised)
 
     def _report(self, report: Callable[..., None], *what: object) -> None:
         try:
@@ -96,7 +109,7 @@ class Sending:
         self._unknown_since: float | None = None
 
     def call(self) -> Call[dict[str, Any]]:
-        texts = b",".join(waiting.printed() for waiting in self._left[: self._most])
+        texts = b",".join(waiting.text for waiting in self._left[: self._most])
         body = b'{"%s":[%s]}' % (self._delivery.name.encode(), texts)
         return Call("POST", self._delivery.path, body=body)
 
@@ -106,18 +119,30 @@ class Sending:
         if not isinstance(result, RolltopError):
             sent, rest = self._left[: self._most], self._left[self._most :]
             try:
+                if self._most > 1 and sum(result.get("rejected_counts", {}).values()) > len(result["rejected"]):
+                    # Not all that are rejected are listed. Asked again in smaller parts, the service lists them.
+                    self._delivery.counted += result["accepted"]
+                    self._most //= 2
+                    return 0.0
                 again = self._delivery.count(result, sent)
-            except (KeyError, IndexError, TypeError):
+            except (AttributeError, KeyError, IndexError, TypeError):
                 result = RolltopError("unexpected_answer", "an answer that is none of the API", status=200)
             else:
                 self._left, self._unknown_since = again + rest, None
-                self._began, self._attempt = (self._began, self._attempt + 1) if again else (now, 0)
-                if not self._left:
-                    return None
-                return pause(self._attempt, None) if again else 0.0
-        if result.status == 413 and self._most > 1:
-            self._most //= 2
-            return 0.0
+                if not again:
+                    self._began, self._attempt = now, 0
+                    return 0.0 if self._left else None
+                problem = {"code": "memory_full"}
+                result = RolltopError("memory_full", "the service has no memory", status=503, problem=problem)
+        if result.status == 413:
+            if self._most > 1:
+                self._most //= 2
+                return 0.0
+            # The others are not too large.
+            self._delivery.fail(self._left[:1], result)
+            self._left = self._left[1:]
+            self._most = len(self._left)
+            return 0.0 if self._left else None
         if result.is_unknown:
             self._unknown_since = self._unknown_since or now
         seconds = pause(self._attempt, result.retry_after)
@@ -129,6 +154,9 @@ class Sending:
             log.warning("%d items are sent again in %.1f s: %s", len(self._left), seconds, result)
         self._attempt += 1
         return seconds
+
+    def abandon(self, *, is_raised: bool) -> None:
+        self._delivery.abandon(self._left, is_raised=is_raised)
 
     def _is_over(self, then: float) -> bool:
         reports = self._delivery.reports

@@ -9,7 +9,8 @@ import httpx2
 
 from .numbers import parse
 
-TRANSIENT = frozenset((200, 408, 425, 429, 500, 502, 503, 504))
+# Beside all from 500 on, of which proxies have some of their own.
+TRANSIENT = frozenset((200, 408, 425, 429))
 # The service did nothing, and asks to send again.
 TRANSIENT_CODES = frozenset(("incomplete_body", "connection_ended", "board_changed", "board_frozen"))
 
@@ -18,8 +19,9 @@ class RolltopError(Exception):
     """A call that failed: refused by the service, or not answered.
 
     `status` is None if there was no answer. `code` is stable: that of the problem, or `unreachable`, `timed_out` or
-    `interrupted` if there was no answer, or `unexpected_answer` if it was not one of this service.
-    `retry_after` is in seconds, if the service says when to try again.
+    `interrupted` if there was no answer, `unexpected_answer` if it was not one of this service, `abandoned` if the
+    client ended before it. `detail` is for people. `request_id` is in the log of the service. `retry_after` is in
+    seconds, if the service says when to try again. `problem` has all members of the answer, such as `field`.
     """
 
     def __init__(
@@ -32,7 +34,8 @@ class RolltopError(Exception):
         retry_after: float | None = None,
         problem: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(f"{code}: {detail}" + (f" (request {request_id})" if request_id else ""))
+        # An exception is pickled with what is given here.
+        super().__init__(code, detail)
         self.code = code
         self.detail = detail
         self.status = status
@@ -40,17 +43,24 @@ class RolltopError(Exception):
         self.retry_after = retry_after
         self.problem: Mapping[str, Any] = problem or {}
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" + (f" (request {self.request_id})" if self.request_id else "")
+
     @property
     def is_transient(self) -> bool:
         """Whether the same request may succeed later."""
-        return self.status is None or self.status in TRANSIENT or self.code in TRANSIENT_CODES
+        status = self.status
+        return status is None or status >= 500 or status in TRANSIENT or self.code in TRANSIENT_CODES
 
     @property
     def is_unknown(self) -> bool:
         """Whether the request may have been carried out all the same."""
         if self.status is None:
             return self.code != "unreachable"
-        return self.status in (200, 408, 500, 502, 504) or self.code == "store_timeout"
+        if self.status == 503 and self.problem:
+            return self.code == "store_timeout"
+        # A proxy may answer 503 although the service has the request.
+        return self.status >= 500 or self.status in (200, 408)
 
     @classmethod
     def of_answer(cls, response: httpx2.Response) -> RolltopError:

@@ -70,8 +70,11 @@ class LiveRanking:
 def export_lines(text: bytes) -> tuple[Iterator[schema.RankingEntry], schema.ExportEnd]:
     """Returns the lines of a piece of an export, and what its last line says. Raises its problem."""
     lines = text.splitlines()
-    end: dict[str, Any] = parse(lines[-1]) if lines else {}
-    if "complete" not in end:
+    try:
+        end: Any = parse(lines[-1]) if lines else None
+    except ValueError:
+        end = None
+    if not isinstance(end, dict) or "complete" not in end:
         raise RolltopError("interrupted", "an export ended early")
     problem = end.get("problem")
     if problem:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import operator
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, SupportsIndex
 
 # So that sums are exact, whatever the program has set for its own.
 _EXACT = Context(prec=80)
+
+
+def exact(number: SupportsIndex | Decimal | float) -> int | Decimal:
+    """Returns a number of any type of numbers, also one that belongs to numpy. Raises `TypeError` for what is none."""
+    if isinstance(number, Decimal):
+        return number
+    # As the type itself writes it: a subclass may write it in another way.
+    return Decimal(float.__repr__(number)) if isinstance(number, float) else int(operator.index(number))
 
 
 def add(a: int | Decimal, b: int | Decimal) -> int | Decimal:
@@ -27,5 +36,9 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
+# Made once: `json.dumps` would make one for each item.
+_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def print_json(value: object) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()

@@ -23,11 +23,14 @@ def new_id() -> str:
 class Batching:
     """How items are gathered.
 
-    - `max_items`: the largest number of items that wait. Beyond it `add` waits for room, or with `drops` drops the item
-      and counts it.
-    - `items`, `seconds`: a batch is sent when it has so many items, or when its first item has waited so long.
+    - `max_items`: the largest number of items that wait, each in memory twice. Beyond it `add` waits for room, or with
+      `drops` drops the item and counts it.
+    - `items`, `seconds`: a batch is sent when it has so many items, or when its first item has waited so many seconds.
     - `coalesces`: amounts for equal subjects are added up to one item with one id until they are sent. That saves
       memory of the service, which stores an id for as long as items can be repeated, and lets it combine what is left.
+      If one of them is not valid, such as one with more decimals than the board, their sum is rejected.
+
+    Raises `ValueError` for numbers that are not possible.
     """
 
     max_items: int = 10_000
@@ -43,19 +46,13 @@ class Batching:
             raise ValueError("seconds must be a number from 0 on")
 
 
+@dataclass(slots=True, eq=False)
 class Waiting:
-    """An item, and its text unless an amount was added since that was made."""
+    """An item, its text, and the time since which it waits."""
 
-    __slots__ = ("item", "text")
-
-    def __init__(self, item: dict[str, Any], text: bytes) -> None:
-        self.item = item
-        self.text: bytes | None = text
-
-    def printed(self) -> bytes:
-        if self.text is None:
-            self.text = print_json(self.item)
-        return self.text
+    item: dict[str, Any]
+    text: bytes
+    since: float
 
 
 class Queue:
@@ -69,7 +66,6 @@ class Queue:
         # How many wait for everything, and whether nothing is added any more: then a batch need not be full.
         self.flushing, self.closing = 0, False
         self._waiting: deque[Waiting] = deque()
-        self._since = 0.0
         # By subject and key: the item to which further amounts are added.
         self._sums: dict[tuple[str, str | None], Waiting] = {}
 
@@ -85,17 +81,15 @@ class Queue:
         earlier = self._sums.get(_place(item)) if self._may_combine(item) else None
         if earlier is None:
             return False
-        print_json(item)
-        earlier.item["amount"] = add(earlier.item.get("amount", 1), item.get("amount", 1))
-        earlier.text = None
+        total = add(earlier.item.get("amount", 1), item.get("amount", 1))
+        earlier.text = print_json({**earlier.item, "amount": total})
+        earlier.item["amount"] = total
         return True
 
     def add(self, item: dict[str, Any], now: float) -> None:
         """Adds an item, with an id unless it has one. Raises `TypeError` or `ValueError` if it is not JSON."""
         stored = item if "id" in item else {**item, "id": new_id()}
-        waiting = Waiting(stored, print_json(stored))
-        if not self._waiting:
-            self._since = now
+        waiting = Waiting(stored, print_json(stored), now)
         if self._may_combine(item):
             self._sums[_place(item)] = waiting
         self._waiting.append(waiting)
@@ -105,13 +99,12 @@ class Queue:
         """Returns the next batch, the seconds until one is due, or None if there will be none any more."""
         if not self._waiting:
             return None if self.closing else math.inf
-        left = self._since + self.batching.seconds - now
+        left = self._waiting[0].since + self.batching.seconds - now
         if left > 0 and len(self._waiting) < self.batching.items and not self.flushing and not self.closing:
             return left
-        self._since = now
         batch, size = list[Waiting](), 0
         while self._waiting and len(batch) < self.batching.items:
-            size += len(self._waiting[0].printed())
+            size += len(self._waiting[0].text)
             if batch and size > MAX_BYTES:
                 break
             waiting = self._waiting.popleft()
@@ -119,6 +112,13 @@ class Queue:
             if self._sums.get(_place(waiting.item)) is waiting:
                 del self._sums[_place(waiting.item)]
         return batch
+
+    def take_rest(self) -> list[Waiting]:
+        """Ends: returns all that waits, and counts it as done with."""
+        rest = list(self._waiting)
+        self._waiting.clear()
+        self.closing, self.done = True, self.done + len(rest)
+        return rest
 
     def _may_combine(self, item: dict[str, Any]) -> bool:
         return self.batching.coalesces and item.keys() <= {"subject", "by", "amount"}

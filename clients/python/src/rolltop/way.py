@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import httpx2
 
@@ -36,6 +37,31 @@ class Way(Generic[S]):
             raise ValueError(f"items for {self.path} are being sent already: choose batching and reports before")
         self.batching, self.reports = batching or self.batching, reports or self.reports
         self.delivery.reports = self.reports or Reports()
+
+
+class Connecting(TypedDict):
+    """How a client connects."""
+
+    base_url: httpx2.URL
+    headers: dict[str, str]
+    timeout: float
+    limits: httpx2.Limits
+    verify: ssl.SSLContext
+
+
+def connecting(url: str, key: str | None, timeout: float) -> Connecting:
+    """Raises `ValueError` for what no request could be sent with, so that nothing waits for one in the background."""
+    base = httpx2.URL(url)
+    if base.scheme not in ("http", "https") or not base.host:
+        raise ValueError(f"{url!r} is not a URL such as http://127.0.0.1:8080")
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise ValueError("the key has characters that no key has, such as a line feed at its end")
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    # Each live ranking takes a connection: no number of them may keep the items from being sent.
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    # Made once: it takes longer than all the rest of a fork.
+    verify = httpx2.create_ssl_context()
+    return {"base_url": base, "headers": headers, "timeout": timeout, "limits": limits, "verify": verify}
 
 
 def printed(call: Call[Any], accept: str) -> tuple[bytes | None, dict[str, str]]:
