@@ -9,7 +9,14 @@ import { join } from "node:path";
 const program = process.env.ROLLTOP_TEST_PROGRAM;
 if (!program) throw new Error("ROLLTOP_TEST_PROGRAM must name the program of the service");
 
-export const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
+/** The first server that runs: those of the environment are what `tests/run` has found. */
+const server = [process.env.ROLLTOP_TEST_REDIS, "redis-server", process.env.ROLLTOP_TEST_VALKEY, "valkey-server"].find(
+  (name) => name && spawnSync(name, ["--version"]).status === 0,
+);
+
+/** Whether there is a server. In a CI run nothing may be left out. */
+export const hasRedis = server !== undefined;
+if (!hasRedis && process.env.CI) throw new Error("CI is set, and there is neither redis-server nor valkey-server");
 
 const folder = () => mkdtempSync(join(tmpdir(), "rolltop-client-"));
 
@@ -42,7 +49,7 @@ export async function until(condition, what, time = 20_000) {
 export async function startRedis() {
   const port = await freePort();
   const directory = folder();
-  const process = spawn("redis-server", ["--port", port, "--save", "", "--bind", "127.0.0.1", "--dir", directory], {
+  const process = spawn(server, ["--port", port, "--save", "", "--bind", "127.0.0.1", "--dir", directory], {
     stdio: "ignore",
   });
   const stop = () => {
