@@ -24,7 +24,7 @@ export type Change<R extends Shown> = Pick<R, "window" | "as_of" | "retiring" | 
   gone: string[];
 };
 
-/** The milliseconds after which a stream without a byte is abandoned. */
+/** The milliseconds after which a stream without a byte is abandoned. The service sends a comment every 15 seconds. */
 export const SILENCE = 40_000;
 
 /** Returns the ranking, and again after each change, until the signal is aborted. Throws if the service refuses it. */

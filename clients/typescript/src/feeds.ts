@@ -1,16 +1,17 @@
 // Follows rankings: one stream of server-sent events for all boards of a page, and polls where streams do not work.
 //
 // A `View` is a ranking that is followed, for any number of elements. The `Hub` of a service gives each view to a `Feed`,
-// which keeps its views up to date.
-//
-// The stream is read with `fetch`, not with `EventSource`, which tells neither the status of a refused stream nor the
-// comments that the service sends every 15 seconds. Without those, a connection that is lost without being closed, as
-// after a change of networks, would look alive. `EventSource` also sends no headers, and a key is part of nothing else: an
-// address would be kept in histories and logs.
+// which keeps its views up to date. Nothing is read while the page is hidden.
 
-import { parse } from "./json.ts";
-import { changed } from "./lines.ts";
-import type { Change, Page } from "./lines.ts";
+import { invalidResponse } from "./error.ts";
+import type { RolltopError } from "./error.ts";
+import { checked, once, open, sleep, startDeadline } from "./http.ts";
+import type { Connection } from "./http.ts";
+import { parseUnrounded } from "./json.ts";
+import { blocks } from "./lines.ts";
+import { changed, field, SILENCE } from "./live.ts";
+import type { Change } from "./live.ts";
+import type { Problem, UnroundedRanking } from "./types.ts";
 
 /** The maximum number of views of a stream. */
 const MAX_VIEWS = 20;
@@ -24,8 +25,6 @@ const MAX_FAILURES = 3;
 const COLLECT = 20;
 /** The time in which a stream must begin. A proxy may keep its beginning back. */
 const FIRST_EVENT = 10_000;
-/** The time after which a stream without a byte is abandoned. The service sends something every 15 seconds. */
-const SILENCE = 40_000;
 /** The age at which the end of a stream is no failure. */
 const STABLE = 10_000;
 const POLL = 5_000;
@@ -42,20 +41,17 @@ const MAX_REFUSED_AGAIN = 300_000;
 /** How up to date a view is. */
 export type State = "loading" | "live" | "polling" | "reconnecting" | "error";
 
-/** A member of a response that says why there is none. */
-interface Problem {
-  status: number;
-  detail: string;
-  code?: string;
-}
+/** The lines of a view. Scores that a number cannot hold exactly are texts, where the engine tells them. */
+export type Page = UnroundedRanking;
 
 /** What is followed: the first lines of a ranking. */
 export interface Wanted {
   board: string;
-  /** The length of the window; empty for the main one. */
-  window: string;
-  /** The key of the ranking, where the metric has `BY`; empty for none. */
-  by: string;
+  /** The length of the window; by default, or if it is empty, the main one. */
+  window?: string | undefined;
+  /** The key of the ranking, where the metric has `BY`; undefined or empty for none. */
+  by?: string | undefined;
+  /** The number of lines: 10, 25, 50 or 100. */
   limit: number;
 }
 
@@ -63,25 +59,41 @@ export interface Wanted {
 export class View {
   /** The text of the parameter `view` of a stream. */
   readonly key: string;
-  /** The path of the first page. */
-  readonly path: string;
+  readonly #board: string;
+  readonly #parameters: [name: string, value: string][];
   state: State = "loading";
   page: Page | undefined;
   /** What is wrong, in the state `error`: for developers, and the code of the API if the service has refused the view. */
   message = "";
   code = "";
+  /** @internal */
   readonly listeners = new Set<() => void>();
-  /** The number of times that the service has refused it since it was last read; 0 if it can be read. */
+  /**
+   * The number of times that the service has refused it since it was last read; 0 if it can be read.
+   * @internal
+   */
   refusals = 0;
+  /** @internal */
   probe: ReturnType<typeof setTimeout> | undefined;
 
-  constructor({ board, window, by, limit }: Wanted) {
+  /** @internal */
+  constructor({ board, limit, window, by }: Wanted) {
+    this.#board = board;
     // The key comes last, because it may have commas.
-    this.key = `${board},limit=${limit}${window && `,window=${window}`}${by && `,by=${by}`}`;
-    const query = new URLSearchParams({ limit: String(limit), ...(window && { window }), ...(by && { by }) });
-    this.path = `/v1/boards/${encodeURIComponent(board)}/rankings?${query}`;
+    this.#parameters = Object.entries({ limit: String(limit), ...(window && { window }), ...(by && { by }) });
+    this.key = [board, ...this.#parameters.map((parameter) => parameter.join("="))].join();
   }
 
+  /**
+   * The path of the first page. Throws an error if an address cannot have the names in it.
+   * @internal
+   */
+  get path(): string {
+    const query = this.#parameters.map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+    return checked(`/v1/boards/${encodeURIComponent(this.#board)}/rankings?${query.join("&")}`);
+  }
+
+  /** @internal */
   update(state: State, page = this.page, message = "", code = ""): void {
     if (state === this.state && page === this.page && message === this.message && code === this.code) return;
     Object.assign(this, { state, page, message, code });
@@ -89,13 +101,16 @@ export class View {
       try {
         listener();
       } catch (error) {
-        // What a page does wrong is no failure of the stream.
-        reportError(error);
+        // What a page does wrong is no failure of the stream. Node has no `reportError`.
+        (globalThis.reportError ?? console.error)(error);
       }
     }
   }
 
-  /** Notes that the lines may be out of date. */
+  /**
+   * Notes that the lines may be out of date.
+   * @internal
+   */
   lose(): void {
     if (this.page) this.update("reconnecting");
   }
@@ -103,20 +118,25 @@ export class View {
 
 /** The views of a service that are read with the same key, or without one. */
 class Hub {
-  readonly base: string;
-  /** The headers of all requests. */
-  readonly headers: Record<string, string>;
+  readonly connection: Connection;
   readonly views = new Map<string, View>();
   /** The time before which no stream is tried, because polls work and streams did not. */
   streamsFrom = 0;
   readonly feeds: Feed[] = [];
-  private readonly id: string;
-  private arranging = false;
+  readonly #id: string;
+  #arranging = false;
 
   private constructor(id: string, base: string, key: string) {
-    this.id = id;
-    this.base = base;
-    this.headers = key ? { authorization: `Bearer ${key}` } : {};
+    this.#id = id;
+    this.connection = {
+      base,
+      secret: key,
+      // The browser keeps pages and sends their ETags. An If-None-Match of ours would need a preflight request.
+      fetch: (input, init) => fetch(input, { cache: "no-cache", ...init }),
+      timeout: POLL_TIMEOUT,
+      retries: 0,
+      parse: parseUnrounded,
+    };
   }
 
   /** Returns the hub for a service and a key, which may be empty. */
@@ -130,10 +150,10 @@ class Hub {
 
   /** Arranges the views soon. */
   plan(): void {
-    if (this.arranging) return;
-    this.arranging = true;
+    if (this.#arranging) return;
+    this.#arranging = true;
     setTimeout(() => {
-      this.arranging = false;
+      this.#arranging = false;
       this.arrange();
     }, COLLECT);
   }
@@ -145,7 +165,7 @@ class Hub {
       clearTimeout(view.probe);
       this.views.delete(key);
     }
-    if (this.views.size === 0 && hubs.get(this.id) === this) hubs.delete(this.id);
+    if (this.views.size === 0 && hubs.get(this.#id) === this) hubs.delete(this.#id);
     const waiting = new Set([...this.views.values()].filter((view) => view.refusals === 0));
     const plans = this.feeds.map((feed) => feed.views.filter((view) => waiting.delete(view)));
     for (const view of waiting) {
@@ -162,58 +182,50 @@ class Hub {
     else for (const feed of this.feeds) feed.stop();
     for (const view of this.views.values()) {
       if (!visible) view.lose();
-      if (view.refusals > 0) this.readAgain(view, visible ? 0 : undefined);
+      if (view.refusals > 0) this.#readAgain(view, visible ? 0 : undefined);
     }
   }
 
   /** Reads the first page of a view. Returns whether it could be read: null if the service refuses to. */
   async read(view: View, signal?: AbortSignal): Promise<boolean | null> {
-    const url = this.base + view.path;
-    const own = new Own(signal);
-    const timer = setTimeout(own.abort, POLL_TIMEOUT);
     try {
-      // The browser keeps the page and sends its ETag. An If-None-Match of ours would need a preflight request.
-      const response = await fetch(url, { cache: "no-cache", headers: this.headers, signal: own.signal });
-      const text = await response.text();
-      const { status } = response;
-      if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
-        this.refuse(view, { status, detail: `${url} answered ${status}`, ...problemOf(text) });
-        return null;
-      }
-      const page = parse(text) as Page;
-      if (!response.ok || !Array.isArray(page.items)) throw new Error(`${url} answered ${status}`);
+      const page = (await once(this.connection, "GET", view.path, { signal })) as Page;
+      if (!Array.isArray(page?.items)) throw invalidResponse();
       view.refusals = 0;
       view.update("polling", view.page && JSON.stringify(view.page) === JSON.stringify(page) ? view.page : page);
       return true;
-    } catch {
-      if (!signal?.aborted) view.lose();
-      return false;
-    } finally {
-      clearTimeout(timer);
-      own.abort();
+    } catch (caught) {
+      const error = caught as RolltopError;
+      if (signal?.aborted) return false;
+      if (error.temporary || error.status >= 500) {
+        view.lose();
+        return false;
+      }
+      this.refuse(view, error);
+      return null;
     }
   }
 
   /** Notes that a view cannot be read, and reads it again from time to time. */
-  refuse(view: View, { detail, code }: Problem): void {
+  refuse(view: View, { detail, message, code }: Partial<RolltopError>): void {
     // It was abandoned while it was read.
     if (this.views.get(view.key) !== view) return;
     view.page = undefined;
     view.refusals += 1;
-    view.update("error", undefined, `${detail} (at ${this.base})`, code);
+    view.update("error", undefined, `${detail ?? message} (at ${this.connection.base})`, code);
     for (const feed of this.feeds) feed.views = feed.views.filter((other) => other !== view);
-    this.readAgain(view, jitter(Math.min(MAX_REFUSED_AGAIN, REFUSED_AGAIN * 2 ** (view.refusals - 1))));
+    this.#readAgain(view, jitter(Math.min(MAX_REFUSED_AGAIN, REFUSED_AGAIN * 2 ** (view.refusals - 1))));
   }
 
   /** Reads a refused view after a time, or no longer. */
-  private readAgain(view: View, delay: number | undefined): void {
+  #readAgain(view: View, delay: number | undefined): void {
     clearTimeout(view.probe);
     if (delay === undefined || !isVisible()) return;
     view.probe = setTimeout(async () => {
       const read = await this.read(view);
       if (this.views.get(view.key) !== view) return;
       if (read) this.plan();
-      else if (read === false) this.readAgain(view, jitter(REFUSED_AGAIN));
+      else if (read === false) this.#readAgain(view, jitter(REFUSED_AGAIN));
     }, delay);
   }
 }
@@ -232,131 +244,118 @@ type Outcome =
 /** Keeps up to 20 views up to date with a stream, or any number with polls. */
 class Feed {
   views: View[] = [];
-  private readonly hub: Hub;
-  private readonly streams: boolean;
+  readonly #hub: Hub;
+  readonly #streams: boolean;
   /** Whether one of the streams of the page is this feed's. */
-  private hasStream = false;
-  private running: AbortController | undefined;
+  #hasStream = false;
+  #running: AbortController | undefined;
 
   constructor(hub: Hub, streams: boolean) {
-    this.hub = hub;
-    this.streams = streams;
+    this.#hub = hub;
+    this.#streams = streams;
   }
 
   /** Takes one of the streams that a page may have to a service, whatever the keys. Returns whether there was one left. */
-  private takeStream(): boolean {
-    const feeds = [...hubs.values()].filter((hub) => hub.base === this.hub.base).flatMap((hub) => hub.feeds);
-    this.hasStream ||= this.streams && feeds.filter((feed) => feed.hasStream).length < MAX_STREAMS;
-    return this.hasStream;
+  #takeStream(): boolean {
+    const { base } = this.#hub.connection;
+    const feeds = [...hubs.values()].filter((hub) => hub.connection.base === base).flatMap((hub) => hub.feeds);
+    this.#hasStream ||= this.#streams && feeds.filter((feed) => feed.#hasStream).length < MAX_STREAMS;
+    return this.#hasStream;
   }
 
   /** Follows these views from now on. */
   follow(views: View[]): void {
     const isSame = views.length === this.views.length && views.every((view) => this.views.includes(view));
-    if (isSame && (this.running || views.length === 0)) return;
+    if (isSame && (this.#running || views.length === 0)) return;
     this.stop();
     this.views = views;
     if (views.length === 0 || !isVisible()) return;
-    const running = (this.running = new AbortController());
-    void this.run(running.signal).finally(() => {
-      if (this.running === running) this.stop();
+    const running = (this.#running = new AbortController());
+    void this.#run(running.signal).finally(() => {
+      if (this.#running === running) this.stop();
     });
   }
 
   stop(): void {
-    this.running?.abort();
-    this.running = undefined;
-    this.hasStream = false;
+    this.#running?.abort();
+    this.#running = undefined;
+    this.#hasStream = false;
   }
 
-  private async run(signal: AbortSignal): Promise<void> {
-    for (let failures = 0; this.views.length > 0; ) {
-      const isPolled = !this.takeStream() || performance.now() < this.hub.streamsFrom;
+  async #run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; this.views.length > 0 && !signal.aborted;) {
+      const isPolled = !this.#takeStream() || performance.now() < this.#hub.streamsFrom;
       const began = performance.now();
-      const outcome = isPolled ? "refused" : await this.listen(signal);
+      const outcome = isPolled ? "refused" : await this.#listen(signal);
       if (signal.aborted) return;
       failures = outcome === "ended" && performance.now() - began > STABLE ? 1 : failures + 1;
       if (!isPolled) for (const view of this.views) view.lose();
       if (outcome === "refused" || outcome === "busy" || failures >= MAX_FAILURES) {
-        const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
+        const read = await Promise.all(this.views.map((view) => this.#hub.read(view, signal)));
         if (signal.aborted) return;
         // A stream is refused if none of its views can be read. Those that never can be are abandoned.
         if (read.includes(null)) continue;
         if (read.includes(true)) {
           const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;
-          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(again);
+          if (!isPolled) this.#hub.streamsFrom = performance.now() + jitter(again);
           failures = 0;
           await wait(jitter(POLL), signal);
           continue;
         }
-        this.hub.streamsFrom = 0;
-        for (const view of this.views) if (!view.page) view.update("error", undefined, this.unreachable());
+        this.#hub.streamsFrom = 0;
+        for (const view of this.views) if (!view.page) view.update("error", undefined, this.#unreachable());
       }
       await wait(jitter(Math.min(MAX_DELAY, 500 * 2 ** failures)), signal);
     }
   }
 
-  private unreachable(): string {
-    const isForeign = new URL(this.hub.base).origin !== location.origin;
-    const origins = this.hub.headers["authorization"] ? "of the origins of the key" : "of its cors_origins, or is a key missing";
-    const origin = isForeign ? `, and is ${location.origin} one ${origins}` : "";
-    return `no answer from ${this.hub.base}: does the service run there${origin}?`;
+  #unreachable(): string {
+    const { base, secret } = this.#hub.connection;
+    const own = globalThis.location?.origin;
+    const isForeign = own !== undefined && new URL(base).origin !== own;
+    const origins = secret ? "of the origins of the key" : "of its cors_origins, or is a key missing";
+    const origin = isForeign ? `, and is ${own} one ${origins}` : "";
+    return `no answer from ${base}: does the service run there${origin}?`;
   }
 
   /** Reads a stream to its end. */
-  private async listen(signal: AbortSignal): Promise<Outcome> {
-    const own = new Own(signal);
+  async #listen(signal: AbortSignal): Promise<Outcome> {
+    const deadline = startDeadline(signal);
     let events = 0;
     let outcome: Outcome = "failed";
-    let timer = setTimeout(() => {
-      outcome = "refused";
-      own.abort();
-    }, FIRST_EVENT);
     try {
+      deadline.set(FIRST_EVENT);
       const query = this.views.map((view) => `view=${encodeURIComponent(view.key)}`);
-      const response = await fetch(`${this.hub.base}/v1/stream?${query.join("&")}`, {
-        cache: "no-store",
-        headers: { ...this.hub.headers, accept: "text/event-stream" },
-        signal: own.signal,
-      });
-      if (response.status === 503) return "busy";
-      if (!response.ok || !response.body || !/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
-        return "refused";
+      const options = { accept: "text/event-stream", signal: deadline.signal };
+      const path = `/v1/stream?${query.join("&")}`;
+      const response = await open(this.#hub.connection, "GET", path, options, { cache: "no-store" });
+      if (!/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) return "refused";
+      for await (const texts of blocks(response, "\n\n")) {
+        for (const text of texts) events += this.#take(text);
+        if (events > 0) deadline.set(SILENCE);
       }
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; ; ) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        const blocks = (text + value).split("\n\n");
-        text = blocks.pop() ?? "";
-        for (const block of blocks) events += this.take(block);
-        if (events === 0) continue;
-        clearTimeout(timer);
-        timer = setTimeout(own.abort, SILENCE);
-      }
-    } catch {
-      // Cut off, by the network, the service or `own`.
+    } catch (caught) {
+      const { status, code } = deadline.reason(caught) as RolltopError;
+      outcome = status === 503 ? "busy" : code === "network" ? "failed" : "refused";
     } finally {
-      clearTimeout(timer);
-      own.abort();
+      deadline.end();
     }
     return events > 0 ? "ended" : outcome;
   }
 
   /** Applies a block of a stream. Returns the number of events in it. */
-  private take(block: string): number {
-    // Not by a regular expression, whose lines also end at U+2028, which subjects may have.
-    const data = block.split("\n").find((line) => line.startsWith("data: "))?.slice(6);
+  #take(block: string): number {
+    const data = field(block, "data: ");
     if (data === undefined) return 0;
-    const { view: key, page, change, problem } = parse(data) as Partial<Record<"view", string>> &
-      Partial<{ page: Page; change: Change; problem: Problem }>;
-    const view = this.hub.views.get(key ?? "");
+    const { view: key, page, change, problem } = parseUnrounded(data) as Partial<Record<"view", string>> &
+      Partial<{ page: Page; change: Change<Page>; problem: Problem }>;
+    const view = this.#hub.views.get(key ?? "");
     if (!view) return 1;
     if (page) view.update("live", page);
     else if (change && view.page) view.update("live", changed(view.page, change));
     // After a problem of the store the stream goes on. Others end the view.
     else if (problem && problem.status >= 500) view.lose();
-    else if (problem) this.hub.refuse(view, problem);
+    else if (problem) this.#hub.refuse(view, problem);
     return 1;
   }
 }
@@ -386,25 +385,8 @@ export function follow(
   return { view, stop };
 }
 
-/** A signal for one request, which is also aborted with another one. `abort` ends it in any case. */
-class Own {
-  private readonly controller = new AbortController();
-  readonly signal = this.controller.signal;
-  private readonly other: AbortSignal | undefined;
-
-  constructor(other?: AbortSignal) {
-    this.other = other;
-    other?.addEventListener("abort", this.abort);
-  }
-
-  readonly abort = (): void => {
-    this.other?.removeEventListener("abort", this.abort);
-    this.controller.abort();
-  };
-}
-
-const isVisible = (): boolean => document.visibilityState !== "hidden";
-document.addEventListener("visibilitychange", () => {
+const isVisible = (): boolean => globalThis.document?.visibilityState !== "hidden";
+globalThis.document?.addEventListener("visibilitychange", () => {
   for (const hub of [...hubs.values()]) hub.show(isVisible());
 });
 
@@ -417,29 +399,12 @@ const wakes = new EventTarget();
 export function hurry(): void {
   wakes.dispatchEvent(new Event("wake"));
 }
-addEventListener("online", hurry);
+globalThis.addEventListener?.("online", hurry);
 
 /** Waits for a time, or until the signal is aborted or the network is back. */
-function wait(time: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      wakes.removeEventListener("wake", end);
-      resolve();
-    };
-    const timer = setTimeout(end, time);
-    signal.addEventListener("abort", end);
-    wakes.addEventListener("wake", end);
-  });
-}
-
-/** Returns the problem that the text of a response has, if it has one. */
-function problemOf(text: string): Partial<Problem> {
-  try {
-    const { detail, code } = parse(text) as Partial<Problem>;
-    return { ...(detail ? { detail } : {}), ...(code ? { code } : {}) };
-  } catch {
-    return {};
-  }
+async function wait(time: number, signal: AbortSignal): Promise<void> {
+  const own = startDeadline(signal);
+  wakes.addEventListener("wake", () => own.end(), { signal: own.signal });
+  await sleep(time, own.signal);
+  own.end();
 }
