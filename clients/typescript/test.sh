@@ -20,4 +20,4 @@ mv package.json packed.json
 echo '{"private": true, "type": "module"}' >package.json
 npm install --silent --no-audit --no-fund ./rolltop-*.tgz
 "$modules/.bin/tsc" --project types
-ROLLTOP_TEST_ESBUILD=$modules/esbuild/lib/main.js node --test --test-reporter=spec "$@" test/*.test.mjs
+ROLLTOP_TEST_ESBUILD=$modules/esbuild/lib/main.js node --test --test-reporter=spec "$@" ${ROLLTOP_TEST_FILES:-test/*.test.mjs}

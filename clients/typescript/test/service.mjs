@@ -6,7 +6,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const program = process.env.ROLLTOP_TEST_PROGRAM;
+export const program = process.env.ROLLTOP_TEST_PROGRAM;
 if (!program) throw new Error("ROLLTOP_TEST_PROGRAM must name the program of the service");
 
 /** The first server that runs: those of the environment are what `tests/run` has found. */
@@ -62,15 +62,20 @@ export async function startRedis() {
 
 /** A service on a store, which can be killed and started again on the same port and data. */
 export class Running {
-  constructor(options) {
+  constructor(config, options) {
     this.options = options;
     this.directory = folder();
     // The built-in configuration has boards that also count the events of tests.
-    writeFileSync(join(this.directory, "rolltop.toml"), "");
+    writeFileSync(join(this.directory, "rolltop.toml"), config);
   }
 
-  static async start(...options) {
-    const running = new Running(options);
+  static start(...options) {
+    return Running.startWith("", ...options);
+  }
+
+  /** Starts a service with the text of a configuration. */
+  static async startWith(config, ...options) {
+    const running = new Running(config, options);
     running.port = await freePort();
     await running.start();
     return running;
