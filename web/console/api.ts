@@ -20,8 +20,8 @@ const connection = {
 };
 
 /**
- * Sends a request with the key of the page and returns the body of the response. Throws a `RolltopError`, whose `detail`
- * says what was wrong and, where the service knows it, the way out.
+ * Sends a request with the key of the page and returns the body of the response. Throws a `RolltopError`, whose
+ * `detail` says what was wrong and, where the service knows it, the way out.
  */
 export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, key = heldKey()): Promise<T> {
   const deadline = startDeadline(signal);

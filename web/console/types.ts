@@ -1,5 +1,5 @@
-// Names of the responses of the API that the console reads. The client has the types, which are generated from the API's
-// description, as texts where JavaScript would round a number.
+// Names of the responses that the console reads. The client has their types, which are generated from the API's
+// description. A decimal that JavaScript would round is a text.
 
 import type { Schemas, Unrounded } from "../../clients/typescript/src/types.ts";
 

@@ -24,8 +24,8 @@ export interface BatchOptions {
   /** The milliseconds after which a batch that cannot be sent is reported to `onError`; by default it never is. */
   giveUpAfter?: number | undefined;
   /**
-   * The milliseconds after which an item is not sent again, but reported to `onError`, if it may have been counted by an
-   * attempt whose answer was lost: 1,200,000, which is 20 minutes. It must be less than the board remembers ids
+   * The milliseconds after which an item that may have been counted, by an attempt whose answer was lost, is not sent
+   * again but reported to `onError`: 1,200,000, which is 20 minutes. It must be less than the board remembers ids
    * (`ids.horizon` of its status), or the item may count twice.
    */
   unknownFor?: number | undefined;
@@ -257,7 +257,7 @@ export class Batcher {
           return;
         }
         if (mayHaveCounted(error)) for (const entry of entries) entry.since ??= now;
-        if (signal.aborted || !error.temporary || now - began >= giveUpAfter) return this.#fail(entries, error);
+        if (signal.aborted || !error.temporary || Date.now() - began >= giveUpAfter) return this.#fail(entries, error);
         await sleep(pause(attempt, error.retryAfter), signal);
       }
     }
@@ -295,7 +295,7 @@ export class Batcher {
 const mayHaveCounted = ({ status, code, cause }: RolltopError): boolean =>
   code === "store_timeout" ||
   // Only Node tells that there was no connection.
-  !([425, 429, 503].includes(status) || /REFUSED|NOTFOUND|EAI_/.test((cause as Caused)?.cause?.code as string));
+  !([425, 429, 503].includes(status) || /REFUSED|NOTFOUND|EAI/.test((cause as Caused)?.cause?.code as string));
 
 /** Calls a function of the caller. What it does wrong must not end the sending. */
 function report(call: () => void): void {

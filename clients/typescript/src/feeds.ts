@@ -1,7 +1,7 @@
 // Follows rankings: one stream of server-sent events for all boards of a page, and polls where streams do not work.
 //
-// A `View` is a ranking that is followed, for any number of elements. The `Hub` of a service gives each view to a `Feed`,
-// which keeps its views up to date. Nothing is read while the page is hidden.
+// A `View` is a ranking that is followed, by any number of listeners. The `Hub` of a service gives each view to a
+// `Feed`, which keeps its views up to date. Nothing is read while the page is hidden.
 
 import { invalidResponse } from "./error.ts";
 import type { RolltopError } from "./error.ts";
@@ -63,8 +63,9 @@ export class View {
   readonly #parameters: [name: string, value: string][];
   state: State = "loading";
   page: Page | undefined;
-  /** What is wrong, in the state `error`: for developers, and the code of the API if the service has refused the view. */
+  /** What is wrong, in the state `error`: for developers. */
   message = "";
+  /** The code of the API, if the service has refused the view. */
   code = "";
   /** @internal */
   readonly listeners = new Set<() => void>();
@@ -255,7 +256,7 @@ class Feed {
     this.#streams = streams;
   }
 
-  /** Takes one of the streams that a page may have to a service, whatever the keys. Returns whether there was one left. */
+  /** Takes one of the streams that a page may have to a service, whatever the keys. Returns whether one was left. */
   #takeStream(): boolean {
     const { base } = this.#hub.connection;
     const feeds = [...hubs.values()].filter((hub) => hub.connection.base === base).flatMap((hub) => hub.feeds);

@@ -28,7 +28,10 @@ export const parseUnrounded = (text: string): unknown =>
 const isRounded = (value: number, source: string): boolean =>
   !Number.isFinite(value) || source.replace(/^-?0*\.?0*|[eE].*$|\./g, "").length > 15;
 
-/** Returns a decimal as a whole number of 10^-9, of which the service keeps no parts, or undefined if it is written with an exponent or more digits. */
+/**
+ * Returns a decimal as a whole number of 10^-9, of which the service keeps no parts. Returns undefined if it is written
+ * with an exponent or more digits.
+ */
 export function units(amount: number | string): bigint | undefined {
   const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? [];
   return whole === undefined ? whole : BigInt(whole + fraction.padEnd(9, "0"));

@@ -1,4 +1,4 @@
-// Signs tokens with which end users may do one thing, as docs/tokens.md describes them. For backends: what signs is secret.
+// Signs tokens, with which end users may do one thing: see docs/tokens.md. For backends, because the key is secret.
 
 /** What a token allows: the claim `rolltop`. */
 export interface Grant {

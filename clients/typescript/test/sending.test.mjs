@@ -100,6 +100,15 @@ test("giveUpAfter ends the attempts", async () => {
   assert.ok(requests.length >= 2);
 });
 
+test("giveUpAfter includes the time of an attempt", async () => {
+  const never = (init) =>
+    new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const { requests, service } = client([never], { timeout: 60, giveUpAfter: 40, onError: () => {} });
+  service.board("b").add("a");
+  await service.flush();
+  assert.deepEqual([requests.length, service.counts.failed], [1, 1]);
+});
+
 test("what may have counted is not sent again after unknownFor, and the rest is", async () => {
   const lost = () => Promise.reject(new TypeError("fetch failed"));
   const refused = () => Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
