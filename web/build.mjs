@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
 
@@ -33,13 +33,20 @@ async function bundle(entry, banner) {
   return result.outputFiles[0].text;
 }
 
-/** Returns the hash of all sources: of their paths and texts, each with its length before it, in the order of paths. */
+/** The sources of the client, of which the bundles have parts. */
+const CLIENT = "../clients/typescript/src";
+
+/**
+ * Returns the hash of all sources: of their paths and texts, each with its length before it, in the order of paths. What
+ * is generated from the API's description has only types, which are no part of a bundle.
+ */
 async function hashOfSources() {
   const hash = createHash("sha256");
   const paths = ["build.mjs", "package.json", "package-lock.json"];
-  for (const folder of ["console", "ranking", "widget"]) {
+  for (const folder of ["console", "widget", CLIENT]) {
     for (const entry of await readdir(join(here, folder), { recursive: true, withFileTypes: true })) {
-      if (entry.isFile()) paths.push(join(entry.parentPath, entry.name).slice(here.length).replaceAll("\\", "/"));
+      const path = relative(here, join(entry.parentPath, entry.name)).replaceAll("\\", "/");
+      if (entry.isFile() && path !== `${CLIENT}/schema.ts`) paths.push(path);
     }
   }
   for (const path of paths.sort()) {

@@ -1,4 +1,4 @@
-// A property of `web/ranking/lines.ts`: the changes of a stream, applied to its first page, give the page that a read
+// A property of `changed` of the client, which console and widget use: the changes of a stream, applied to its first page, give the page that a read
 // returns.
 
 import assert from "node:assert/strict";
@@ -12,7 +12,14 @@ const BOARD = "COUNT(3h, like, post_id)";
 
 const { build } = createRequire(join(ROOT, "web/package.json"))("esbuild");
 const built = await build({
-  stdin: { contents: 'export * from "./json.ts"; export * from "./lines.ts";', resolveDir: join(ROOT, "web/ranking") },
+  stdin: {
+    contents: `
+      export { formatted } from "./web/widget/numbers.ts";
+      export { parseUnrounded as parse } from "./clients/typescript/src/json.ts";
+      export { changed } from "./clients/typescript/src/live.ts";
+    `,
+    resolveDir: ROOT,
+  },
   bundle: true,
   write: false,
   format: "esm",

@@ -1,10 +1,11 @@
 // The frame of every page: the navigation, and the page that the address names.
 
 import { useEffect } from "preact/hooks";
-import { call, Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { call } from "./api.ts";
 import { lostSince, nextZone, noteTime, time, zone, zones } from "./clock.ts";
 import { DemoBar } from "./demo.tsx";
-import { epoch, forget, heldKey, hold, isOpen, isOutdated, isUnchecked, may, reason, type OwnKey } from "./key.ts";
+import { epoch, forget, heldKey, hold, isOpen, isOutdated, isUnchecked, may, reason } from "./key.ts";
 import { Empty, Heading } from "./parts.tsx";
 import { Board } from "./pages/board.tsx";
 import { Boards } from "./pages/boards.tsx";
@@ -15,6 +16,7 @@ import { Rules } from "./pages/rules.tsx";
 import { Subject } from "./pages/subject.tsx";
 import { href, route } from "./route.ts";
 import { API, hasSimulatedClock } from "./settings.ts";
+import type { Clock, OwnKey } from "./types.ts";
 
 /** Milliseconds between two tries to reach the service. */
 const AGAIN = 2_000;
@@ -33,7 +35,7 @@ function useOwnKey(): void {
       try {
         hold(key, await call<OwnKey>("GET", "v1/keys/self", undefined, ending.signal));
       } catch (error) {
-        if (ending.signal.aborted || !(error instanceof Problem) || error.status === 401) return;
+        if (ending.signal.aborted || !(error instanceof RolltopError) || error.status === 401) return;
         // Such as that a proxy makes this page look like one of another origin.
         if (error.status >= 400 && error.status < 500 && error.status !== 429) forget(error.message);
         else timer = window.setTimeout(check, AGAIN);
@@ -53,7 +55,7 @@ export function App() {
   const isReadable = !isUnchecked.value && may("read");
   useEffect(() => {
     // A clock that stands still has no other source than the service.
-    if (hasSimulatedClock && isReadable) call<{ now: string }>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
+    if (hasSimulatedClock && isReadable) call<Clock>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
   }, [isReadable]);
   const address = path.join("/");
   useEffect(() => {

@@ -1,7 +1,8 @@
 // The first minute: a board that rolls every two seconds, and made-up events for it from this page.
 
 import { signal } from "@preact/signals";
-import { boardPath, call, Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { boardPath, call } from "./api.ts";
 import { now } from "./clock.ts";
 import { epoch, may } from "./key.ts";
 import { Notice } from "./parts.tsx";
@@ -66,7 +67,7 @@ function likes(): () => string[] {
 
 /** Whether this page posts events, and what went wrong. */
 export const isPosting = signal(false);
-const problem = signal<Problem | null>(null);
+const problem = signal<RolltopError | null>(null);
 let timer = 0;
 
 /** Defines the board, posts events while this page is open, and shows the board. */
@@ -75,7 +76,7 @@ async function start(): Promise<void> {
   try {
     await call("PUT", boardPath(DEMO), DEFINITION);
   } catch (error) {
-    if (error instanceof Problem) problem.value = error;
+    if (error instanceof RolltopError) problem.value = error;
     return;
   }
   const next = likes();
@@ -87,7 +88,7 @@ async function start(): Promise<void> {
       await call("POST", boardPath(DEMO, "/increments"), { increments: next().map((subject) => ({ subject })) });
       problem.value = null;
     } catch (error) {
-      if (!(error instanceof Problem)) return;
+      if (!(error instanceof RolltopError)) return;
       problem.value = error;
       if (["unknown_board", "forbidden"].includes(error.code)) stop();
     }
@@ -114,7 +115,7 @@ async function remove(): Promise<void> {
     await call("DELETE", boardPath(DEMO));
     problem.value = null;
   } catch (error) {
-    if (error instanceof Problem && error.code !== "unknown_board") {
+    if (error instanceof RolltopError && error.code !== "unknown_board") {
       problem.value = error;
       return;
     }

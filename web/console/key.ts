@@ -3,20 +3,10 @@
 
 import { computed, signal } from "@preact/signals";
 import { anonymous } from "./settings.ts";
+import type { OwnKey } from "./types.ts";
 
 /** What may be done. `admin` includes all others, `read` includes `view`. */
 export type Scope = "view" | "read" | "write" | "manage" | "admin" | "metrics";
-
-/** What the service says about a key. */
-export interface OwnKey {
-  id: string;
-  name: string;
-  kind: "secret" | "publishable";
-  scopes: Scope[];
-  boards: string[];
-  expires_at: string | null;
-  rotating_until: string | null;
-}
 
 /** Scopes on boards. */
 export interface Grant {

@@ -2,9 +2,8 @@
 
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { follow, hurry } from "../ranking/feeds.ts";
-import type { Page } from "../ranking/lines.ts";
-import { Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { follow, hurry, type Page } from "../../clients/typescript/src/feeds.ts";
 import type { Chosen } from "./chosen.ts";
 import { lostSince, noteTime } from "./clock.ts";
 import { heldKey, noteRefused } from "./key.ts";
@@ -16,7 +15,7 @@ export type Connection = "connecting" | "live" | "broken";
 export interface Live {
   page: ReadonlySignal<Page | null>;
   connection: ReadonlySignal<Connection>;
-  problem: ReadonlySignal<Problem | null>;
+  problem: ReadonlySignal<RolltopError | null>;
 }
 
 /** The address of the service: this page's, without the slash at its end. */
@@ -31,7 +30,7 @@ lostSince.subscribe((since) => {
 export function useLive(chosen: Chosen | null, limit: number): Live {
   const page = useSignal<Page | null>(null);
   const connection = useSignal<Connection>("connecting");
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   useEffect(() => {
     page.value = null;
     problem.value = null;
@@ -46,7 +45,7 @@ export function useLive(chosen: Chosen | null, limit: number): Live {
       page.value = view.page ?? page.peek();
       connection.value = state === "loading" ? "connecting" : state === "live" || state === "polling" ? "live" : "broken";
       // That the service is unreachable is shown at the top of the page.
-      problem.value = state === "error" && lostSince.peek() === null ? new Problem(view.message, 0, "stream") : null;
+      problem.value = state === "error" && lostSince.peek() === null ? new RolltopError(0, "stream", view.message) : null;
     };
     show();
     return stop;

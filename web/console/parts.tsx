@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
-import type { Problem } from "./api.ts";
+import type { RolltopError } from "../../clients/typescript/src/error.ts";
 import { lostSince } from "./clock.ts";
 import type { Connection } from "./live.ts";
 import { scrollTo } from "./route.ts";
@@ -25,13 +25,13 @@ export function Heading({ children, title }: { children: ComponentChildren; titl
 }
 
 /** Returns what was wrong, in the words of the service. That the service is unreachable is shown once, at the top of the page. */
-export function messageOf(problem: Problem | null): string | null {
-  if (problem?.code !== "unreachable") return problem?.message ?? null;
+export function messageOf(problem: RolltopError | null): string | null {
+  if (problem?.code !== "unreachable") return problem?.detail ?? null;
   return lostSince.value === null ? "The service could not be reached. Try again." : null;
 }
 
 /** What was wrong. */
-export function Notice({ problem, children }: { problem: Problem | null; children?: ComponentChildren }) {
+export function Notice({ problem, children }: { problem: RolltopError | null; children?: ComponentChildren }) {
   const message = messageOf(problem);
   return message === null ? null : <p class="notice" role="alert">{message} {children}</p>;
 }

@@ -2,7 +2,8 @@
 
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
-import { call, Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { call } from "./api.ts";
 import { lostSince } from "./clock.ts";
 import { epoch } from "./key.ts";
 
@@ -31,7 +32,7 @@ function remembered<T>(path: string | null): T | null {
 /** The last response, and what was wrong with the last request. After a failure the response before it stays. */
 export interface Polled<T> {
   data: ReadonlySignal<T | null>;
-  problem: ReadonlySignal<Problem | null>;
+  problem: ReadonlySignal<RolltopError | null>;
   /** Reads now, unless the page is hidden. */
   refresh: () => void;
 }
@@ -46,7 +47,7 @@ function get<T>(path: string, signal: AbortSignal): Promise<T> {
 /** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
 export function usePolled<T>(path: string | null, every: number, ask: Ask<T> = get): Polled<T> {
   const data = useSignal<T | null>(remembered(path));
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   const started = useRef<() => void>(() => undefined);
   const pace = useRef(every);
   pace.current = every;
@@ -77,7 +78,7 @@ export function usePolled<T>(path: string | null, every: number, ask: Ask<T> = g
         failures = 0;
       } catch (error) {
         if (ending.signal.aborted) return;
-        problem.value = error instanceof Problem ? error : new Problem(String(error), 0, "unexpected");
+        problem.value = error instanceof RolltopError ? error : new RolltopError(0, "unexpected", String(error));
         failures += 1;
         if (problem.value.status === 404) cache.delete(path);
       } finally {

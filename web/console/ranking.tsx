@@ -1,12 +1,12 @@
 // The lines of a ranking, with bars. Lines that change places move there, and what a score loses is shown for a moment.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { formatted } from "../ranking/json.ts";
-import type { Line } from "../ranking/lines.ts";
+import { formatted } from "../widget/numbers.ts";
 import { subjectPage, type Chosen } from "./chosen.ts";
 import { Name } from "./parts.tsx";
 import { href } from "./route.ts";
 import { score, type Scale } from "./score.ts";
+import type { Line } from "./types.ts";
 
 interface Props {
   lines: Line[];

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { formatted } from "../ranking/json.ts";
+import { formatted } from "../widget/numbers.ts";
 import { call } from "./api.ts";
 import { pageOf, readPath, type Chosen } from "./chosen.ts";
 import { keyInWords } from "./metric.ts";
@@ -10,7 +10,7 @@ import { counted, Empty, Name, Notice } from "./parts.tsx";
 import { usePolled } from "./polled.ts";
 import { href, replaceQuery, route } from "./route.ts";
 import { score } from "./score.ts";
-import type { BoardStatus, KeyPage, RankingOfKey } from "./types.ts";
+import type { BoardStatus, KeyPage, RankingOfKey, Rankings as RankingsOfKeys } from "./types.ts";
 
 /** Keys on a page, and lines of the ranking of each. */
 const KEYS = 25;
@@ -32,8 +32,8 @@ async function read(chosen: Chosen, search: string, after: string, signal: Abort
   const { keys, items, next } = await call<KeyPage>("GET", path, undefined, signal);
   if (items.length === 0) return { keys, rankings: [], next: null };
   const body = { keys: items.map(({ by }) => by), limit: LINES };
-  const { rankings } = await call<{ rankings: RankingOfKey[] }>("POST", readPath(chosen, "/rankings/by"), body, signal);
-  return { keys, rankings: rankings.filter(({ total }) => total > 0), next };
+  const { rankings } = await call<RankingsOfKeys>("POST", readPath(chosen, "/rankings/by"), body, signal);
+  return { keys, rankings: rankings.filter(({ items }) => items.length > 0), next };
 }
 
 interface Props {
@@ -110,7 +110,7 @@ function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardSt
     <li>
       <span class="boards-title">
         <a class="boards-name" href={href(...pageOf({ ...chosen, by: ranking.by }))}><Name of={ranking.by} /></a>{" "}
-        <span class="soft small">{counted(ranking.total, "subject")}</span>
+        <span class="soft small">{ranking.total !== null && counted(ranking.total, "subject")}</span>
       </span>
       <span class="boards-figures">
         {ranking.items.map((line) => (

@@ -2,7 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { call, Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { call } from "./api.ts";
 import { Focused, Notice } from "./parts.tsx";
 
 interface Props<T> {
@@ -20,7 +21,7 @@ export function Removal<T>({ label, question, ways, onRemoved }: Props<T>) {
   const isAsked = useSignal(false);
   const hasCanceled = useSignal(false);
   const isBusy = useSignal(false);
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   const remove = async (path: string) => {
     // The buttons are not disabled meanwhile: that would take the focus from them.
     if (isBusy.value) return;
@@ -33,7 +34,7 @@ export function Removal<T>({ label, question, ways, onRemoved }: Props<T>) {
       document.querySelector<HTMLElement>("main h1")?.focus();
       onRemoved(receipt);
     } catch (error) {
-      if (error instanceof Problem) problem.value = error;
+      if (error instanceof RolltopError) problem.value = error;
     } finally {
       isBusy.value = false;
     }

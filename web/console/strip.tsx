@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, RefObject, TargetedKeyboardEvent, TargetedPointerEvent } from "preact";
-import { formatted } from "../ranking/json.ts";
+import { formatted } from "../widget/numbers.ts";
 import { duration, now, time, zone as chosenZone, type Manner } from "./clock.ts";
 import { inWords } from "./span.ts";
 import { ticksOf } from "./ticks.ts";

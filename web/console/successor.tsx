@@ -2,9 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { formatted } from "../ranking/json.ts";
-import type { Line } from "../ranking/lines.ts";
-import { boardPath, call, Problem } from "./api.ts";
+import { RolltopError } from "../../clients/typescript/src/error.ts";
+import { formatted } from "../widget/numbers.ts";
+import { boardPath, call } from "./api.ts";
 import { readPath, type Chosen } from "./chosen.ts";
 import { time } from "./clock.ts";
 import { may } from "./key.ts";
@@ -13,7 +13,7 @@ import { usePolled } from "./polled.ts";
 import { Ranking } from "./ranking.tsx";
 import { score } from "./score.ts";
 import { canChange } from "./settings.ts";
-import type { BoardStatus, EditionStatus } from "./types.ts";
+import type { BoardStatus, EditionStatus, Line } from "./types.ts";
 
 /** Milliseconds between two reads. */
 const PACE = 2_000;
@@ -105,7 +105,7 @@ interface ActionsProps {
 /** What can be done with the edition. A second question comes before a change. */
 function Actions({ board, role, edition, onDone }: ActionsProps) {
   const asked = useSignal<"promote" | "remove" | null>(null);
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   const run = async (method: string, rest: string) => {
     try {
       await call(method, boardPath(board, `/${role}${rest}`));
@@ -113,7 +113,7 @@ function Actions({ board, role, edition, onDone }: ActionsProps) {
       asked.value = null;
       onDone();
     } catch (error) {
-      if (error instanceof Problem) problem.value = error;
+      if (error instanceof RolltopError) problem.value = error;
     }
   };
   const question = (text: ComponentChildren, label: string, isDanger: boolean, act: () => Promise<void>) => (

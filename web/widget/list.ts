@@ -1,7 +1,10 @@
 // The lines of a ranking as elements. Elements of subjects that stay are kept, and move to their new places.
 
-import { formatted } from "../ranking/json.ts";
-import type { Line } from "../ranking/lines.ts";
+import type { Page } from "../../clients/typescript/src/feeds.ts";
+import { formatted } from "./numbers.ts";
+
+/** A line of a ranking. */
+export type Line = Page["items"][number];
 
 /** Functions whose error was reported, so that each is reported once and not every second. */
 const reported = new WeakSet<object>();
@@ -56,30 +59,30 @@ export function address(template: string | null, subject: string): string | null
 /** The elements of a line. */
 class Row {
   readonly line = element("li", "line");
-  private readonly rank = element("span", "rank");
-  private readonly score = element("span", "score");
-  private readonly bar = element("span", "bar");
-  private subject: HTMLElement | undefined;
+  readonly #rank = element("span", "rank");
+  readonly #score = element("span", "score");
+  readonly #bar = element("span", "bar");
+  #subject: HTMLElement | undefined;
 
   show({ rank, score }: Line, name: string, href: string | null, share: number): void {
     const tag = href === null ? "span" : "a";
-    if (this.subject?.localName !== tag) {
-      this.subject = element(tag, "subject");
-      this.line.replaceChildren(this.rank, this.subject, this.score, this.bar);
+    if (this.#subject?.localName !== tag) {
+      this.#subject = element(tag, "subject");
+      this.line.replaceChildren(this.#rank, this.#subject, this.#score, this.#bar);
     }
-    setText(this.subject, name);
-    if (href !== null && this.subject.getAttribute("href") !== href) this.subject.setAttribute("href", href);
+    setText(this.#subject, name);
+    if (href !== null && this.#subject.getAttribute("href") !== href) this.#subject.setAttribute("href", href);
     this.line.setAttribute("part", rank === 1 ? "line first" : "line");
-    setText(this.rank, String(rank));
-    setText(this.score, formatted(score));
-    this.bar.style.inlineSize = `${share * 100}%`;
+    setText(this.#rank, String(rank));
+    setText(this.#score, formatted(score));
+    this.#bar.style.inlineSize = `${share * 100}%`;
   }
 }
 
 /** An ordered list of lines. */
 export class List {
   readonly list = element("ol", "list");
-  private rows = new Map<string, Row>();
+  #rows = new Map<string, Row>();
 
   constructor() {
     // Without markers Safari would not treat it as a list.
@@ -89,30 +92,30 @@ export class List {
   /** Shows these lines. `template` is the address of a subject, and `nameOf` returns the text of one. */
   show(lines: Line[], template: string | null, nameOf: ((subject: string) => string) | null): void {
     const { list } = this;
-    const isMoving = this.rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const before = isMoving ? this.tops() : new Map<Row, number>();
+    const isMoving = this.#rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const before = isMoving ? this.#tops() : new Map<Row, number>();
     const focused = (list.getRootNode() as ShadowRoot).activeElement;
 
     const most = Math.max(...lines.map(({ score }) => Math.abs(Number(score))));
     const rows = new Map<string, Row>();
     for (const line of lines) {
-      const row = this.rows.get(line.subject) ?? new Row();
+      const row = this.#rows.get(line.subject) ?? new Row();
       const share = Math.max(0, Number(line.score) / most) || 0;
       row.show(line, textOf(line.subject, nameOf), address(template, line.subject), share);
       rows.set(line.subject, row);
     }
-    for (const [subject, row] of this.rows) if (!rows.has(subject)) row.line.remove();
-    this.rows = rows;
-    this.place(focused?.closest("li") ?? null);
-    if (focused && focused !== list && !focused.isConnected) this.keepFocus();
-    if (isMoving) this.move(before);
+    for (const [subject, row] of this.#rows) if (!rows.has(subject)) row.line.remove();
+    this.#rows = rows;
+    this.#place(focused?.closest("li") ?? null);
+    if (focused && focused !== list && !focused.isConnected) this.#keepFocus();
+    if (isMoving) this.#move(before);
   }
 
   /** Brings the elements into their order. The one that has the focus stays where it is, because moving it ends the focus. */
-  private place(pinned: Element | null): void {
+  #place(pinned: Element | null): void {
     const { list } = this;
     let next = list.firstElementChild;
-    for (const { line } of this.rows.values()) {
+    for (const { line } of this.#rows.values()) {
       if (line === pinned) {
         while (next !== line) {
           const after: Element | null = next?.nextElementSibling ?? null;
@@ -126,22 +129,22 @@ export class List {
   }
 
   /** Gives the list the focus that a line had which is gone, so that it does not go to the beginning of the page. */
-  private keepFocus(): void {
+  #keepFocus(): void {
     this.list.tabIndex = -1;
     this.list.focus({ preventScroll: true });
     this.list.addEventListener("blur", () => this.list.removeAttribute("tabindex"), { once: true });
   }
 
   /** Returns how far each line is from the beginning of the list. */
-  private tops(): Map<Row, number> {
+  #tops(): Map<Row, number> {
     const { top } = this.list.getBoundingClientRect();
-    return new Map([...this.rows.values()].map((row) => [row, row.line.getBoundingClientRect().top - top]));
+    return new Map([...this.#rows.values()].map((row) => [row, row.line.getBoundingClientRect().top - top]));
   }
 
   /** Lets each line move from where it was to where it is. */
-  private move(before: Map<Row, number>): void {
-    for (const { line } of this.rows.values()) for (const running of line.getAnimations()) running.cancel();
-    for (const [row, top] of this.tops()) {
+  #move(before: Map<Row, number>): void {
+    for (const { line } of this.#rows.values()) for (const running of line.getAnimations()) running.cancel();
+    for (const [row, top] of this.#tops()) {
       const from = before.get(row);
       const frames = from === undefined ? { opacity: [0, 1] } : { transform: [`translateY(${from - top}px)`, "none"] };
       if (from === undefined || Math.abs(from - top) >= 1) row.line.animate(frames, { duration: MOVE, easing: "ease-out" });

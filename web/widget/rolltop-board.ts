@@ -1,9 +1,9 @@
 // The element `<rolltop-board>`: the first lines of a ranking, live. See docs/widget.md.
 
-import { follow } from "../ranking/feeds.ts";
-import type { State, View } from "../ranking/feeds.ts";
-import type { Line, Page } from "../ranking/lines.ts";
+import { follow } from "../../clients/typescript/src/feeds.ts";
+import type { Page, State, View } from "../../clients/typescript/src/feeds.ts";
 import { element, List, setText } from "./list.ts";
+import type { Line } from "./list.ts";
 import { styleSheet } from "./style.ts";
 
 /** The limits that streams have. */

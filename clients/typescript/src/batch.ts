@@ -4,10 +4,9 @@
 // no answer was counted does not matter, because the service counts an id once. One request is in progress at a time,
 // and items leave the queue in their order.
 
-import { RolltopError } from "./error.ts";
+import { invalidResponse, RolltopError } from "./error.ts";
 import { once, open, pause, sleep } from "./http.ts";
 import type { Connection } from "./http.ts";
-import { decimal } from "./json.ts";
 import type { Event, Increment } from "./types.ts";
 
 /** An item that was not counted. */
@@ -24,6 +23,12 @@ export interface BatchOptions {
   full?: "wait" | "drop" | undefined;
   /** The milliseconds after which a batch that cannot be sent is reported to `onError`; by default it never is. */
   giveUpAfter?: number | undefined;
+  /**
+   * The milliseconds after which an item that may have been counted, by an attempt whose answer was lost, is not sent
+   * again but reported to `onError`: 1,200,000, which is 20 minutes. It must be less than the board remembers ids
+   * (`ids.horizon` of its status), or the item may count twice.
+   */
+  unknownFor?: number | undefined;
   /** Called with items that were refused as a whole, given up, or left at the end. Those given up may have counted. */
   onError?: ((error: RolltopError, items: Item[]) => void) | undefined;
   /** Called for an item that the service did not count, with the code that says why. */
@@ -33,19 +38,18 @@ export interface BatchOptions {
 /** The options with their defaults. */
 export type BatchSettings = Required<{ [K in keyof BatchOptions]: Exclude<BatchOptions[K], undefined> }>;
 
-export function settings({
-  maxItems = 10_000,
-  batchItems = 500,
-  batchMillis = 1000,
-  full = "wait",
-  giveUpAfter = Infinity,
-  onError = (error, items) => console.error(error, items),
-  onRejected = (item, code, detail) => console.error(code, detail, item),
-}: BatchOptions): BatchSettings {
-  // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
-  if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems must be from 1 to 1000");
-  return { maxItems, batchItems, batchMillis, full, giveUpAfter, onError, onRejected };
-}
+const log = (...what: unknown[]): void => console.error(...what);
+
+export const DEFAULTS: BatchSettings = {
+  maxItems: 10_000,
+  batchItems: 500,
+  batchMillis: 1000,
+  full: "wait",
+  giveUpAfter: Infinity,
+  unknownFor: 1_200_000,
+  onError: log,
+  onRejected: log,
+};
 
 /** What has become of the items of a client. */
 export interface Counts {
@@ -71,8 +75,14 @@ interface Entry {
   text: string;
   /** What equal items add up to, in 10^-9. It is removed when the entry is sent. */
   sum?: bigint;
+  /** The time of the first attempt that may have been counted without an answer. */
+  since?: number;
   /** Whether it was sent when the page was hidden. */
   left?: boolean;
+}
+
+interface Caused {
+  cause?: { code?: string };
 }
 
 interface Receipt {
@@ -90,7 +100,7 @@ export const newId = (): string => crypto.randomUUID?.() ?? crypto.getRandomValu
 
 export class Batcher {
   readonly #queue: Entry[] = [];
-  /** The batch that is being sent. */
+  /** The batch that is being sent; empty if none is. */
   #sending: Entry[] = [];
   /** The entries that equal items are added to, by their beginning. */
   readonly #sums = new Map<string, Entry>();
@@ -100,9 +110,8 @@ export class Batcher {
   /** The number of items that are sent without waiting for others. */
   #flushTo = 0;
   /** What waits for a condition: flushes, and adds for room. */
-  #waiting: { until: () => boolean; resolve: () => void }[] = [];
+  #waiting: [until: () => boolean, resolve: () => void][] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #running = false;
   readonly #stop = new AbortController();
   readonly #connection: Sending;
   readonly #board: string | undefined;
@@ -117,7 +126,6 @@ export class Batcher {
 
   /** Adds an item with an id, or, with `sum`, the beginning of one that equal items are added to. */
   async add(text: string, sum?: bigint): Promise<boolean> {
-    if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
     // Entries that nothing is added to are not among these, and their texts are longer.
     const equal = this.#sums.get(text);
     if (equal) {
@@ -148,17 +156,15 @@ export class Batcher {
     return this.#wait(() => this.#done >= to);
   }
 
-  async #wait(until: () => boolean): Promise<void> {
-    if (!until()) await new Promise<void>((resolve) => this.#waiting.push({ until, resolve }));
+  #wait(until: () => boolean): Promise<void> {
+    return new Promise((resolve) => (until() ? resolve() : this.#waiting.push([until, resolve])));
   }
 
   /** Reports what is still there as not sent, and refuses further items. */
   end(): void {
     this.#stop.abort(new RolltopError(0, "closed", "the client was closed"));
     clearTimeout(this.#timer);
-    const left = this.#queue.splice(0);
-    this.#done += left.length;
-    if (left.length > 0) this.#fail(left, this.#stop.signal.reason);
+    this.#fail(this.#queue.splice(0), this.#stop.signal.reason);
   }
 
   /**
@@ -172,10 +178,11 @@ export class Batcher {
     bytes -= 24;
     for (const entry of [...this.#sending, ...this.#queue]) {
       if (entry.left) continue;
-      const size = new TextEncoder().encode(this.#text(entry)).length + 1;
+      const size = new Blob([this.#text(entry)]).size + 1;
       if (size > bytes) break;
       bytes -= size;
       entry.left = true;
+      entry.since ??= Date.now();
       texts.push(entry.text);
     }
     if (texts.length === 0) return start;
@@ -184,18 +191,18 @@ export class Batcher {
   }
 
   #path(): string {
-    return this.#board === undefined ? "/v1/events" : `/v1/boards/${encodeURIComponent(this.#board)}/increments`;
+    return this.#board ? `/v1/boards/${encodeURIComponent(this.#board)}/increments` : "/v1/events";
   }
 
   #body(texts: string[]): string {
-    return `{"${this.#board === undefined ? "events" : "increments"}":[${texts.join()}]}`;
+    return `{"${this.#board ? "increments" : "events"}":[${texts.join()}]}`;
   }
 
   /** Returns an entry as it is sent from now on: nothing is added to it any more. */
   #text(entry: Entry): string {
     if (entry.sum !== undefined) {
       this.#sums.delete(entry.text);
-      entry.text += `,"amount":${decimal(entry.sum)},"id":"${newId()}"}`;
+      entry.text += `,"amount":${entry.sum}e-9,"id":"${newId()}"}`;
       delete entry.sum;
     }
     return entry.text;
@@ -203,58 +210,54 @@ export class Batcher {
 
   /** Sends what is due, or waits for more. */
   #plan(): void {
-    if (this.#running || this.#queue.length === 0) return;
+    if (this.#sending.length > 0 || this.#queue.length === 0) return;
     if (this.#queue.length >= this.#batchItems || this.#flushTo > this.#done) void this.#run();
     else this.#timer ??= setTimeout(() => void this.#run(), this.#connection.batchMillis);
   }
 
   async #run(): Promise<void> {
-    this.#running = true;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     let length = 0;
     let count = 0;
     for (const entry of this.#queue.slice(0, this.#batchItems)) {
       length += this.#text(entry).length;
-      if (count > 0 && length > BATCH_LENGTH) break;
+      // What may have counted is on its own: it may be too late to send it again.
+      if (count > 0 && (length > BATCH_LENGTH || !entry.since !== !this.#queue[0]?.since)) break;
       count++;
     }
     this.#sending = this.#queue.splice(0, count);
-    const done = await this.#send(this.#sending);
-    // Not in one step with the line above: `end` may have changed it in the meantime.
-    this.#done += done;
+    await this.#send(this.#sending);
     this.#sending = [];
-    this.#running = false;
-    this.#waiting = this.#waiting.filter(({ until, resolve }) => !until() || resolve());
+    this.#waiting = this.#waiting.filter(([until, resolve]) => !until() || resolve());
     this.#plan();
   }
 
-  /** Sends a batch until it is answered. Returns the number of entries that are done: 0 if they have to be divided. */
-  async #send(entries: Entry[]): Promise<number> {
+  /** Sends a batch until it is answered, or has to be divided. */
+  async #send(entries: Entry[]): Promise<void> {
     const began = Date.now();
     const { signal } = this.#stop;
+    const { giveUpAfter, unknownFor } = this.#connection;
     const body = this.#body(entries.map((entry) => entry.text));
     for (let attempt = 0; ; attempt++) {
+      const now = Date.now();
+      // Not after the last attempt, but before the next one: in between the machine may have slept.
+      if (entries.some((entry) => now - (entry.since ?? now) > unknownFor)) {
+        return this.#fail(entries, new RolltopError(0, "unknown", "no answer in time"));
+      }
       try {
         const receipt = (await once(this.#connection, "POST", this.#path(), { body, signal })) as Receipt;
-        // A gateway of a hotel answers 200 to everything.
-        if (typeof receipt?.accepted !== "number") {
-          throw new RolltopError(200, "invalid_response", "the answer is not that of the service");
-        }
-        this.#settle(entries, receipt);
-        return entries.length;
+        if (typeof receipt?.accepted !== "number") throw invalidResponse();
+        return this.#settle(entries, receipt);
       } catch (caught) {
         const error = caught as RolltopError;
         if (error.status === 413 && entries.length > 1) {
           this.#batchItems = Math.ceil(entries.length / 2);
           this.#queue.unshift(...entries);
-          return 0;
+          return;
         }
-        const isLate = Date.now() - began >= this.#connection.giveUpAfter;
-        if (signal.aborted || !error.temporary || isLate) {
-          this.#fail(entries, error);
-          return entries.length;
-        }
+        if (mayHaveCounted(error)) for (const entry of entries) entry.since ??= now;
+        if (signal.aborted || !error.temporary || Date.now() - began >= giveUpAfter) return this.#fail(entries, error);
         await sleep(pause(attempt, error.retryAfter), signal);
       }
     }
@@ -262,6 +265,7 @@ export class Batcher {
 
   #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts }: Receipt): void {
     const { counts } = this.#connection;
+    this.#done += entries.length;
     counts.accepted += accepted;
     counts.duplicates += duplicates;
     for (const count of Object.values(rejected_counts ?? {})) counts.rejected += count;
@@ -272,6 +276,8 @@ export class Batcher {
   }
 
   #fail(entries: Entry[], error: RolltopError): void {
+    if (entries.length === 0) return;
+    this.#done += entries.length;
     this.#connection.counts.failed += entries.length;
     const items = entries.map((entry) => this.#item(entry));
     report(() => this.#connection.onError(error, items));
@@ -280,10 +286,16 @@ export class Batcher {
   /** Returns an entry as the caller gave it. */
   #item(entry: Entry, board = this.#board): Item {
     const item: unknown = JSON.parse(this.#text(entry));
-    if (this.#board !== undefined) return { board: this.#board, increment: item as Increment };
-    return { ...(board !== undefined && { board }), event: item as Event };
+    if (this.#board) return { board: this.#board, increment: item as Increment };
+    return { ...(board && { board }), event: item as Event };
   }
 }
+
+/** Returns whether items that got this error may have been counted all the same. */
+const mayHaveCounted = ({ status, code, cause }: RolltopError): boolean =>
+  code === "store_timeout" ||
+  // Only Node tells that there was no connection.
+  !([425, 429, 503].includes(status) || /REFUSED|NOTFOUND|EAI/.test((cause as Caused)?.cause?.code as string));
 
 /** Calls a function of the caller. What it does wrong must not end the sending. */
 function report(call: () => void): void {

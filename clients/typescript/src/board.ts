@@ -2,7 +2,7 @@ import { newId } from "./batch.ts";
 import type { Batcher } from "./batch.ts";
 import { exported } from "./export.ts";
 import type { ExportOptions } from "./export.ts";
-import { keyText, request, withParameters } from "./http.ts";
+import { checked, keyText, request, withParameters } from "./http.ts";
 import type { Connection, Parameters, RequestOptions } from "./http.ts";
 import { units } from "./json.ts";
 import { live } from "./live.ts";
@@ -82,7 +82,7 @@ export class Board<D extends Decimals = "number"> {
     this.name = name;
     this.#batcher = batcher;
     this.#coalesce = coalesce;
-    this.#path = `/v1/boards/${encodeURIComponent(name)}`;
+    this.#path = checked(`/v1/boards/${encodeURIComponent(name)}`);
   }
 
   /**
@@ -154,10 +154,10 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns the keys of the rankings of a board whose metric has `BY`, ordered by bytes. */
   async *keys(options: { prefix?: string; window?: string; signal?: AbortSignal } = {}): AsyncGenerator<string, void> {
-    for (let cursor: string | null | undefined; cursor !== null;) {
+    for (let cursor: string | null = ""; cursor !== null;) {
       const page: { items: { by: string }[]; next: string | null } = await this.#send("GET", "/keys", {
         limit: 1000,
-        cursor: cursor ?? undefined,
+        cursor: cursor || undefined,
         ...options,
       });
       for (const { by } of page.items) yield by;

@@ -7,8 +7,8 @@ export class RolltopError extends Error {
   declare readonly status: number;
   /**
    * The code of the problem, such as `unknown_board`. If the service sent none: `network`, `timeout`, `closed` (the
-   * client was closed before the items were acknowledged), `invalid_response` (a 200 that is not from the service) or
-   * `http`.
+   * client was closed before the items were acknowledged), `unknown` (items that may have been counted are not sent
+   * again), `invalid_response` (a 200 that is not from the service) or `http`.
    */
   declare readonly code: string;
   /** What is wrong, for developers. */
@@ -27,22 +27,24 @@ export class RolltopError extends Error {
     more: {
       cause?: unknown;
       problem?: Problem | undefined;
-      requestId?: string | null;
+      requestId?: string | undefined;
       retryAfter?: number | undefined;
     } = {},
   ) {
-    const { cause, problem, retryAfter } = more;
-    const requestId = problem?.request_id ?? more.requestId ?? undefined;
-    super(`${detail} (${status} ${code})`, { cause });
-    Object.assign(this, { status, code, detail, problem, requestId, retryAfter });
+    super(`${detail} (${status} ${code})`, more);
+    Object.assign(this, { status, code, detail }, more);
   }
 
   /** Whether the same request may succeed later. */
   get temporary(): boolean {
-    return this.code === "invalid_response" || [0, 408, 429, 502, 503, 504].includes(this.status);
+    return [0, 200, 408, 425, 429, 500, 502, 503, 504].includes(this.status);
   }
 }
 
+/** Returns the error that a 200 is which is not from the service: a gateway of a hotel answers 200 to everything. */
+export const invalidResponse = (cause?: unknown): RolltopError =>
+  new RolltopError(200, "invalid_response", "the answer is not that of the service", { cause });
+
 /** Returns the error that a problem in a stream is. */
 export const problemError = (problem: Problem): RolltopError =>
-  new RolltopError(problem.status, problem.code, problem.detail, { problem });
+  new RolltopError(problem.status, problem.code, problem.detail, { problem, requestId: problem.request_id });

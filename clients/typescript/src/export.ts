@@ -3,7 +3,6 @@
 import { problemError, RolltopError } from "./error.ts";
 import { startDeadline, open, pauseAfter, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
-import { parse } from "./json.ts";
 import { blocks } from "./lines.ts";
 import type { Problem, Ranking, ReadOptions } from "./types.ts";
 
@@ -38,7 +37,7 @@ export async function* exported(
     const parameters = {
       ...read,
       cursor,
-      offset: cursor === undefined ? offset : undefined,
+      offset: cursor ? undefined : offset,
       limit: Math.min(limit, piece),
     };
     const deadline = startDeadline(signal);
@@ -50,8 +49,9 @@ export async function* exported(
         accept: "application/x-ndjson",
         signal: deadline.signal,
       });
-      for await (const texts of blocks(response, "\n", deadline, connection.timeout)) {
-        for (const text of texts) lines.push(parse(text, connection.exact));
+      for await (const texts of blocks(response, "\n")) {
+        for (const text of texts) lines.push(connection.parse(text));
+        deadline.set(connection.timeout);
       }
       last = lines.at(-1) as Last | undefined;
       if (typeof last?.complete !== "boolean") throw new RolltopError(0, "network", "the export was cut off");
@@ -69,7 +69,7 @@ export async function* exported(
     if (!last.complete) {
       const error = problemError(last.problem);
       // Without a place to continue from, what was handed on would be read again.
-      if (last.next === null && (lines.length > 0 || cursor !== undefined)) throw error;
+      if (last.next === null && (lines.length > 0 || cursor)) throw error;
       await pauseAfter(error, attempt++, connection.retries, signal);
     }
     cursor = last.next ?? cursor;

@@ -1,7 +1,6 @@
 // Requests, their errors, and when they are sent again.
 
-import { RolltopError } from "./error.ts";
-import { parse } from "./json.ts";
+import { invalidResponse, RolltopError } from "./error.ts";
 import type { Key, Problem, Time } from "./types.ts";
 
 /** Values of the parameters of a request; those that are undefined are left out. */
@@ -11,6 +10,8 @@ export interface RequestOptions {
   /** A body, already written as JSON. */
   body?: string | undefined;
   accept?: string | undefined;
+  /** The id of the last event of a stream that was received. */
+  lastId?: string | undefined;
   signal?: AbortSignal | undefined;
   /** The number of times that the request is sent again; by default that of the client. */
   retries?: number | undefined;
@@ -18,13 +19,15 @@ export interface RequestOptions {
 }
 
 export interface Connection {
+  /** The address of the service, without a slash at its end. */
   base: string;
   /** A key or token, or what returns the current one. */
   secret: string | (() => string | Promise<string>) | undefined;
   fetch: typeof fetch;
   timeout: number;
   retries: number;
-  exact: boolean;
+  /** Parses the JSON of an answer. */
+  parse: (text: string) => unknown;
 }
 
 /** The key of a ranking as the API wants it. */
@@ -32,17 +35,26 @@ export const keyText = (by: Key): string => (typeof by === "string" ? by : JSON.
 
 /** Writes a path with parameters. */
 export function withParameters(path: string, parameters: Parameters): string {
-  const query = new URLSearchParams();
+  let mark = "?";
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined) continue;
-    query.set(
-      name,
-      value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : String(value),
-    );
+    const text = value instanceof Date ? value.toJSON() : typeof value === "object" ? keyText(value) : value;
+    // Not with URLSearchParams, which would write half a surrogate pair as another key.
+    path += `${mark}${name}=${encodeURIComponent(text)}`;
+    mark = "&";
   }
-  // Its `size` is younger than some browsers.
-  const text = String(query);
-  return text ? `${path}?${text}` : path;
+  return path;
+}
+
+/**
+ * Returns a path. Throws an error if a part of it is empty or a step in a path (`.` and `..`, also percent-encoded): an
+ * address cannot have these, and `fetch` would send the request to another one.
+ */
+export function checked(path: string): string {
+  if (/\/(\.|%2e){0,2}([/?#]|$)/i.test(path)) {
+    throw new TypeError('the name of a board, a subject or a key must not be empty, "." or ".." in an address');
+  }
+  return path;
 }
 
 /** Ends one request: when its time is over, or when another signal is aborted. */
@@ -62,12 +74,10 @@ export function startDeadline(outer?: AbortSignal): Deadline {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = (reason?: unknown): void => {
     clearTimeout(timer);
-    outer?.removeEventListener("abort", stop);
     controller.abort(reason);
   };
-  const stop = (): void => end(outer?.reason);
   outer?.throwIfAborted();
-  outer?.addEventListener("abort", stop);
+  outer?.addEventListener("abort", () => end(outer.reason), { signal });
   return {
     signal,
     end,
@@ -78,9 +88,7 @@ export function startDeadline(outer?: AbortSignal): Deadline {
     reason(error) {
       if (signal.aborted) return signal.reason;
       if (error instanceof RolltopError) return error;
-      return new RolltopError(0, "network", `the connection failed: ${(error as Error)?.message}`, {
-        cause: error,
-      });
+      return new RolltopError(0, "network", String(error), { cause: error });
     },
   };
 }
@@ -90,22 +98,22 @@ export async function open(
   connection: Connection,
   method: string,
   path: string,
-  { body, accept = "application/json", signal }: RequestOptions,
+  { body, accept = "application/json", lastId, signal }: RequestOptions,
   more: RequestInit = {},
 ): Promise<Response> {
   const { secret } = connection;
   const bearer = typeof secret === "function" ? await secret() : secret;
+  const headers: Record<string, string> = { accept };
+  if (body) headers["content-type"] = "application/json";
+  if (lastId) headers["last-event-id"] = lastId;
+  if (bearer) headers["authorization"] = `Bearer ${bearer}`;
   const response = await connection.fetch(connection.base + path, {
     method,
-    headers: {
-      accept,
-      ...(body && { "content-type": "application/json" }),
-      ...(bearer && { authorization: `Bearer ${bearer}` }),
-    },
-    body: body ?? null,
-    signal: signal ?? null,
+    headers,
+    body,
+    signal,
     ...more,
-  });
+  } as RequestInit);
   if (!response.ok) throw refusal(response, await response.text());
   return response;
 }
@@ -122,17 +130,10 @@ function refusal(response: Response, text: string): RolltopError {
   const { status, headers } = response;
   return new RolltopError(status, problem?.code ?? "http", problem?.detail ?? `status ${status} without a problem`, {
     problem,
-    requestId: headers.get("x-request-id"),
-    // A proxy may leave out the header, or not let pages of other origins see it.
-    retryAfter: seconds(headers.get("retry-after")) ?? problem?.retry_after,
+    requestId: problem?.request_id ?? headers.get("x-request-id") ?? undefined,
+    // A proxy may leave out the header, or write a date, or not let pages of other origins see it.
+    retryAfter: Number(headers.get("retry-after")) || problem?.retry_after,
   });
-}
-
-/** Returns the seconds that Retry-After says, as a number or a date. */
-function seconds(header: string | null): number | undefined {
-  const value = Number(header ?? NaN);
-  const time = value >= 0 ? value : (Date.parse(header ?? "") - Date.now()) / 1000;
-  return time >= 0 ? time : undefined;
 }
 
 /** Sends a request once and returns the JSON of the answer. */
@@ -148,11 +149,9 @@ export async function once(
     const response = await open(connection, method, path, { ...options, signal: deadline.signal });
     const text = await response.text();
     try {
-      return text && parse(text, connection.exact);
+      return text && connection.parse(text);
     } catch (cause) {
-      throw new RolltopError(response.status, "invalid_response", "the answer is not that of the service", {
-        cause,
-      });
+      throw invalidResponse(cause);
     }
   } catch (error) {
     throw deadline.reason(error);
@@ -168,6 +167,7 @@ export async function request(
   path: string,
   options: RequestOptions = {},
 ): Promise<unknown> {
+  checked(path);
   for (let attempt = 0; ; attempt++) {
     try {
       return await once(connection, method, path, options);

@@ -1,6 +1,6 @@
-// JSON with exact decimals, where they are asked for.
+// JSON with exact decimals.
 
-const DECIMALS = /(^|_)(score|value)$|^(sum|count|amount|worst|standard_error)$/;
+const DECIMALS = /(score|value|_error)$|^(sum|count|amount|worst)$/;
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 
@@ -10,26 +10,29 @@ const parseWith = (text: string, reviver: Reviver): unknown =>
 /** Returns whether JSON.parse tells the text of a number. */
 export const knowsSources = (): boolean => parseWith("1", (_, __, context) => context?.source) === "1";
 
-/** Parses a response; with `exact` amounts and scores are the texts that the service sent. */
-export function parse(text: string, exact: boolean): unknown {
-  if (!exact) return JSON.parse(text);
-  return parseWith(text, (key, value, context) =>
+/** Parses a response in which amounts and scores are to be the texts that the service sent. */
+export const parseExact = (text: string): unknown =>
+  parseWith(text, (key, value, context) =>
     typeof value === "number" && DECIMALS.test(key) ? context?.source : value,
   );
-}
 
-/** The digits after the point that the service keeps at most. */
-const DIGITS = 9;
+/** Parses a response in which numbers that JavaScript would round are to be texts, where the engine tells them. */
+export const parseUnrounded = (text: string): unknown =>
+  parseWith(text, (_, value, context) => {
+    const source = context?.source;
+    const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
+    return isOther && isRounded(value, source) ? source : value;
+  });
 
-/** Returns a decimal as a whole number of 10^-9, or undefined if it is written with an exponent or more digits. */
+/** Returns whether a number differs from its text. 15 significant digits are always kept. */
+const isRounded = (value: number, source: string): boolean =>
+  !Number.isFinite(value) || source.replace(/^-?0*\.?0*|[eE].*$|\./g, "").length > 15;
+
+/**
+ * Returns a decimal as a whole number of 10^-9, of which the service keeps no parts. Returns undefined if it is written
+ * with an exponent or more digits.
+ */
 export function units(amount: number | string): bigint | undefined {
-  const [, sign, whole, fraction = ""] = /^(-?)(\d+)(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? [];
-  return whole === undefined ? undefined : BigInt(sign + whole + fraction.padEnd(DIGITS, "0"));
-}
-
-/** Returns the text of a whole number of 10^-9 as a decimal. */
-export function decimal(amount: bigint): string {
-  const digits = String(amount < 0n ? -amount : amount).padStart(DIGITS + 1, "0");
-  const fraction = digits.slice(-DIGITS).replace(/0+$/, "");
-  return (amount < 0n ? "-" : "") + digits.slice(0, -DIGITS) + (fraction && `.${fraction}`);
+  const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d{1,9}))?$/.exec(String(amount)) ?? [];
+  return whole === undefined ? whole : BigInt(whole + fraction.padEnd(9, "0"));
 }

@@ -7,9 +7,8 @@ import { problemError } from "./error.ts";
 import type { RolltopError } from "./error.ts";
 import { open, pause, sleep, startDeadline, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
-import { parse } from "./json.ts";
 import { blocks } from "./lines.ts";
-import type { LiveRanking, Problem, ReadOptions } from "./types.ts";
+import type { LiveRanking, Problem, ReadOptions, UnroundedRanking } from "./types.ts";
 
 export interface LiveOptions extends ReadOptions {
   /** The number of lines: 10 (the default), 25, 50 or 100. */
@@ -18,12 +17,15 @@ export interface LiveOptions extends ReadOptions {
   interval?: "1s" | "5s" | "15s" | "1m" | undefined;
 }
 
-type Row = LiveRanking["items"][number] & { position: number };
-type Change = Pick<LiveRanking, "window" | "as_of" | "retiring" | "total"> & { rows: Row[]; gone: string[] };
+type Shown = LiveRanking | UnroundedRanking;
+/** What has changed since the event before. */
+export type Change<R extends Shown> = Pick<R, "window" | "as_of" | "retiring" | "total"> & {
+  rows: (R["items"][number] & { position: number })[];
+  gone: string[];
+};
 
-/** The milliseconds in which a stream must be answered, and those after which one without a byte is abandoned. */
-const FIRST = 10_000;
-const SILENCE = 40_000;
+/** The milliseconds after which a stream without a byte is abandoned. The service sends a comment every 15 seconds. */
+export const SILENCE = 40_000;
 
 /** Returns the ranking, and again after each change, until the signal is aborted. Throws if the service refuses it. */
 export async function* live(
@@ -31,23 +33,31 @@ export async function* live(
   path: string,
   { signal, ...parameters }: LiveOptions,
 ): AsyncGenerator<LiveRanking, void> {
+  let ranking: LiveRanking | undefined;
+  // With it, a stream that is opened again does not begin with what was received before it broke.
+  let lastId: string | undefined;
   for (let attempt = 0; !signal?.aborted; attempt++) {
     const deadline = startDeadline(signal);
-    let ranking: LiveRanking | undefined;
     let retryAfter: number | undefined;
     try {
-      deadline.set(FIRST);
+      deadline.set(connection.timeout);
       const response = await open(connection, "GET", withParameters(path, parameters), {
         accept: "text/event-stream",
+        lastId,
         signal: deadline.signal,
       });
-      for await (const events of blocks(response, "\n\n", deadline, SILENCE)) {
+      for await (const events of blocks(response, "\n\n")) {
         const before = ranking;
-        for (const event of events) ranking = applied(ranking, event, connection.exact);
-        if (!ranking || ranking === before) continue;
-        attempt = 0;
-        // What arrives while the caller works is in one step.
-        yield ranking;
+        for (const event of events) {
+          ranking = applied(ranking, event, connection);
+          lastId = field(event, "id: ") ?? lastId;
+          // Something that is not the service may answer with blocks, too.
+          if (/^(retry|id): /m.test(event)) attempt = 0;
+        }
+        // What arrives while the caller works is in one step, and its time does not count.
+        deadline.set(0);
+        if (ranking && ranking !== before) yield ranking;
+        deadline.set(SILENCE);
       }
     } catch (caught) {
       if (signal?.aborted) return;
@@ -62,10 +72,10 @@ export async function* live(
 }
 
 /** Returns the ranking after an event. Throws if the service will send no more of it. */
-function applied(ranking: LiveRanking | undefined, event: string, exact: boolean): LiveRanking | undefined {
-  const data = event.split("\n").find((line) => line.startsWith("data: "));
+function applied(ranking: LiveRanking | undefined, event: string, { parse }: Connection): LiveRanking | undefined {
+  const data = field(event, "data: ");
   if (!data) return ranking;
-  const value = parse(data.slice(6), exact) as LiveRanking | Change | Problem;
+  const value = parse(data) as LiveRanking | Change<LiveRanking> | Problem;
   if ("items" in value) return value;
   if ("rows" in value) return ranking && changed(ranking, value);
   // After a problem of the store the stream goes on.
@@ -73,8 +83,15 @@ function applied(ranking: LiveRanking | undefined, event: string, exact: boolean
   return ranking;
 }
 
+/** Returns the value of a field of an event. */
+export function field(event: string, name: string): string | undefined {
+  // Not by a regular expression, whose lines also end at U+2028, which subjects may have.
+  const line = event.split("\n").find((line) => line.startsWith(name));
+  return line?.slice(name.length);
+}
+
 /** Returns the ranking after a change. Subjects that are neither changed nor gone keep their order. */
-function changed(ranking: LiveRanking, { rows, gone, ...frame }: Change): LiveRanking {
+export function changed<R extends Shown>(ranking: R, { rows, gone, ...frame }: Change<R>): R {
   const moved = new Set([...gone, ...rows.map((row) => row.subject)]);
   const items = ranking.items.filter((line) => !moved.has(line.subject));
   // Rows are in the order of their positions, so each is inserted at its final place.

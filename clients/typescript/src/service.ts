@@ -1,9 +1,9 @@
-import { Batcher, newId, settings } from "./batch.ts";
+import { Batcher, DEFAULTS, newId } from "./batch.ts";
 import type { BatchOptions, Counts, Sending } from "./batch.ts";
 import { Board } from "./board.ts";
 import type { BoardOptions } from "./board.ts";
 import { request } from "./http.ts";
-import { knowsSources } from "./json.ts";
+import { knowsSources, parseExact } from "./json.ts";
 import type { Answers, Decimals, DefinedBoard, Evaluations, Query, Read, Time } from "./types.ts";
 
 export interface Options<D extends Decimals = "number"> extends BatchOptions {
@@ -53,21 +53,26 @@ export class Service<D extends Decimals = "number"> {
   #isClosed = false;
 
   /** @internal */
-  constructor({ url, key, token, fetch, timeout, retries, decimals, ...options }: Options<D>) {
+  constructor({ url, key, token, decimals, ...options }: Options<D>) {
     const exact = decimals === "string";
     if (exact && !knowsSources()) {
       throw new Error('decimals: "string" needs a newer engine, such as Node 22');
     }
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
     this.#connection = {
+      timeout: 10_000,
+      retries: 3,
+      fetch: (input, init) => fetch(input, init),
+      ...DEFAULTS,
+      ...Object.fromEntries(given),
       base: String(url).replace(/\/+$/, ""),
       secret: token ?? key,
-      fetch: fetch ?? ((input, init) => globalThis.fetch(input, init)),
-      timeout: timeout ?? 10_000,
-      retries: retries ?? 3,
-      exact,
+      parse: exact ? parseExact : JSON.parse,
       counts: this.counts,
-      ...settings(options),
     };
+    // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
+    const { batchItems } = this.#connection;
+    if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems must be from 1 to 1000");
     const { signal } = this.#gone;
     globalThis.addEventListener?.("pagehide", this.#leave, { signal });
     globalThis.document?.addEventListener("visibilitychange", this.#leave, { signal });
@@ -110,11 +115,11 @@ export class Service<D extends Decimals = "number"> {
   }
 
   /** Returns all boards. */
-  boards({ signal }: { signal?: AbortSignal } = {}): Promise<{
+  boards(options: { signal?: AbortSignal } = {}): Promise<{
     items: Read<DefinedBoard, D>[];
     next: string | null;
   }> {
-    return this.call("GET", "/v1/boards", undefined, { signal });
+    return this.call("GET", "/v1/boards", undefined, options);
   }
 
   /** Answers up to 1,000 questions about subjects and metrics in one request. */
@@ -129,8 +134,8 @@ export class Service<D extends Decimals = "number"> {
     { signal, ...options }: EvaluateOptions = {},
   ): Promise<Evaluations<D>> {
     // With an id it does no harm to send it again.
-    const id = options.record ? { id: options.id ?? newId() } : {};
-    const body = { [typeof rule === "string" ? "rule" : "rules"]: rule, fields, ...options, ...id };
+    const id = options.record ? (options.id ?? newId()) : undefined;
+    const body = { [typeof rule === "string" ? "rule" : "rules"]: rule, fields, ...options, id };
     return this.call("POST", "/v1/evaluate", body, { signal, retries: this.#connection.retries });
   }
 

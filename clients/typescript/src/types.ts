@@ -20,16 +20,18 @@ export type DecimalMember =
   | "next_score"
   | "standard_error";
 
-/** A response in which decimals are texts. */
-type Exact<T> = T extends readonly (infer E)[]
-  ? Exact<E>[]
+/** A response whose decimals have another type. */
+type With<N, T> = T extends readonly (infer E)[]
+  ? With<N, E>[]
   : T extends object
-    ? { [K in keyof T]: K extends DecimalMember ? Texts<T[K]> : Exact<T[K]> }
+    ? { [K in keyof T]: K extends DecimalMember ? Instead<N, T[K]> : With<N, T[K]> }
     : T;
-type Texts<T> = T extends number ? string : Exact<T>;
+type Instead<N, T> = T extends number ? N : With<N, T>;
 
 /** A response with decimals of this kind. */
-export type Read<T, D extends Decimals> = D extends "string" ? Exact<T> : T;
+export type Read<T, D extends Decimals> = D extends "string" ? With<string, T> : T;
+/** A response in which a decimal that JavaScript would round is a text. */
+export type Unrounded<T> = With<number | string, T>;
 
 export type Problem = Schemas["Problem"];
 export type Increment = Schemas["Increment"];
@@ -52,6 +54,7 @@ export type Answers<D extends Decimals = "number"> = Read<Schemas["Answers"], D>
 export type Evaluations<D extends Decimals = "number"> = Read<Schemas["Evaluations"], D>;
 /** A ranking that is followed: the first lines, without cursors. */
 export type LiveRanking<D extends Decimals = "number"> = Omit<Ranking<D>, "next" | "prev">;
+export type UnroundedRanking = Unrounded<LiveRanking>;
 
 /** A time: RFC 3339, or a Date. */
 export type Time = string | Date;

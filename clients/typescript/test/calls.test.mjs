@@ -173,6 +173,11 @@ for (const store of ["embedded", "redis"]) {
       await service.flush();
       assert.equal((await likes.subject(strange)).score, 1);
       await likes.remove(strange);
+      // Not in an address, but everywhere else.
+      likes.add("..");
+      await service.flush();
+      assert.equal((await likes.lookup([".."])).items[0].score, 1);
+      await service.call("POST", "/v1/boards/likes/removals", { subjects: [".."] });
     });
 
     test("rankings of keys", async () => {

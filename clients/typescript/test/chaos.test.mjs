@@ -6,7 +6,7 @@ import { rolltop } from "rolltop";
 import { seeded, startProxy } from "./proxy.mjs";
 import { hasRedis, Running, startRedis, until } from "./service.mjs";
 
-const ITEMS = Number(process.env.ROLLTOP_TEST_ITEMS ?? 20_000);
+const ITEMS = Number(process.env.ROLLTOP_CLIENT_ITEMS ?? 20_000);
 const SEED = Number(process.env.ROLLTOP_TEST_SEED ?? Date.now() % 1_000_000);
 const SUBJECTS = 100;
 const KILLS = 4;

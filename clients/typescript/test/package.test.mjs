@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { Running } from "./service.mjs";
@@ -45,10 +45,15 @@ test("the example of the description", async (t) => {
   assert.equal(output, "1 post-2 5\n2 post-1 1\n");
 });
 
-test("the package has its types and nothing of the sources", () => {
+test("each entry of the package has its types, and the package nothing of the sources", async () => {
   const folder = new URL("node_modules/rolltop/", root);
   const { exports, dependencies, version } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
-  assert.ok(readFileSync(new URL(exports["."].types, folder), "utf8").includes("rolltop"));
+  for (const [entry, { types, default: file }] of Object.entries(exports)) {
+    const names = Object.keys(await import(new URL(file, folder).href));
+    const text = readFileSync(new URL(types, folder), "utf8");
+    assert.ok(names.length > 0 && names.every((name) => text.includes(name)), entry);
+  }
+  assert.deepEqual(readdirSync(folder).sort(), ["README.md", "dist", "package.json"]);
   assert.equal(dependencies, undefined);
   assert.match(version, /^\d+\.\d+\.\d+$/);
 });

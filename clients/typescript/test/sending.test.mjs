@@ -100,6 +100,40 @@ test("giveUpAfter ends the attempts", async () => {
   assert.ok(requests.length >= 2);
 });
 
+test("giveUpAfter includes the time of an attempt", async () => {
+  const never = (init) =>
+    new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const { requests, service } = client([never], { timeout: 60, giveUpAfter: 40, onError: () => {} });
+  service.board("b").add("a");
+  await service.flush();
+  assert.deepEqual([requests.length, service.counts.failed], [1, 1]);
+});
+
+test("what may have counted is not sent again after unknownFor, and the rest is", async () => {
+  const lost = () => Promise.reject(new TypeError("fetch failed"));
+  const refused = () => Promise.reject(new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } }));
+  const errors = [];
+  const options = { unknownFor: 200, onError: (error, items) => errors.push([error.code, items.length]) };
+  for (const answer of [lost, () => problem(503, "store_timeout"), () => new Response("", { status: 504 })]) {
+    const { requests, service } = client([answer], options);
+    service.board("b").add("a");
+    const began = performance.now();
+    await service.flush();
+    assert.ok(performance.now() - began >= 200);
+    assert.ok(requests.every(({ at }) => at - requests[0].at <= 250));
+    assert.deepEqual(errors.splice(0), [["unknown", 1]]);
+    assert.equal(service.counts.failed, 1);
+  }
+  // These say that nothing was counted, so they are repeated for as long as it takes.
+  for (const answer of [refused, () => problem(503, "board_frozen"), () => problem(429, "rate_limited")]) {
+    const { requests, service } = client([answer, answer, answer, answer, receipt], { ...options, unknownFor: 50 });
+    service.board("b").add("a");
+    await service.flush();
+    assert.equal(requests.length, 5);
+    assert.deepEqual([service.counts.accepted, errors.length], [1, 0]);
+  }
+});
+
 test("a batch that is too large is divided, and keeps its order", async () => {
   const limited = (init) => (JSON.parse(init.body).increments.length > 3 ? problem(413, "too_large") : receipt(init));
   const { requests, service } = client([limited]);
@@ -168,7 +202,7 @@ test("coalesced items wait as one, and not those of other keys", async () => {
   board.add("a", 1e21);
   await service.flush();
   const items = requests[0].items.map(({ id, ...item }) => (assert.equal(typeof id, "string"), item));
-  assert.match(requests[0].body, /"amount":-1\.999999999,/);
+  assert.match(requests[0].body, /"amount":-1999999999e-9,/);
   assert.deepEqual(items, [
     { subject: "a", amount: 1000 },
     { subject: "a", by: "x", amount: -1.999999999 },
@@ -239,19 +273,67 @@ test("a page that is hidden sends what is queued, up to 64 KiB, with the ids of 
   assert.equal(requests.length, 1);
   assert.equal(requests[0].keepalive, true);
   await service.flush();
+  // What was sent before is sent on its own, because it may be too late for it.
   assert.deepEqual(
-    requests[1].items.map((item) => item.amount),
-    [2, 3],
+    requests.map(({ items }) => items.map((item) => item.amount)),
+    [[2], [2], [3]],
   );
   assert.equal(requests[1].items[0].id, requests[0].items[0].id);
 
   for (let i = 0; i < 400; i++) board.add("é".repeat(200) + i);
   page.dispatchEvent(new Event("pagehide"));
   await pause(5);
-  const bytes = Buffer.byteLength(requests[2].body);
+  const bytes = Buffer.byteLength(requests[3].body);
   assert.ok(bytes <= 65_536 && bytes > 64_000, `${bytes}`);
   await service.close();
   page.dispatchEvent(new Event("pagehide"));
+});
+
+test("what was sent from a hidden page that slept is not sent again too late, what is added later is", async (t) => {
+  const page = new EventTarget();
+  globalThis.addEventListener = page.addEventListener.bind(page);
+  t.after(() => delete globalThis.addEventListener);
+  const errors = [];
+  const { requests, service } = client([receipt], {
+    batchMillis: 10_000,
+    unknownFor: 100,
+    onError: (error, items) => errors.push([error.code, items.map((item) => item.increment.subject)]),
+  });
+  const board = service.board("b");
+  board.add("a");
+  page.dispatchEvent(new Event("pagehide"));
+  await pause(150);
+  board.add("b");
+  await service.close();
+  assert.deepEqual(errors, [["unknown", ["a"]]]);
+  assert.deepEqual(
+    requests.map(({ items }) => items.map((item) => item.subject)),
+    [["a"], ["b"]],
+  );
+});
+
+test("a name that an address cannot carry is refused before anything is sent", async () => {
+  const { requests, service } = client([() => Response.json({})]);
+  const error = { name: "TypeError", message: /^the name of a board, a subject or a key must not be empty/ };
+  const board = service.board("b");
+  for (const name of ["", ".", ".."]) {
+    assert.throws(() => service.board(name), error);
+    for (const call of ["subject", "neighbors", "count", "remove"]) await assert.rejects(board[call](name), error);
+    await assert.rejects(service.call("DELETE", `/v1/boards/b/keys/${name}`), error);
+  }
+  for (const name of ["%2e", "%2E%2E", ".%2e?x=1", "..?x=1", "?x=1", "/x"]) {
+    await assert.rejects(service.call("GET", `/v1/boards/b/subjects/${name}`), error);
+  }
+  // Half of a surrogate pair, which would become another character.
+  const half = "a\ud800";
+  await assert.rejects(async () => board.subject(half), URIError);
+  await assert.rejects(async () => board.top({ by: half }), URIError);
+  assert.equal(requests.length, 0);
+  // These only look like those above.
+  for (const name of ["...", ".a", "a..", "%2E%2E", "/", "a//b", "?"]) {
+    await board.subject(name);
+    assert.equal(decodeURIComponent(new URL(requests.at(-1).url).pathname), `/base/v1/boards/b/subjects/${name}`);
+  }
 });
 
 test("reads are repeated, writes by call are not", async () => {

@@ -6,10 +6,17 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const program = process.env.ROLLTOP_TEST_PROGRAM;
+export const program = process.env.ROLLTOP_TEST_PROGRAM;
 if (!program) throw new Error("ROLLTOP_TEST_PROGRAM must name the program of the service");
 
-export const hasRedis = spawnSync("redis-server", ["--version"]).status === 0;
+/** The first server that runs: those of the environment are what `tests/run` has found. */
+const server = [process.env.ROLLTOP_TEST_REDIS, "redis-server", process.env.ROLLTOP_TEST_VALKEY, "valkey-server"].find(
+  (name) => name && spawnSync(name, ["--version"]).status === 0,
+);
+
+/** Whether there is a server. In a CI run nothing may be left out. */
+export const hasRedis = server !== undefined;
+if (!hasRedis && process.env.CI) throw new Error("CI is set, and there is neither redis-server nor valkey-server");
 
 const folder = () => mkdtempSync(join(tmpdir(), "rolltop-client-"));
 
@@ -42,7 +49,7 @@ export async function until(condition, what, time = 20_000) {
 export async function startRedis() {
   const port = await freePort();
   const directory = folder();
-  const process = spawn("redis-server", ["--port", port, "--save", "", "--bind", "127.0.0.1", "--dir", directory], {
+  const process = spawn(server, ["--port", port, "--save", "", "--bind", "127.0.0.1", "--dir", directory], {
     stdio: "ignore",
   });
   const stop = () => {
@@ -55,15 +62,20 @@ export async function startRedis() {
 
 /** A service on a store, which can be killed and started again on the same port and data. */
 export class Running {
-  constructor(options) {
+  constructor(config, options) {
     this.options = options;
     this.directory = folder();
     // The built-in configuration has boards that also count the events of tests.
-    writeFileSync(join(this.directory, "rolltop.toml"), "");
+    writeFileSync(join(this.directory, "rolltop.toml"), config);
   }
 
-  static async start(...options) {
-    const running = new Running(options);
+  static start(...options) {
+    return Running.startWith("", ...options);
+  }
+
+  /** Starts a service with the text of a configuration. */
+  static async startWith(config, ...options) {
+    const running = new Running(config, options);
     running.port = await freePort();
     await running.start();
     return running;

@@ -99,6 +99,51 @@ for (const store of ["embedded", "redis"]) {
       await followed;
     });
 
+    test("a live ranking goes on after a break with what has changed", { timeout: 60_000 }, async (t) => {
+      const ids = [];
+      let cut;
+      const own = rolltop({
+        url: running.url,
+        fetch: async (input, init) => {
+          const response = await fetch(input, init);
+          if (!input.includes("/stream")) return response;
+          ids.push(init.headers["last-event-id"]);
+          const cuttable = new TransformStream({
+            start: (controller) => (cut = () => controller.error(new TypeError("terminated"))),
+          });
+          return new Response(response.body.pipeThrough(cuttable), response);
+        },
+      });
+      t.after(() => own.close());
+      const rankings = [];
+      const controller = new AbortController();
+      const followed = (async () => {
+        for await (const ranking of own.board("likes").live({ by: "resumed", signal: controller.signal })) {
+          rankings.push(ranking);
+        }
+      })();
+      await until(() => rankings.length === 1, "the first page");
+      board.add("a", 1, { by: "resumed" });
+      await until(() => rankings.length === 2, "a change");
+      for (let breaks = 1; breaks <= 2; breaks++) {
+        cut();
+        await until(() => ids.length === breaks + 1, "the next stream");
+      }
+      board.add("b", 2, { by: "resumed" });
+      await until(() => rankings.at(-1).items.length === 2, "the change after the break");
+      // Nothing had changed when the stream was opened again, so there was nothing to tell.
+      assert.equal(rankings.length, 3);
+      assert.deepEqual(
+        rankings[2].items.map((line) => line.subject),
+        ["b", "a"],
+      );
+      assert.equal(ids[0], undefined);
+      assert.match(ids[1], /^W\/"/);
+      assert.equal(ids[2], ids[1]);
+      controller.abort();
+      await followed;
+    });
+
     test("a live ranking that cannot be read throws, and one that is left ends", async () => {
       await assert.rejects(
         async () => {

@@ -1,6 +1,8 @@
 // Checked by tsc only: what the types of the package allow, and what they do not.
 
 import { rolltop, RolltopError } from "rolltop";
+import { follow } from "rolltop/feeds";
+import { tokenSigner } from "rolltop/tokens";
 import type { Item, Line, Ranking } from "rolltop";
 
 const service = rolltop({
@@ -32,6 +34,17 @@ const rank: number | undefined = (await exact.board("x").top()).items[0]?.rank;
 (await service.evaluate("COUNT(30m, login, device_id) > 3", { device_id: "d" })).hit satisfies boolean;
 const status: { status: string } = await service.call<{ status: string }>("GET", "/readyz");
 
+const { view, stop } = follow("http://localhost:8080", { board: "hot-posts", limit: 10 }, () => {
+  view.state satisfies "loading" | "live" | "polling" | "reconnecting" | "error";
+});
+view.page?.items[0]?.score satisfies number | string | null | undefined;
+stop();
+
+const sign = await tokenSigner({ kid: "5f1c2a9d04b7e386", privateKey: "-----BEGIN PRIVATE KEY-----" });
+const token: string = await sign({ scopes: ["write"], event: { type: "like", fields: { post_id: "p" } }, once: true });
+// @ts-expect-error a token does not allow to define boards
+await sign({ scopes: ["manage"] });
+
 try {
   await board.subject("post-1");
 } catch (error) {
@@ -46,4 +59,4 @@ void board.define({ slot: "1h" });
 rolltop({ url: "", retry: 3 });
 // @ts-expect-error an amount is a number or a text
 void board.add("post-1", { amount: 3 });
-void [room, score, text, rank, status];
+void [token, room, score, text, rank, status];

@@ -3,7 +3,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { formatted } from "../../ranking/json.ts";
+import { formatted } from "../../widget/numbers.ts";
 import { boardPath, isAddressable } from "../api.ts";
 import { chosenOf, pageOf, subjectPage, titleOf, type Chosen } from "../chosen.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";

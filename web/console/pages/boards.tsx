@@ -2,8 +2,9 @@
 
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { formatted } from "../../ranking/json.ts";
-import { boardPath, call, Problem } from "../api.ts";
+import { RolltopError } from "../../../clients/typescript/src/error.ts";
+import { formatted } from "../../widget/numbers.ts";
+import { boardPath, call } from "../api.ts";
 import { mannerOf, now, time } from "../clock.ts";
 import { canDemo, DEMO, FirstMinute, isDemo } from "../demo.tsx";
 import { epoch, may } from "../key.ts";
@@ -55,7 +56,7 @@ function useStatuses(names: string[]): number {
             fresh.set(name, status);
           } catch (error) {
             // A board that was removed in the meantime, or a store that cannot be read: the list says which.
-            if (!(error instanceof Problem)) return;
+            if (!(error instanceof RolltopError)) return;
           }
         }
       };

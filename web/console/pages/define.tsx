@@ -3,7 +3,8 @@
 import { useSignal } from "@preact/signals";
 import type { TargetedMouseEvent } from "preact";
 import { useEffect } from "preact/hooks";
-import { boardPath, call, Problem } from "../api.ts";
+import { RolltopError } from "../../../clients/typescript/src/error.ts";
+import { boardPath, call } from "../api.ts";
 import { lostSince } from "../clock.ts";
 import { lacks, may, possibleName } from "../key.ts";
 import { keyOf } from "../metric.ts";
@@ -83,7 +84,7 @@ function Form() {
   const decimals = useSignal("0");
   const maxKeys = useSignal("");
   const preview = useSignal<Preview | null>(null);
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   const isDefining = useSignal(false);
   const isMore = useSignal(false);
 
@@ -114,7 +115,7 @@ function Form() {
         preview.value = await call<Preview>("PUT", boardPath(tried, "?dry_run=true"), JSON.parse(text), ending.signal);
         problem.value = null;
       } catch (error) {
-        if (ending.signal.aborted || !(error instanceof Problem)) return;
+        if (ending.signal.aborted || !(error instanceof RolltopError)) return;
         preview.value = null;
         problem.value = error;
       }
@@ -131,7 +132,7 @@ function Form() {
       await call("PUT", boardPath(name.value.trim()), body);
       go(["boards", name.value.trim()]);
     } catch (error) {
-      if (error instanceof Problem) problem.value = error;
+      if (error instanceof RolltopError) problem.value = error;
     } finally {
       isDefining.value = false;
     }
@@ -146,7 +147,7 @@ function Form() {
   const chosen = OPERATIONS[operation.value];
   // The key may be for other boards.
   const isNameWrong = ["invalid_board_name", "forbidden"].includes(problem.value?.code ?? "");
-  const wrong = isNameWrong ? "name" : (problem.value?.field ?? "");
+  const wrong = isNameWrong ? "name" : (problem.value?.problem?.field ?? "");
   const isPlaced = isNameWrong || wrong in LABELS;
   /** Returns what is wrong with a box. The service names the box first, which its place says here. */
   const errorOf = (key: string) => (wrong === key ? problem.value?.message.replace(/^'\w+': /, "") : undefined);
@@ -228,7 +229,7 @@ function Form() {
             error={errorOf("metric")}
             isWide
             below={<>
-              {wrong === "metric" && problem.value?.column !== undefined && <Caret text={metric} column={problem.value.column} />}
+              {wrong === "metric" && problem.value?.problem?.column !== undefined && <Caret text={metric} column={problem.value.problem.column} />}
               {isOwn && <span class="soft small">You wrote the metric yourself. <button type="button" class="link" onClick={goBack}>Go back to the fields above</button></span>}
             </>}
           >

@@ -2,11 +2,13 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { call, Problem } from "../api.ts";
+import { RolltopError } from "../../../clients/typescript/src/error.ts";
+import { call } from "../api.ts";
 import { time } from "../clock.ts";
-import { forget, grant, hold, isOpen, isOutdated, may, own, reason, type Grant, type OwnKey } from "../key.ts";
+import { forget, grant, hold, isOpen, isOutdated, may, own, reason, type Grant } from "../key.ts";
 import { Figure, Heading, messageOf } from "../parts.tsx";
 import { href } from "../route.ts";
+import type { OwnKey } from "../types.ts";
 
 /** The form of a key. What has another form may be a secret of something else, and is not sent. */
 const FORM = /^rtp?_\w+_\w+$/;
@@ -117,7 +119,7 @@ function KeyForm({ isFocused }: { isFocused: boolean }) {
     try {
       hold(key, await call<OwnKey>("GET", "v1/keys/self", undefined, undefined, key));
     } catch (error) {
-      if (!(error instanceof Problem)) return;
+      if (!(error instanceof RolltopError)) return;
       if (error.code === "invalid_key") wrong.value = "The service does not know this key. It may have been revoked.";
       else wrong.value = error.code === "key_expired" ? "This key has expired." : messageOf(error);
       box.current?.focus();

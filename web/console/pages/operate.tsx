@@ -2,15 +2,16 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { formatted } from "../../ranking/json.ts";
-import { boardPath, call, Problem } from "../api.ts";
+import { RolltopError } from "../../../clients/typescript/src/error.ts";
+import { formatted } from "../../widget/numbers.ts";
+import { boardPath, call } from "../api.ts";
 import { duration, noteTime, now, time } from "../clock.ts";
 import { lacks, may } from "../key.ts";
 import { counted, Empty, Figure, Focused, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import { anonymous, canChange, hasExplorer, hasSimulatedClock } from "../settings.ts";
-import type { Audit, Definition, Health, List, Rollover } from "../types.ts";
+import type { Audit, Clock, Definition, List, Ready, Rollover } from "../types.ts";
 
 /** Milliseconds between two reads of the health and the metrics. */
 const PACE = 3_000;
@@ -79,8 +80,8 @@ export function Operate() {
 
 /** Whether the service is well, and what waits. */
 function State() {
-  const ready = usePolled<Health>("readyz", PACE);
-  const live = usePolled<Health>("healthz", PACE * 10);
+  const ready = usePolled<Ready>("readyz", PACE);
+  const live = usePolled<Ready>("healthz", PACE * 10);
   const metrics = usePolled<string>(may("metrics") ? "metrics" : null, PACE);
   const health = ready.data.value ?? live.data.value;
   const text = typeof metrics.data.value === "string" ? metrics.data.value : "";
@@ -119,19 +120,19 @@ function State() {
 /** Moves the simulated clock. */
 function Clock() {
   const target = useSignal("");
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   useEffect(() => {
     void move(null);
   }, []);
   const move = async (to: number | null) => {
     try {
       const answer = to === null
-        ? await call<{ now: string }>("GET", "v1/clock")
-        : await call<{ now: string }>("PUT", "v1/clock", { now: new Date(to).toISOString() });
+        ? await call<Clock>("GET", "v1/clock")
+        : await call<Clock>("PUT", "v1/clock", { now: new Date(to).toISOString() });
       noteTime(answer.now);
       problem.value = null;
     } catch (error) {
-      if (error instanceof Problem) problem.value = error;
+      if (error instanceof RolltopError) problem.value = error;
     }
   };
   const steps: [string, number][] = [["1 minute", 60_000], ["1 hour", 3_600_000], ["1 day", 86_400_000]];
@@ -146,7 +147,7 @@ function Clock() {
           onSubmit={(event) => {
             event.preventDefault();
             const to = Date.parse(target.value);
-            if (Number.isNaN(to)) problem.value = new Problem("A time is written as 2026-01-31T12:00:00Z.", 0, "time");
+            if (Number.isNaN(to)) problem.value = new RolltopError(0, "time", "A time is written as 2026-01-31T12:00:00Z.");
             else void move(to);
           }}
         >
@@ -175,7 +176,7 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
   /** The button that was pressed, which gets the focus back. */
   const opener = useRef<HTMLButtonElement | null>(null);
   const isBusy = useSignal(false);
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
   const attempt = async (work: () => Promise<Step | null>) => {
     // Its buttons are not disabled meanwhile: that would take the focus from them.
     if (isBusy.value) return;
@@ -184,7 +185,7 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
       step.value = await work();
       problem.value = null;
     } catch (error) {
-      if (error instanceof Problem) problem.value = error;
+      if (error instanceof RolltopError) problem.value = error;
     } finally {
       isBusy.value = false;
     }
@@ -222,7 +223,7 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
       <div role="status">
         {now?.kind === "said" && <p>{now.text}</p>}
         {now?.kind === "rollover" && (now.preview.slots_advanced + now.preview.slots_retired + now.preview.subjects_touched === 0
-          ? <p>Nothing to do: this board is up to date. Its newest slot is that of {time(now.preview.head)}.</p>
+          ? <p>Nothing to do: this board is up to date. {now.preview.head !== null && <>Its newest slot is that of {time(now.preview.head)}.</>}</p>
           : <p class="actions"><span>This would do: {what(now.preview)}.</span> <button type="button" class="main" onClick={() => { opener.current?.focus(); void rollOver(false); }}>Roll over now</button> {cancel}</p>)}
         {now?.kind === "audit" && (
           <p class="actions">

@@ -1,8 +1,9 @@
 // Tries rules: type one, give the fields of an event, and see what each side amounts to.
 
 import { useSignal } from "@preact/signals";
-import { formatted, type Num } from "../../ranking/json.ts";
-import { call, Problem } from "../api.ts";
+import { RolltopError } from "../../../clients/typescript/src/error.ts";
+import { formatted, type Num } from "../../widget/numbers.ts";
+import { call } from "../api.ts";
 import { time } from "../clock.ts";
 import { Caret, Empty, Heading, messageOf, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
@@ -34,7 +35,7 @@ export function Rules() {
   const rule = useSignal("COUNT(24h, like, post_id) >= 10");
   const fields = useSignal<{ name: string; value: string }[]>([{ name: "post_id", value: "" }]);
   const result = useSignal<Evaluation | null>(null);
-  const problem = useSignal<Problem | null>(null);
+  const problem = useSignal<RolltopError | null>(null);
 
   const evaluate = async () => {
     const given = Object.fromEntries(fields.value.filter((field) => field.name.trim() !== "" && field.value !== "").map((field) => [field.name.trim(), typed(field.value)]));
@@ -42,11 +43,11 @@ export function Rules() {
       result.value = await call<Evaluation>("POST", "v1/evaluate", { rule: rule.value, fields: given });
       problem.value = null;
     } catch (error) {
-      if (!(error instanceof Problem)) return;
+      if (!(error instanceof RolltopError)) return;
       result.value = null;
       problem.value = error;
       // The service says which field the rule needs: there is then a box for it.
-      const missing = error.code === "missing_field" ? error.field?.replace(/^fields\./, "") : undefined;
+      const missing = error.code === "missing_field" ? error.problem?.field?.replace(/^fields\./, "") : undefined;
       if (missing && !fields.value.some((field) => field.name === missing)) {
         fields.value = [...fields.value.filter((field) => field.name !== "" && field.value !== ""), { name: missing, value: "" }];
       }
@@ -106,9 +107,9 @@ export function Rules() {
               onInput={(event) => (rule.value = event.currentTarget.value)}
               spellcheck={false}
               autocomplete="off"
-              {...(problem.value?.field === "rule" ? { "aria-invalid": true, "aria-describedby": "rule-error" } : {})}
+              {...(problem.value?.problem?.field === "rule" ? { "aria-invalid": true, "aria-describedby": "rule-error" } : {})}
             />
-            {problem.value?.column !== undefined && <Caret text={rule.value} column={problem.value.column} />}
+            {problem.value?.problem?.column !== undefined && <Caret text={rule.value} column={problem.value.problem.column} />}
           </label>
           <div class="wide fields" role="group" aria-label="Fields of the event">
             {fields.value.map((field, index) => (
@@ -124,7 +125,7 @@ export function Rules() {
         <p class="actions"><button type="submit" class="main">Evaluate</button></p>
       </form>
       <div role="status">
-        {message !== null && <p class="notice" id="rule-error">{problem.value?.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : message}</p>}
+        {message !== null && <p class="notice" id="rule-error">{problem.value?.code === "missing_field" ? `Fill in a value for ${problem.value.problem?.field?.replace(/^fields\./, "")}.` : message}</p>}
         {result.value?.rules.map((evaluated) => <Verdict key={evaluated.rule} evaluated={evaluated} asOf={result.value?.as_of ?? ""} />)}
         {!result.value && !problem.value && <Empty title="Press “Evaluate” to see each side of the rule" />}
       </div>

@@ -1,7 +1,7 @@
 // One subject of a board: score, rank, what is in each of its slots, and its neighbors.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { formatted, type Num } from "../../ranking/json.ts";
+import { formatted, type Num } from "../../widget/numbers.ts";
 import { boardPath, isAddressable } from "../api.ts";
 import { chosenOf, pageOf, subjectPath, titleOf } from "../chosen.ts";
 import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
