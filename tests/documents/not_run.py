@@ -5,6 +5,7 @@ An entry that no example has is an error, so the list cannot grow old.
 
 NOT_RUN: list[tuple[str, str, str]] = [
     ("README.md", "tests/run", "it runs every test, also this one"),
+    ("docs/clients.md", "(cd rolltop/clients/typescript && npm ci && npm run build && npm pack)", "packages.py does that"),
     ("docs/performance.md", "$ cargo build --profile dist --workspace && alias bench=target/dist/rolltop-bench", "minutes of measuring"),
     ("docs/operating.md", "rolltop healthcheck --url https://rolltop.example:8443 --connect-to 127.0.0.1", "it needs a certificate"),
     ("docs/api.md", "const lines = [];", "EventSource of a browser"),
