@@ -6,7 +6,7 @@ Everything must be equal, but for what is different in each run:
     "from" with "to"    two times that are as far apart as those of the document
     a cursor, an id     any other: AQ… from 22 characters on, 16 hexadecimal digits, 8 with a letter, a UUID
     the name of a backup, such as 20261121T031500123Z
-    a number with a unit of bytes, seconds or a rate, such as `0.1 s`
+    a number with a unit of bytes, seconds or a rate, such as `0.1 s`, and a place, such as `byte 12`
     …                   in the document: any text; as a line of its own: any lines
 
 A cursor, an id, the name of a backup and a word that contains `…` are learned: later commands of the document, which
@@ -26,7 +26,7 @@ VARYING = re.compile(
     r"|(?P<long>\b[0-9a-f]{16}\b)"
     r"|(?P<short>\b(?=[0-9]*[a-f])[0-9a-f]{8}\b)"
     r"|(?P<backup>\b\d{8}T\d{9}Z\b)"
-    r"|(?P<number>\b\d+(?:\.\d+)?(?= (?:bytes|s|ms|MB|lines/s)\b))"
+    r"|(?P<number>(?<=\bbyte )\d+| *\b\d+(?:\.\d+)?(?= (?:bytes|s|ms|MB|lines/s)\b))"
     r"|(?P<any>[^\s\"'=:,(]*…[^\s\"',)]*)"
 )
 PATTERNS = {
@@ -35,7 +35,7 @@ PATTERNS = {
     "long": r"[0-9a-f]{16}",
     "short": r"[0-9a-f]{8}",
     "backup": r"\d{8}T\d{9}Z",
-    "number": r"\d+(?:\.\d+)?",
+    "number": r" *\d+(?:\.\d+)?",
 }
 SPAN = re.compile(rf'"from":"({TIME})","to":"({TIME})"')
 
@@ -61,7 +61,8 @@ def pattern_of(line: str) -> tuple[str, list[str]]:
         if kind == "time":
             part = time_pattern(text)
         elif kind == "any":
-            part = ".*?".join(re.escape(piece) for piece in text.split("…"))
+            pieces = (re.sub(r"[0-9a-f]{16}", "[0-9a-f]{16}", re.escape(piece)) for piece in text.split("…"))
+            part = ".*?".join(pieces)
         else:
             part = PATTERNS[kind]
         pattern += f"({part})"

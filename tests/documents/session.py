@@ -52,6 +52,7 @@ class Session:
             "EXAMPLE_FOLDER": str(self.folder),
             "EXAMPLE_SERVICE": "first",
             "EXAMPLE_PORT": str(self.port),
+            "EXAMPLE_SECOND_PORT": str(self.second),
             "EXAMPLE_REDIS_PORT": str(self.redis),
             "ROLLTOP_URL": f"http://127.0.0.1:{self.port}",
         }
@@ -88,8 +89,8 @@ class Session:
         os.close(self.statuses)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def adapt(self, text: str) -> str:
-        """Replaces addresses, folders and what was learned in a text of the document."""
+    def adapt(self, text: str, command: bool = True) -> str:
+        """Replaces addresses and folders in a text of the document, and in a command what was learned."""
         for address in FIRST:
             text = text.replace(address, address.replace("old", "localhost").replace("8080", str(self.port)))
         for address in SECOND:
@@ -98,8 +99,9 @@ class Session:
             text = text.replace(address, f"http://localhost:{self.port}")
         text = text.replace("127.0.0.1:6379", f"127.0.0.1:{self.redis}")
         text = re.sub(r"(?<![\w/.])/(var/lib/rolltop|var/backups/rolltop|tmp/)", rf"{self.folder}/\1", text)
-        for shown, actual in self.learned.items():
-            text = text.replace(shown, actual)
+        if command:
+            for shown, actual in self.learned.items():
+                text = text.replace(shown, actual)
         return text
 
     def run(self, command: str) -> tuple[int, str]:
