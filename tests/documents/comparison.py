@@ -80,7 +80,9 @@ def learned(shown: str) -> bool:
     """Whether later commands mean by this text what the program answered in its place."""
     kind = VARYING.fullmatch(shown)
     group = kind.lastgroup if kind else None
-    return group in ("cursor", "uuid", "long", "short", "backup") or (group == "any" and len(shown.replace("…", "")) >= 3)
+    if group == "any":
+        return len(shown.replace("…", "")) >= 3
+    return group in ("cursor", "uuid", "long", "short", "backup")
 
 
 def compare_line(expected: str, actual: str, learn: dict[str, str]) -> str | None:
@@ -144,7 +146,6 @@ def compare(expected: list[str], actual: list[str], learn: dict[str, str]) -> st
     return None
 
 
-def compare_json(expected: str, actual: str, learn: dict[str, str]) -> str | None:
+def compare_json(expected: list[str], actual: list[str], learn: dict[str, str]) -> str | None:
     """The same for JSON that a document shows with line breaks, which the program does not write."""
-    joined = "".join(line.strip() for line in expected.split("\n"))
-    return compare([joined], ["".join(line.strip() for line in actual.split("\n"))], learn)
+    return compare(["".join(line.strip() for line in expected)], ["".join(line.strip() for line in actual)], learn)

@@ -9,15 +9,17 @@ from pathlib import Path
 from markdown import links, slug_file
 
 # A document that a text names, such as `docs/boards.md#several-windows`.
-NAMED = re.compile(r"(?<![\w/.-])((?:docs|clients/\w+|examples/\w+)/[\w.-]+\.md|(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md)(#[\w-]+)?")
-SOURCES = ("*.rs", "*.ts", "*.tsx", "*.mjs", "*.js", "*.py", "*.toml", "*.lua", "*.sh", "*.yml", "*.yaml", "*.json", "*.html")
+NAMED = re.compile(
+    r"(?<![\w/.-])((?:docs|clients/\w+|examples/\w+)/[\w.-]+\.md"
+    r"|(?:README|CONTRIBUTING|SECURITY|CHANGELOG)\.md)(#[\w-]+)?"
+)
+SOURCES = (".rs", ".ts", ".tsx", ".mjs", ".js", ".py", ".toml", ".lua", ".sh", ".yml", ".yaml", ".json", ".html")
 
 
 def check_links(root: Path) -> tuple[int, list[str]]:
     """Returns the number of links, and what is wrong with some."""
-    files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root, check=True, capture_output=True, text=True
-    ).stdout.split("\n")
+    list_files = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(list_files, cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
     known: dict[Path, set[str]] = {}
     count, wrong = 0, []
 
@@ -37,7 +39,7 @@ def check_links(root: Path) -> tuple[int, list[str]]:
                     continue
                 file, _, anchor = target.partition("#")
                 check(f"{name}:{line}", (path.parent / file).resolve() if file else path, anchor)
-        elif any(Path(name).match(pattern) for pattern in SOURCES) and "web/built/" not in name and path.is_file():
+        elif path.suffix in SOURCES and "web/built/" not in name and path.is_file():
             text = path.read_text(errors="replace")
             for match in NAMED.finditer(text):
                 line = text.count("\n", 0, match.start()) + 1

@@ -52,7 +52,7 @@ def blocks(document: str, text: str) -> list[Block]:
                 note += "\n" + lines[at]
             notes.append(note.partition("-->")[0].strip())
         elif lines[at].strip() and notes:
-            raise ValueError(f"{document}:{at + 1}: a comment '<!-- example: …' stands directly before a block of code")
+            raise ValueError(f"{document}:{at + 1}: '<!-- example: …' stands directly before a block of code")
         at += 1
     return found
 

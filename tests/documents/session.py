@@ -26,6 +26,12 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+def redis_server() -> str:
+    """Returns the Redis or Valkey of `tests/run`."""
+    given, valkey = os.environ.get("ROLLTOP_TEST_REDIS"), os.environ.get("ROLLTOP_TEST_VALKEY")
+    return given or shutil.which("redis-server") or valkey or shutil.which("valkey-server") or "redis-server"
+
+
 class Failure(Exception):
     """An example that does not do what the document says."""
 
@@ -47,7 +53,7 @@ class Session:
             "EXAMPLE_PROGRAM": str(program),
             "EXAMPLE_PYTHON": os.environ["EXAMPLE_PYTHON"],
             "EXAMPLE_CURL": shutil.which("curl") or "curl",
-            "EXAMPLE_REDIS": os.environ.get("ROLLTOP_TEST_REDIS") or shutil.which("redis-server") or os.environ.get("ROLLTOP_TEST_VALKEY", ""),
+            "EXAMPLE_REDIS": redis_server(),
             "EXAMPLE_REDIS_CLI": shutil.which("redis-cli") or shutil.which("valkey-cli") or "redis-cli",
             "EXAMPLE_FOLDER": str(self.folder),
             "EXAMPLE_SERVICE": "first",
