@@ -26,6 +26,13 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+def kill_children(pid: int) -> None:
+    """Kills what a shell waits for."""
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        kill_children(int(child))
+        os.kill(int(child), signal.SIGKILL)
+
+
 def redis_server() -> str:
     """Returns the Redis or Valkey of `tests/run`."""
     given, valkey = os.environ.get("ROLLTOP_TEST_REDIS"), os.environ.get("ROLLTOP_TEST_VALKEY")
@@ -118,7 +125,9 @@ class Session:
         self.shell.stdin.write(f'source "{file}" </dev/null >"{output}" 2>&1; echo $? >&{self.status_fd}\n'.encode())
         self.shell.stdin.flush()
         if not select.select([self.statuses], [], [], TIMEOUT)[0]:
-            raise Failure(f"does not end within {TIMEOUT} s: {command}")
+            kill_children(self.shell.pid)
+            os.read(self.statuses, 64)
+            raise Failure(f"does not end within {TIMEOUT} s: {command}\n{output.read_text(errors='replace')}")
         status = os.read(self.statuses, 64)
         printed = output.read_bytes().decode(errors="replace").replace("\r\n", "\n")
         if not status:
