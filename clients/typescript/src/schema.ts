@@ -61,16 +61,25 @@ export interface components {
              * @description Duration in milliseconds.
              */
             took_ms: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             worst: number | null;
         };
         /** @description A subject whose score differs from the sum of its slots. */
         AuditDifference: {
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             slots: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -608,9 +617,15 @@ export interface components {
         EditionDifference: {
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             next_score: number | null;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -750,7 +765,10 @@ export interface components {
              * @description Index of the event in the request, from 0.
              */
             index: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -989,7 +1007,10 @@ export interface components {
         };
         /** @description An amount or a value for one subject. */
         Increment: {
-            /** @description The amount to add, for COUNT and SUM. May be negative; parsed exactly, with at most the decimals of the board. Default: 1. */
+            /**
+             * Format: decimal
+             * @description The amount to add, for COUNT and SUM. May be negative; parsed exactly, with at most the decimals of the board. Default: 1.
+             */
             amount?: number;
             /**
              * Format: date-time
@@ -1151,7 +1172,10 @@ export interface components {
              * @description Competition rank among the given subjects; null if the subject is not ranked.
              */
             rank_among: number | null;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1197,7 +1221,10 @@ export interface components {
             standard_error?: number;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             value: number | null;
             /** @description The slots that were read. */
             window: components["schemas"]["WindowBounds"];
@@ -1266,7 +1293,10 @@ export interface components {
              * @description Index of the item in the request, from 0.
              */
             index: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1379,7 +1409,10 @@ export interface components {
              * @description Competition rank (1, 2, 2, 4).
              */
             rank: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1527,7 +1560,10 @@ export interface components {
              * @description Number of retiring slots in which the subject had data.
              */
             retiring_slots: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1641,7 +1677,7 @@ export interface components {
         /** @description The content of one slot for a subject, or over all time its total. */
         Sample: {
             /**
-             * Format: double
+             * Format: decimal
              * @description The amount of the slot, for COUNT and SUM. Parsed exactly.
              */
             amount?: number;
@@ -1660,12 +1696,12 @@ export interface components {
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description The sum of the measurements, for AVG, together with `count`. Parsed exactly.
              */
             sum?: number;
             /**
-             * Format: double
+             * Format: decimal
              * @description The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
              */
             value?: number;
@@ -1682,7 +1718,10 @@ export interface components {
         SamplesBody: components["schemas"]["Sample"] | components["schemas"]["SampleBatch"];
         /** @description A subject with its score. */
         ScoredLine: {
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1779,7 +1818,7 @@ export interface components {
              */
             at?: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description Absent for MIN, MAX, LAST and APPROX_COUNT_DISTINCT.
              */
             count?: number;
@@ -1789,7 +1828,7 @@ export interface components {
              */
             from: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description For AVG only.
              */
             sum?: number;
@@ -1799,7 +1838,7 @@ export interface components {
              */
             to: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description Absent for COUNT, SUM and COUNT_DISTINCT.
              */
             value?: number;
@@ -1823,7 +1862,10 @@ export interface components {
              * @description Competition rank; null if the subject is not ranked.
              */
             rank: number | null;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /**
              * @description The slots of the window in which the subject has data, oldest first. Over all time, the slots that are kept
@@ -1848,7 +1890,10 @@ export interface components {
             board: string;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
@@ -1856,7 +1901,7 @@ export interface components {
         /** @description The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST. */
         SubjectValue: {
             /**
-             * Format: double
+             * Format: decimal
              * @description The total of the subject, for COUNT and SUM.
              */
             amount?: number;
@@ -1866,7 +1911,7 @@ export interface components {
              */
             at?: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description The smallest, largest or newest number of the subject, for MIN, MAX and LAST; its only measurement, for AVG.
              */
             value?: number;
@@ -2036,7 +2081,7 @@ export interface components {
             /** @description Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
             capped?: boolean;
             /**
-             * Format: double
+             * Format: decimal
              * @description For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements
              *     in these slots, which `edge` does not weight.
              */
@@ -2065,11 +2110,14 @@ export interface components {
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
             /**
-             * Format: double
+             * Format: decimal
              * @description Sum of the measurements in these slots, which `edge` does not weight. For AVG only.
              */
             sum?: number;
-            /** @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data. */
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
             value: number | null;
         };
     };
