@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -28,9 +29,11 @@ def free_port() -> int:
 
 def kill_children(pid: int) -> None:
     """Kills what a shell waits for."""
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        kill_children(int(child))
-        os.kill(int(child), signal.SIGKILL)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            kill_children(int(child))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
 
 
 def redis_server() -> str:
@@ -117,16 +120,19 @@ class Session:
                 text = text.replace(shown, actual)
         return text
 
-    def run(self, command: str) -> tuple[int, str]:
-        """Runs a command in the shell, and returns its status and what it prints."""
+    def run(self, command: str, before: str = "") -> tuple[int, str]:
+        """Runs a command in the shell, after what messages do not show, and returns its status and what it prints."""
         file, output = self.folder / ".command", self.folder / ".output"
-        file.write_text(command + "\n")
+        file.write_text(before + command + "\n")
         assert self.shell.stdin
-        self.shell.stdin.write(f'source "{file}" </dev/null >"{output}" 2>&1; echo $? >&{self.status_fd}\n'.encode())
+        # Without the pipe for the status, which services in the background would keep open after the end of the shell.
+        redirected = f'source "{file}" </dev/null >"{output}" 2>&1 {self.status_fd}>&-'
+        self.shell.stdin.write(f"{redirected}; echo $? >&{self.status_fd}\n".encode())
         self.shell.stdin.flush()
         if not select.select([self.statuses], [], [], TIMEOUT)[0]:
             kill_children(self.shell.pid)
-            os.read(self.statuses, 64)
+            if select.select([self.statuses], [], [], 5)[0]:
+                os.read(self.statuses, 64)
             raise Failure(f"does not end within {TIMEOUT} s: {command}\n{output.read_text(errors='replace')}")
         status = os.read(self.statuses, 64)
         printed = output.read_bytes().decode(errors="replace").replace("\r\n", "\n")
@@ -139,7 +145,7 @@ class Session:
         failures = self.folder / ".failures"
         failures.unlink(missing_ok=True)
         trap = f"EXAMPLE_STRICT=1; trap 'printf \"status %s: %s\\n\" $? \"$BASH_COMMAND\" >>\"{failures}\"' ERR\n"
-        status, printed = self.run(trap + command)
+        status, printed = self.run(command, before=trap)
         self.run("EXAMPLE_STRICT=; trap - ERR")
         if failures.exists():
             raise Failure(f"a command fails:\n{failures.read_text()}{printed}")

@@ -296,3 +296,35 @@ async fn a_batch_that_is_too_large_for_the_service_is_divided() {
     assert_eq!(*told.lock().unwrap(), [(50, "too_large".to_owned())]);
     assert_eq!((sender.counts().accepted, sender.counts().duplicates), (99, 0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_cancelled_is_not_added_and_all_else_is() {
+    for running in support::services().await {
+        let board = running.service().board("hot-posts");
+        let sender = board.sender().max_items(20).batch(10).start().unwrap();
+        let tasks: Vec<_> = (0..8_u32)
+            .map(|task| {
+                let sender = sender.clone();
+                tokio::spawn(async move {
+                    let mut added = 0_u32;
+                    for number in 0..500 {
+                        let patience = Duration::from_micros(u64::from(task * 100 + number % 7 * 200));
+                        let adding = timeout(patience, sender.add(Increment::new("cancelled")));
+                        added += u32::from(adding.await.is_ok_and(|done| done.is_ok()));
+                        if number % 100 == 99 {
+                            let _ = timeout(patience, sender.flush()).await;
+                        }
+                    }
+                    added
+                })
+            })
+            .collect();
+        let mut added = 0;
+        for task in tasks {
+            added += task.await.unwrap();
+        }
+        timeout(SOON, sender.close()).await.unwrap().unwrap();
+        assert_eq!(board.subject("cancelled").await.unwrap().score, Some(Decimal::from(added)));
+        assert!((1..4_000).contains(&added), "{added}");
+    }
+}
