@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt;
-use rolltop_client::answers::Added;
+use rolltop_client::answers::{Added, Rejection};
 use rolltop_client::{Countable, Counts, Decimal, Event, Increment, SenderBuilder, Service};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -154,7 +154,8 @@ pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
 /// Returns an error if the item was not counted.
 fn must_count(added: &Added) -> anyhow::Result<()> {
     match added.rejected.first() {
-        Some(rejected) => bail!("not counted: {}", rejected.detail),
+        Some(Rejection { board: Some(board), detail, .. }) => bail!("not counted on '{board}': {detail}"),
+        Some(Rejection { detail, .. }) => bail!("not counted: {detail}"),
         None => Ok(()),
     }
 }
