@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::access::{hash, run};
 use crate::running::{Running, program};
+use crate::waiting::Wait;
 
 /// A service with a board `likes`, and what commands say to it.
 struct Service {
@@ -161,6 +162,10 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     assert_eq!(service.json(&["next", "show", "likes"])["metric"], "COUNT(7d, like, post_id)");
     assert_eq!(service.json(&["top", "likes", "--of", "next"])["total"], 0);
     assert!(service.fails(&["next", "promote", "likes"]).contains("--yes"));
+    let filling = Wait::begin("the successor is filled");
+    while service.json(&["next", "show", "likes"])["fill"]["state"] == "running" {
+        filling.pause("it is running");
+    }
     service.ok(&["next", "promote", "likes", "--yes"]);
     service.ok(&["next", "back", "likes", "--yes"]);
     assert_eq!(service.json(&["boards", "likes"])["metric"], "COUNT(24h, like, post_id)");
@@ -184,7 +189,10 @@ async fn errors_say_what_to_type_next() {
     let said = service.fails(&["top", "nothing"]);
     assert!(said.contains("unknown board 'nothing'") && said.contains("`rolltop boards`"), "{said}");
     let said = service.fails(&["top", "likes", "--url", "http://127.0.0.1:1"]);
-    assert!(said.contains("127.0.0.1:1") && said.contains("does not respond") && said.contains("rolltop serve"), "{said}");
+    assert!(
+        said.contains("127.0.0.1:1") && said.contains("does not respond") && said.contains("rolltop serve"),
+        "{said}"
+    );
     assert!(service.fails(&["rank", "likes", "a", "b", "--around", "1"]).contains("one subject"));
     assert!(service.fails(&["rank", "likes", "..", "--around", "1"]).contains("'..'"));
     let (code, _, said) = service.run(&["top", "likes", "--json", "--csv"]);
