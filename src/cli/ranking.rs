@@ -43,9 +43,14 @@ impl RankingArgs {
 /// Returns a window as people read it.
 pub(super) fn window(window: &rolltop_client::answers::Window) -> String {
     match (window.from, window.to) {
-        (Some(from), Some(to)) => format!("from {} to {}", from.format("%F %R"), to.format("%F %R %Z")),
+        (Some(from), Some(to)) => format!("from {} to {}", time(from), time(to)),
         _ => "over all time".to_owned(),
     }
+}
+
+/// Returns a time in whole seconds, as the API writes it.
+pub(super) fn time(time: chrono::DateTime<chrono::Utc>) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// Reads JSON that the user has given.

@@ -3,6 +3,7 @@
 use rolltop_client::answers::Rollover;
 
 use super::format::{FormatArgs, Table, cell};
+use super::ranking::time;
 use super::server::ServerArgs;
 
 /// Roll a board over now, or all: the service does so by itself, at latest when a slot ends
@@ -40,7 +41,7 @@ fn table(rollovers: &[Rollover]) -> Table {
     let row = |done: &Rollover| {
         let counts = [done.slots_advanced, done.slots_retired, done.subjects_touched];
         [
-            vec![done.board.clone(), cell(done.head.map(|head| head.format("%F %R").to_string()))],
+            vec![done.board.clone(), cell(done.head.map(time))],
             counts.map(|count| count.to_string()).to_vec(),
         ]
         .concat()

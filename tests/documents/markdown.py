@@ -42,7 +42,8 @@ def blocks(document: str, text: str) -> list[Block]:
             if end is None:
                 raise ValueError(f"{document}:{begun}: the block of code does not end")
             content = [line.removeprefix(indent) for line in lines[begun:end]]
-            found.append(Block(document, begun + 1, fence[2], content, notes))
+            # What follows a comma is for rustdoc.
+            found.append(Block(document, begun + 1, fence[2].partition(",")[0], content, notes))
             notes = []
             at = end
         elif comment:
