@@ -1,6 +1,6 @@
 //! `rolltop backup`: requests a backup from a running server.
 
-use reqwest::Method;
+use rolltop_client::Method;
 use serde::Deserialize;
 
 use super::output::say;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use reqwest::Method;
+use rolltop_client::Method;
 use serde::de::IgnoredAny;
 
 use super::server::ServerArgs;

@@ -1,7 +1,7 @@
 //! `rolltop next`: changes a board by counting another definition beside it.
 
 use clap::{Args, Subcommand};
-use reqwest::Method;
+use rolltop_client::Method;
 use serde_json::{Map, Value};
 
 use super::boards::members;

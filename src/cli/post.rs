@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt;
 use rolltop_client::answers::{Added, Rejection};
-use rolltop_client::{Countable, Counts, Decimal, Event, Increment, SenderBuilder, Service};
+use rolltop_client::{Countable, Counts, Decimal, Event, Increment, Method, SenderBuilder, Service};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio_util::codec::{FramedRead, LinesCodec};
@@ -153,6 +153,9 @@ pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
 
 /// Returns an error if the item was not counted.
 fn must_count(added: &Added) -> anyhow::Result<()> {
+    if let Some(kind) = added.unknown_types.keys().next() {
+        bail!("no board counts events of type '{}'; `rolltop boards` shows what they count", printable(kind));
+    }
     match added.rejected.first() {
         Some(Rejection { board: Some(board), detail, .. }) => bail!("not counted on '{board}': {detail}"),
         Some(Rejection { detail, .. }) => bail!("not counted: {detail}"),
@@ -176,7 +179,7 @@ async fn lines<T: Countable>(
         bail!("what shall be counted? Name it, or give lines of JSON to standard input");
     }
     // A server that is not there is found before the first line is read.
-    service.request::<IgnoredAny>(reqwest::Method::GET, "/healthz").await?;
+    service.request::<IgnoredAny>(Method::GET, "/healthz").await?;
     // The client says that it sends again.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN);
     drop(log.try_init());
@@ -226,8 +229,10 @@ async fn lines<T: Countable>(
 }
 
 fn json_of(counts: &Counts, unread: u64) -> String {
-    let Counts { accepted, duplicates, rejected, failed, .. } = counts;
-    json!({"accepted": accepted, "duplicates": duplicates, "rejected": rejected + unread, "failed": failed}).to_string()
+    let Counts { accepted, duplicates, rejected, failed, unknown, .. } = counts;
+    let rejected = rejected + unread;
+    json!({"accepted": accepted, "duplicates": duplicates, "rejected": rejected, "failed": failed, "unknown": unknown})
+        .to_string()
 }
 
 /// The errors of lines, of which the first are printed to standard error.

@@ -40,11 +40,7 @@ pub(super) async fn run(args: RolloverArgs) -> anyhow::Result<()> {
 fn table(rollovers: &[Rollover]) -> Table {
     let row = |done: &Rollover| {
         let counts = [done.slots_advanced, done.slots_retired, done.subjects_touched];
-        [
-            vec![done.board.clone(), cell(done.head.map(time))],
-            counts.map(|count| count.to_string()).to_vec(),
-        ]
-        .concat()
+        [vec![done.board.clone(), cell(done.head.map(time))], counts.map(|count| count.to_string()).to_vec()].concat()
     };
     Table::new(["board", "counts since", "slots advanced:", "slots retired:", "subjects changed:"])
         .rows(rollovers.iter().map(row))

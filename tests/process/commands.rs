@@ -52,6 +52,13 @@ impl Service {
         said
     }
 
+    /// Runs a command that prints an answer and fails.
+    fn fails_with(&self, args: &[&str]) -> String {
+        let (code, _, said) = self.run(args);
+        assert_eq!(code, 1, "{args:?}: {said}");
+        said
+    }
+
     /// Runs a command with this standard input.
     fn feed(&self, args: &[&str], input: &[u8]) -> (i32, String, String) {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
@@ -118,13 +125,17 @@ async fn lines_of_standard_input_count_once_and_errors_name_them() {
     let wrong = "{\"subject\":\"a\"}\n\nno json\n{\"subject\":\"b\",\"amount\":1.5}\n";
     let (code, printed, said) = service.feed(&["post", "likes", "--json"], wrong.as_bytes());
     let counts: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(counts, json!({"accepted": 1, "duplicates": 0, "rejected": 2, "failed": 0}), "{said}");
+    assert_eq!(counts, json!({"accepted": 1, "duplicates": 0, "rejected": 2, "failed": 0, "unknown": 0}), "{said}");
     assert!(code == 1 && said.contains("line 3: ") && said.contains("line 4: "), "{said}");
 
     let events = "{\"type\":\"sale\",\"fields\":{\"amount\":19.99,\"product\":\"p\",\"country\":\"se\"}}\n".repeat(3);
     let (code, _, said) = service.feed(&["event"], events.as_bytes());
     assert_eq!(code, 0, "{said}");
     assert_eq!(service.json(&["top", "by-country", "--by", "se"])["items"][0]["score"], 59.97);
+
+    assert!(service.fails_with(&["event", "slae", "product=p"]).contains("no board counts events of type 'slae'"));
+    let (code, printed, said) = service.feed(&["event", "--json"], b"{\"type\":\"slae\",\"fields\":{}}\n");
+    assert!(code == 0 && printed.contains("\"unknown\":1") && said.contains("slae"), "{printed} {said}");
 
     let long = format!("{{\"subject\":\"{}\"}}\n", "x".repeat(2 << 20));
     let (code, _, said) = service.feed(&["post", "likes"], long.as_bytes());

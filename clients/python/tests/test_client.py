@@ -256,7 +256,7 @@ class Calls(unittest.TestCase):
                         client.sendall(answers[0])
 
             threading.Thread(target=serve, daemon=True).start()
-            client = Rolltop(f"http://127.0.0.1:{listener.getsockname()[1]}", retries=0)
+            client = Rolltop(f"http://127.0.0.1:{listener.getsockname()[1]}", repeat_for=0)
             for call in (
                 client.boards,
                 lambda: list(client.board("b").export()),

@@ -279,6 +279,17 @@ class Values(unittest.TestCase):
             with self.assertRaises(ValueError):
                 AsyncRolltop("http://127.0.0.1:8080", key)
 
+    def test_a_batch_has_at_most_what_may_wait(self) -> None:
+        self.assertEqual(rolltop.Batching(max_items=3).items, 3)
+        for wrong in ({"items": 0}, {"max_items": 0}):
+            with self.assertRaises(ValueError):
+                rolltop.Batching(**wrong)  # type: ignore[arg-type]
+
+    def test_secrets_that_no_signing_key_has_are_refused(self) -> None:
+        for secret in ("", "s" * 31):
+            with self.assertRaisesRegex(ValueError, "32"):
+                rolltop.sign_token({"scopes": ["view"]}, secret=secret, kid="00000000000000a1")
+
     def test_a_fork_reads_no_certificates_again(self) -> None:
         def contexts() -> int:
             return sum(isinstance(found, ssl.SSLContext) for found in gc.get_objects())

@@ -30,7 +30,7 @@ class Tokens(unittest.TestCase):
         cls.service.close()
 
     def client(self, token: str) -> Rolltop:
-        client = Rolltop(self.service.url, token, retries=0)
+        client = Rolltop(self.service.url, token, repeat_for=0)
         self.addCleanup(client.close)
         return client
 

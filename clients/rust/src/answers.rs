@@ -387,6 +387,9 @@ answers! {
         duplicates: u64,
         /// The items that are not counted.
         rejected: Vec<Rejection>,
+        /// The types of events that no board counts, with the number of their events.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        unknown_types: BTreeMap<String, u64>,
     }
 
     /// An item that is not counted.

@@ -1,5 +1,6 @@
 //! What becomes of items that are sent.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +8,9 @@ use std::time::Duration;
 
 use crate::answers::Rejection;
 use crate::{Error, Item};
+
+/// The largest number of types of events of which it is said that no board counts them.
+const MOST_TYPES: usize = 100;
 
 type OnRejected = Box<dyn Fn(&Item, &Rejection) + Send + Sync>;
 type OnFailed = Box<dyn Fn(&[Item], &Error) + Send + Sync>;
@@ -51,6 +55,8 @@ pub struct Counts {
     pub rejected: u64,
     /// Those of requests that the service refuses as a whole, or that were given up.
     pub failed: u64,
+    /// Events of types that no board counts. The first of each type is logged.
+    pub unknown: u64,
     /// Those for which [`offer`](crate::Sender::offer) had no room.
     pub dropped: u64,
     /// Those whose amounts were added to that of another item, which is in one of the other numbers.
@@ -70,6 +76,8 @@ pub(crate) struct Delivery {
 struct Done {
     counts: Counts,
     first_failure: Option<Error>,
+    /// Types of events that no board counts, of which that was said.
+    unknown_types: BTreeSet<String>,
 }
 
 impl Delivery {
@@ -102,6 +110,20 @@ impl Delivery {
             None => {
                 let Rejection { code, detail, .. } = rejection;
                 tracing::warn!(code, detail, item = item.as_json(), "an item is not counted");
+            }
+        }
+    }
+
+    /// Counts events of types that no board counts, and says so once for each type: it may be mistyped.
+    pub(crate) fn meet_unknown(&self, types: BTreeMap<String, u64>) {
+        if types.is_empty() {
+            return;
+        }
+        let mut done = self.done();
+        for (kind, number) in types {
+            done.counts.unknown += number;
+            if done.unknown_types.len() < MOST_TYPES && done.unknown_types.insert(kind.clone()) {
+                tracing::warn!(r#type = kind, "no board counts events of this type");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const SHORTEST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(5);
 /// The longest pause that the service may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 

@@ -4,12 +4,13 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::connection::{Connection, Sent};
 use crate::item::Countable;
@@ -221,11 +222,13 @@ impl Plan {
                 Ok(body) => return Ok(body),
                 Err(error) => error,
             };
-            let pause = pause(attempt, error.retry_after());
-            let has_time = began.elapsed() + pause < self.connection.repeat_for;
-            if !self.is_repeatable || !error.is_transient() || !has_time {
+            let left = self.connection.repeat_for.saturating_sub(began.elapsed());
+            let asked = error.retry_after();
+            if !self.is_repeatable || !error.is_transient() || left.is_zero() || asked > Some(left) {
                 return Err(error);
             }
+            // The last attempt is at the end of the time.
+            let pause = pause(attempt, asked).min(left);
             tracing::debug!(%error, path, "a request is sent again");
             tokio::time::sleep(pause).await;
             attempt += 1;
@@ -255,5 +258,26 @@ impl<T: DeserializeOwned + 'static> IntoFuture for Request<T> {
                 Error::unexpected(200, format!("an answer that this version of the client does not know: {error}"))
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_are_repeated_until_their_time_is_over() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+        let time = Duration::from_secs(10);
+        for _ in 0..5 {
+            let service = crate::Service::builder(&format!("http://{free}")).repeat_for(time).build().unwrap();
+            let began = Instant::now();
+            let error = service.boards().await.unwrap_err();
+            assert!(error.is_transient(), "{error}");
+            assert!(began.elapsed() >= time, "{:?}: {error}", began.elapsed());
+            let began = Instant::now();
+            let once = service.request::<()>(Method::POST, "/v1/rollover").await.unwrap_err();
+            assert!(began.elapsed() < time, "{once}");
+        }
     }
 }

@@ -143,17 +143,19 @@ impl<T: Countable> SenderBuilder<T> {
     ///
     /// # Errors
     ///
-    /// `invalid_setting`, if a batch is empty or larger than what may wait, or outside of a runtime; `invalid_name` for
+    /// `invalid_setting`, if a batch is empty, nothing may wait, or outside of a runtime; `invalid_name` for
     /// a name that no board can have.
     pub fn start(self) -> Result<Sender<T>> {
         let Batching { items, max_items, .. } = self.batching;
-        if items == 0 || items > max_items || max_items > Semaphore::MAX_PERMITS {
-            return Err(Error::invalid_setting("a batch must have from 1 item to max_items".to_owned()));
+        if items == 0 || max_items == 0 || max_items > Semaphore::MAX_PERMITS {
+            return Err(Error::invalid_setting(
+                "a batch must have an item, and an item must be able to wait".to_owned(),
+            ));
         }
         let runtime = tokio::runtime::Handle::try_current();
         let runtime = runtime.map_err(|_| Error::invalid_setting("a sender needs a runtime of tokio".to_owned()))?;
         let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue::new(self.batching)),
+            queue: Mutex::new(Queue::new(Batching { items: items.min(max_items), ..self.batching })),
             room: Semaphore::new(max_items),
             changed: Notify::new(),
             delivery: Delivery::new(self.reports),

@@ -79,7 +79,8 @@ impl<'a> Sending<'a> {
     }
 
     fn count(&mut self, added: Added) -> Option<Duration> {
-        let Added { accepted, duplicates, rejected } = added;
+        let Added { accepted, duplicates, rejected, unknown_types } = added;
+        self.delivery.meet_unknown(unknown_types);
         self.delivery.count(|counts| {
             counts.accepted += accepted;
             counts.duplicates += duplicates;

@@ -50,11 +50,8 @@ impl Service {
         SenderBuilder::new(&self.connection, Ok("/v1/events".to_owned()))
     }
 
-    /// Sends an event by itself.
-    ///
-    /// # Errors
-    ///
-    /// `rejected`, if no board counts it.
+    /// Sends an event by itself. Boards that do not count it are in `rejected`, and if there is none of its type, that is in
+    /// `unknown_types`.
     pub fn add_now(&self, event: Event) -> Request<Added> {
         self.request(Method::POST, "/v1/events").item(event)
     }

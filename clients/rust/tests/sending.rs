@@ -140,7 +140,7 @@ fn nobody_waits_for_a_runtime_that_has_ended() {
 #[tokio::test]
 async fn settings_that_make_no_sense_are_refused() {
     let board = nobody().board("b");
-    for sender in [board.sender().batch(0), board.sender().max_items(499), board.sender().max_items(usize::MAX)] {
+    for sender in [board.sender().batch(0), board.sender().max_items(0), board.sender().max_items(usize::MAX)] {
         assert_eq!(sender.start().unwrap_err().code(), "invalid_setting");
     }
 }

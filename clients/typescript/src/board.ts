@@ -91,9 +91,9 @@ export class Board<D extends Decimals = "number"> {
    */
   add(subject: string, amount: number | string = 1, options: AddOptions = {}): Promise<boolean> {
     const { by, at, id, value, retract } = options;
-    for (const number of [amount, value]) {
-      // JSON would write null, which means 1.
-      if (typeof number === "number" && !Number.isFinite(number)) throw new TypeError(`${number} cannot be counted`);
+    for (const number of [amount, value, at instanceof Date ? +at : 0]) {
+      // JSON would write null, which means 1, or now.
+      if (typeof number === "number" && !Number.isFinite(number)) throw new TypeError(`no number: ${number}`);
     }
     const item = { subject, by: by === undefined ? undefined : keyText(by) };
     const sum = this.#coalesce && (id ?? at ?? value ?? retract) === undefined ? units(amount) : undefined;

@@ -51,8 +51,8 @@ export function withParameters(path: string, parameters: Parameters): string {
  * address cannot have these, and `fetch` would send the request to another one.
  */
 export function checked(path: string): string {
-  if (/\/(\.|%2e){0,2}([/?#]|$)/i.test(path)) {
-    throw new TypeError('the name of a board, a subject or a key must not be empty, "." or ".." in an address');
+  if (/^[^/]|\/(\.|%2e){0,2}([/?#]|$)/i.test(path)) {
+    throw new TypeError('no name in a path: "", "." or ".."');
   }
   return path;
 }
@@ -190,7 +190,7 @@ export async function pauseAfter(
 }
 
 const FIRST_PAUSE = 200;
-const LONGEST_PAUSE = 30_000;
+const LONGEST_PAUSE = 5_000;
 /** Timers of a month and more fire at once. */
 const A_DAY = 86_400_000;
 

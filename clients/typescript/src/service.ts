@@ -56,8 +56,10 @@ export class Service<D extends Decimals = "number"> {
   constructor({ url, key, token, decimals, ...options }: Options<D>) {
     const exact = decimals === "string";
     if (exact && !knowsSources()) {
-      throw new Error('decimals: "string" needs a newer engine, such as Node 22');
+      throw new Error('decimals: "string" needs a newer engine');
     }
+    const base = String(url).replace(/\/+$/, "");
+    if (!/^https?:\/\/./.test(base)) throw new TypeError(`no URL: ${base}`);
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     this.#connection = {
       timeout: 10_000,
@@ -65,7 +67,7 @@ export class Service<D extends Decimals = "number"> {
       fetch: (input, init) => fetch(input, init),
       ...DEFAULTS,
       ...Object.fromEntries(given),
-      base: String(url).replace(/\/+$/, ""),
+      base,
       secret: token ?? key,
       parse: exact ? parseExact : JSON.parse,
       counts: this.counts,

@@ -312,9 +312,16 @@ test("what was sent from a hidden page that slept is not sent again too late, wh
   );
 });
 
+test("what could never be sent, or would count at another time, is refused at once", () => {
+  for (const url of ["localhost:7401", "127.0.0.1:7401", "", "http://"]) assert.throws(() => rolltop({ url }), TypeError);
+  const { service } = client([() => Response.json({})]);
+  assert.throws(() => service.board("b").add("a", 1, { at: new Date(Number.NaN) }), TypeError);
+  assert.throws(() => service.board("b").add("a", Number.NaN), TypeError);
+});
+
 test("a name that an address cannot carry is refused before anything is sent", async () => {
   const { requests, service } = client([() => Response.json({})]);
-  const error = { name: "TypeError", message: /^the name of a board, a subject or a key must not be empty/ };
+  const error = { name: "TypeError", message: /^no name in a path: / };
   const board = service.board("b");
   for (const name of ["", ".", ".."]) {
     assert.throws(() => service.board(name), error);
@@ -328,6 +335,8 @@ test("a name that an address cannot carry is refused before anything is sent", a
   const half = "a\ud800";
   await assert.rejects(async () => board.subject(half), URIError);
   await assert.rejects(async () => board.top({ by: half }), URIError);
+  // It would become a part of the host.
+  await assert.rejects(service.call("GET", ".evil.example/v1/boards"), error);
   assert.equal(requests.length, 0);
   // These only look like those above.
   for (const name of ["...", ".a", "a..", "%2E%2E", "/", "a//b", "?"]) {

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use reqwest::Method;
-use rolltop_client::{Error, Lines, Request};
+use rolltop_client::{Error, Lines, Method, Request};
 use serde_json::Value;
 
 use crate::board::{Definition, Timestamp};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use reqwest::Method;
+use rolltop_client::Method;
 use serde_json::{Value, json};
 
 use crate::access::{KeyId, Scope};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use reqwest::Method;
-use rolltop_client::{Board, Error, Request, Service};
+use rolltop_client::{Board, Error, Method, Request, Service};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

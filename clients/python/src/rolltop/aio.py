@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import time
@@ -14,14 +15,14 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InPage, InRanking, Item, Over
+from .calls import Call, InLive, InPage, InRanking, Item, Over
 from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
 from .queue import Batching, Queue, Waiting, new_id
-from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
+from .way import STREAM_TIMEOUT, Way, answer, connecting, next_pause, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
@@ -35,7 +36,10 @@ class AsyncSender:
     def __init__(self, client: AsyncRolltop, delivery: Delivery, batching: Batching) -> None:
         self._client, self._delivery = client, delivery
         self._queue = Queue(batching)
-        self._changed = asyncio.Condition()
+        lock = asyncio.Lock()
+        self._changed = asyncio.Condition(lock)
+        # Told once for each item that left, not all who wait: there may be thousands.
+        self._room = asyncio.Condition(lock)
         self._calls = 0
         self._task = asyncio.create_task(self._run(), name="rolltop-sender")
 
@@ -50,13 +54,20 @@ class AsyncSender:
                 if queue.closing:
                     raise RuntimeError("the client is closed, or its event loop has ended")
                 if queue.combine(item):
+                    # If it was told of room, that is another's.
+                    self._room.notify()
                     return True
                 if not queue.is_full():
                     break
                 if queue.batching.drops:
                     queue.dropped += 1
                     return False
-                await self._changed.wait()
+                try:
+                    await self._room.wait()
+                except BaseException:
+                    # It may have been told of room that it does not take.
+                    self._room.notify()
+                    raise
             queue.add(item, time.monotonic())
             if queue.is_worth_a_look():
                 self._changed.notify_all()
@@ -80,6 +91,7 @@ class AsyncSender:
         async with self._changed:
             self._queue.closing = True
             self._changed.notify_all()
+            self._room.notify_all()
 
     async def close(self) -> None:
         # Who waits may be cancelled, and close again. If the task was cancelled, that is reported.
@@ -109,6 +121,7 @@ class AsyncSender:
             async with self._changed:
                 rest = self._queue.take_rest()
                 self._changed.notify_all()
+                self._room.notify_all()
             self._delivery.abandon(rest, is_raised=True)
 
     async def _next(self) -> list[Waiting] | None:
@@ -116,7 +129,7 @@ class AsyncSender:
             while True:
                 found = self._queue.next(time.monotonic())
                 if not isinstance(found, float):
-                    self._changed.notify_all()
+                    self._room.notify(len(found or ()))
                     return found
                 try:
                     async with asyncio.timeout(None if found == math.inf else found):
@@ -156,13 +169,13 @@ class AsyncRolltop:
         key: str | None = None,
         *,
         timeout: float = 10.0,
-        retries: int = 4,
+        repeat_for: float = 10.0,
         exit_timeout: float = 10.0,
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
         self._http = httpx2.AsyncClient(**connecting(url, key, timeout))
-        self.retries, self._exit_timeout = retries, exit_timeout
+        self.repeat_for, self._exit_timeout = repeat_for, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[AsyncSender]] = {}
         self._events = self._way("/v1/events", "events")
@@ -230,15 +243,14 @@ class AsyncRolltop:
         return await self._repeated(call, lambda: self._send_once(call))
 
     async def _repeated(self, call: Call[Any], attempt_once: Callable[[], Awaitable[T]]) -> T:
-        for attempt in range(self.retries if call.is_repeatable else 0):
+        end = time.monotonic() + self.repeat_for
+        for attempt in itertools.count():
             try:
                 return await attempt_once()
             except RolltopError as error:
-                if not is_worth_waiting(error):
-                    raise
-                seconds = pause(attempt, error.retry_after)
+                seconds = next_pause(call, error, attempt, end)
             await asyncio.sleep(seconds)
-        return await attempt_once()
+        raise AssertionError("unreachable")
 
     async def _send_once(self, call: Call[T]) -> T:
         return cast(T, parsed(await self._answer(call, "application/json")))
@@ -338,7 +350,7 @@ class AsyncBoard:
                 return
             wanted["cursor"] = end["next"]
 
-    async def live(self, **options: Unpack[InPage]) -> AsyncGenerator[schema.Ranking, None]:
+    async def live(self, **options: Unpack[InLive]) -> AsyncGenerator[schema.Ranking, None]:
         live, attempt = LiveRanking(), 0
         path, params = calls.of_board(self.name, "stream"), calls.top(self.name, options).query()
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
@@ -48,6 +48,13 @@ class InPage(InRanking, total=False):
     limit: int
     offset: int
     cursor: str
+
+
+class InLive(InRanking, total=False):
+    """`limit` lines, read once in each `interval`."""
+
+    limit: Literal[10, 25, 50, 100]
+    interval: Literal["1s", "5s", "15s", "1m"]
 
 
 class Item(TypedDict, total=False):
@@ -98,7 +105,7 @@ def event(kind: str, fields: Mapping[str, object], at: str | None, id: str | Non
     return {"type": kind, "fields": dict(fields), **more}
 
 
-def top(board: str, options: InPage) -> Call[schema.Ranking]:
+def top(board: str, options: InPage | InLive) -> Call[schema.Ranking]:
     return Call("GET", of_board(board, "rankings"), options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import logging
 import os
 import threading
@@ -16,14 +17,14 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InPage, InRanking, Item, Over
+from .calls import Call, InLive, InPage, InRanking, Item, Over
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
 from .pauses import pause
 from .queue import Batching, new_id
 from .sender import Sender
-from .way import STREAM_TIMEOUT, Way, answer, connecting, is_worth_waiting, parsed, printed, stream_headers
+from .way import STREAM_TIMEOUT, Way, answer, connecting, next_pause, parsed, printed, stream_headers
 
 T = TypeVar("T")
 log = logging.getLogger("rolltop")
@@ -41,7 +42,7 @@ class Rolltop:
 
     - `key`: a key of the service, `rt_…`, or a token.
     - `timeout`: seconds for which a call waits for a connection, and for each next part of an answer.
-    - `retries`: the number of further attempts of a call that was not answered, or is to be sent again.
+    - `repeat_for`: the seconds for which a call that was not answered, or is to be sent again, is repeated.
     - `exit_timeout`: seconds that the end of the program, or of a `with` by an exception, waits for what was not sent.
     - `batching`, `reports`: of events. Boards have their own.
     """
@@ -52,14 +53,14 @@ class Rolltop:
         key: str | None = None,
         *,
         timeout: float = 10.0,
-        retries: int = 4,
+        repeat_for: float = 10.0,
         exit_timeout: float = 10.0,
         batching: Batching | None = None,
         reports: Reports | None = None,
     ) -> None:
         how = connecting(url, key, timeout)
         self._connect: Callable[[], httpx2.Client] = lambda: httpx2.Client(**how)
-        self.retries, self._exit_timeout = retries, exit_timeout
+        self.repeat_for, self._exit_timeout = repeat_for, exit_timeout
         self._is_closed = False
         self._ways: dict[str, Way[Sender]] = {}
         self._begin()
@@ -152,14 +153,14 @@ class Rolltop:
         return self._repeated(call, lambda: self._send_once(call))
 
     def _repeated(self, call: Call[Any], attempt_once: Callable[[], T]) -> T:
-        for attempt in range(self.retries if call.is_repeatable else 0):
+        end = time.monotonic() + self.repeat_for
+        for attempt in itertools.count():
             try:
                 return attempt_once()
             except RolltopError as error:
-                if not is_worth_waiting(error):
-                    raise
-                time.sleep(pause(attempt, error.retry_after))
-        return attempt_once()
+                seconds = next_pause(call, error, attempt, end)
+            time.sleep(seconds)
+        raise AssertionError("unreachable")
 
     def _send_once(self, call: Call[T]) -> T:
         return cast(T, parsed(self._answer(call, "application/json")))
@@ -301,7 +302,7 @@ class Board:
                 return
             wanted["cursor"] = end["next"]
 
-    def live(self, **options: Unpack[InPage]) -> Generator[schema.Ranking, None, None]:
+    def live(self, **options: Unpack[InLive]) -> Generator[schema.Ranking, None, None]:
         """Follows the first lines of the ranking: yields them now and after each change, for ever. Survives restarts of
         the service and of the network; raises if the board is removed."""
         live, attempt = LiveRanking(), 0

@@ -16,6 +16,8 @@ from .queue import Waiting
 log = logging.getLogger("rolltop")
 # The seconds between two messages that a batch cannot be sent.
 SAY_AGAIN = 60.0
+# The most types of events of which it is said that no board counts them.
+MOST_TYPES = 100
 
 OnRejected = Callable[[Mapping[str, Any], str, str], None]
 OnFailed = Callable[[Sequence[Mapping[str, Any]], RolltopError], None]
@@ -49,7 +51,9 @@ class Delivery:
     def __init__(self, path: str, name: str, reports: Reports) -> None:
         # `name`: of the list of items in a body.
         self.path, self.name, self.reports = path, name, reports
-        self.counted, self.duplicates, self.rejected, self.failed = 0, 0, 0, 0
+        # `unknown`: events of types that no board counts.
+        self.counted, self.duplicates, self.rejected, self.failed, self.unknown = 0, 0, 0, 0, 0
+        self._unknown_types: set[str] = set()
         self._first_failure: RolltopError | None = None
 
     def take_failure(self) -> RolltopError | None:
@@ -61,6 +65,11 @@ class Delivery:
         """Takes an answer. Returns the items that must be sent again."""
         self.counted += answer["accepted"]
         self.duplicates += answer["duplicates"]
+        for kind in set(answer.get("unknown_types", ())) - self._unknown_types:
+            if len(self._unknown_types) < MOST_TYPES:
+                self._unknown_types.add(kind)
+                log.warning("no board counts events of the type %s", kind)
+        self.unknown += answer.get("unknown", 0)
         again: dict[int, Waiting] = {}
         # Of an event each board that does not count it says so.
         for rejected in answer["rejected"]:

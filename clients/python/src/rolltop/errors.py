@@ -94,7 +94,9 @@ class RolltopError(Exception):
     def of_transport(cls, error: httpx2.HTTPError) -> RolltopError:
         """Returns the error of a request that was not answered."""
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return cls("unreachable", str(error) or "the service cannot be reached")
+            url = error.request.url
+            where = f"{url.scheme}://{url.netloc.decode()} does not respond"
+            return cls("unreachable", f"{where}: {error}" if str(error) else where)
         if isinstance(error, httpx2.TimeoutException):
             return cls("timed_out", "no answer in time")
         return cls("interrupted", str(error) or type(error).__name__)

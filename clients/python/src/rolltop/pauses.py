@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 SHORTEST = 0.2
-LONGEST = 30.0
+LONGEST = 5.0
 # The longest pause that the service may ask for.
 LONGEST_ASKED = 300.0
 

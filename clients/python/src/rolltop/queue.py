@@ -40,8 +40,9 @@ class Batching:
     coalesces: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.items <= self.max_items:
-            raise ValueError("items must be from 1 to max_items")
+        if self.items < 1 or self.max_items < 1:
+            raise ValueError("items and max_items must be at least 1")
+        object.__setattr__(self, "items", min(self.items, self.max_items))
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
             raise ValueError("seconds must be a number from 0 on")
 

@@ -13,6 +13,8 @@ from .queue import new_id
 
 # The service refuses longer ones.
 MAX_BYTES = 4_096
+# The service takes no signing key with a shorter one.
+MIN_SECRET = 32
 
 
 def sign_token(
@@ -42,6 +44,8 @@ def sign_token(
     header = {"alg": "HS256", "kid": kid, "typ": "JWT"}
     signed = b".".join((_text(print_json(header)), _text(print_json(claims))))
     key = secret.encode() if isinstance(secret, str) else secret
+    if len(key) < MIN_SECRET:
+        raise ValueError(f"the secret has {len(key)} bytes; a signing key has at least {MIN_SECRET}")
     token = b".".join((signed, _text(hmac.digest(key, signed, hashlib.sha256))))
     if len(token) > MAX_BYTES:
         raise ValueError(f"the token has {len(token)} bytes; at most {MAX_BYTES} are allowed")

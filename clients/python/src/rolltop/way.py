@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -12,6 +13,7 @@ from .calls import Call
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .numbers import parse, print_json
+from .pauses import pause
 from .queue import Batching
 
 S = TypeVar("S")
@@ -99,5 +101,11 @@ def stream_headers(last_id: str) -> Mapping[str, str]:
 STREAM_TIMEOUT = httpx2.Timeout(10.0, read=40.0)
 
 
-def is_worth_waiting(error: RolltopError) -> bool:
-    return error.is_transient and (error.retry_after or 0) <= PATIENCE
+def next_pause(call: Call[Any], error: RolltopError, attempt: int, end: float) -> float:
+    """Returns the seconds until a call is sent again. Raises its error if it is not, because that may do harm or does not
+    help, or because its time is over."""
+    left = end - time.monotonic()
+    if not call.is_repeatable or not error.is_transient or left <= 0 or (error.retry_after or 0) > PATIENCE:
+        raise error
+    # The last attempt is at the end of the time.
+    return min(pause(attempt, error.retry_after), left)
