@@ -4,20 +4,32 @@ use rolltop_client::Error;
 
 use super::server::KEY;
 
-/// Returns the text of an error. That of an error of the server has what the command was doing, and what may help.
+/// Returns the text of an error with its causes. That of an error of the server has what may help.
 pub(super) fn with_advice(error: &anyhow::Error) -> String {
-    let Some(of_server) = error.downcast_ref::<Error>() else { return error.to_string() };
-    let mut parts = Vec::new();
+    let mut text = String::new();
     for cause in error.chain() {
-        if cause.is::<Error>() {
-            break;
+        if let Some(error) = cause.downcast_ref::<Error>() {
+            return join(text, &of_server(error));
         }
-        parts.push(cause.to_string());
+        text = join(text, &cause.to_string());
     }
-    parts.push(of_server.detail().to_owned());
-    match advice(of_server) {
-        Some(advice) => format!("{}; {advice}", parts.join(": ")),
-        None => parts.join(": "),
+    text
+}
+
+/// Returns the text of an error of the server with what may help.
+pub(super) fn of_server(error: &Error) -> String {
+    match advice(error) {
+        Some(advice) => format!("{}; {advice}", error.detail()),
+        None => error.detail().to_owned(),
+    }
+}
+
+/// Adds a cause to a text, unless that says it already, as those of many errors do.
+fn join(text: String, cause: &str) -> String {
+    match text.as_str() {
+        "" => cause.to_owned(),
+        _ if text.contains(cause) => text,
+        _ => format!("{text}: {cause}"),
     }
 }
 
@@ -28,6 +40,7 @@ fn advice(error: &Error) -> Option<String> {
         "unreachable" if error.detail().contains("CaUsedAsEndEntity") => {
             "the certificate is one of an authority: make it with basicConstraints=critical,CA:FALSE"
         }
+        "unreachable" if error.detail().contains("certificate") => return None,
         "unreachable" => "is `rolltop serve` running there? --url or --profile name another server",
         "key_required" if std::env::var_os(KEY).is_none() => {
             "commands take the key from the environment variable ROLLTOP_KEY, or from a --profile"
@@ -40,7 +53,9 @@ fn advice(error: &Error) -> Option<String> {
                 "`rolltop next define {board} …` counts another definition beside it, to take over later"
             ));
         }
-        "unknown_edition" => return Some(format!("`rolltop next define {board} …` makes one")),
+        "unknown_edition" if error.problem().get("of").is_some_and(|of| of == "next") => {
+            return Some(format!("`rolltop next define {board} …` makes one"));
+        }
         "unexpected_answer" => "is this a server of rolltop?",
         _ => return None,
     };

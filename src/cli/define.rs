@@ -37,9 +37,12 @@ pub(super) async fn run(args: DefineArgs) -> anyhow::Result<()> {
     let text = board.preview(&definition).text().await?;
     let preview: Preview = serde_json::from_str(&text)?;
     if let Some(conflict) = &preview.conflict {
-        let keys = conflict.keys.join(", ");
+        let keys = match &conflict.keys[..] {
+            [one] => format!("{one} is"),
+            several => format!("{} are", several.join(", ")),
+        };
         bail!(
-            "there is a board '{name}' with another definition: {keys} differ. `rolltop next define {name} …` counts the new \
+            "there is a board '{name}' with another definition: {keys} not the same. `rolltop next define {name} …` counts the new \
              one beside it, to take over later"
         );
     }

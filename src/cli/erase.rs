@@ -1,8 +1,9 @@
 //! `rolltop erase`: removes subjects from boards, such as all that is stored of a person.
 
 use anyhow::bail;
-use rolltop_client::answers::Removals;
+use rolltop_client::answers::{Defined, Removals};
 
+use super::advice;
 use super::format::{FormatArgs, Table, printable};
 use super::question::confirm;
 use super::server::ServerArgs;
@@ -34,41 +35,50 @@ pub(super) struct EraseArgs {
 
 pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     let EraseArgs { boards: pattern, subjects, by, yes, server, format } = args;
-    let service = server.builder()?.repeat_for(super::PATIENCE).build()?;
-    let boards = service.boards().await?.items;
-    let boards: Vec<_> = boards.into_iter().filter(|board| pattern.includes(&board.board)).collect();
+    let service = server.reached().await?;
+    let mut boards = service.boards().await?.items;
+    boards.retain(|board| pattern.includes(&board.board) && (by.is_none() || has_keys(board)));
     if boards.is_empty() {
-        bail!("no board is '{pattern}'; `rolltop boards` lists those that there are");
+        let kind = if by.is_some() { " and has a ranking for each key" } else { "" };
+        bail!("no board is '{pattern}'{kind}; `rolltop boards` lists those that there are");
     }
     let names: Vec<&str> = boards.iter().map(|board| board.board.as_str()).collect();
     let shown: Vec<_> = subjects.iter().take(5).map(|subject| printable(subject)).collect();
     let more = if subjects.len() > shown.len() { ", …" } else { "" };
-    let question = format!("Remove {}{more} from {}? This cannot be undone.", shown.join(", "), names.join(", "));
-    confirm(&question, yes)?;
-    let mut rows = Vec::new();
-    let mut answers = Vec::new();
+    let names = names.join(", ");
+    confirm(&format!("Remove {}{more} from {names}? This cannot be undone.", shown.join(", ")), yes)?;
+    let (mut rows, mut answers, mut failed) = (Vec::new(), Vec::new(), 0);
     for defined in &boards {
         let board = service.board(&defined.board);
-        let has_keys = defined.metric.parse::<Metric>().is_ok_and(|metric| metric.by.is_some());
+        let all_keys = (by.is_none() && has_keys(defined)).then_some(true);
         let mut removed = 0;
-        match (&by, has_keys) {
-            (None, true) => {
-                for subject in &subjects {
-                    let text = board.remove_everywhere(subject).text().await?;
-                    removed += u64::from(serde_json::from_str::<Removals>(&text)?.keys > Some(0));
-                    answers.push(text);
+        // Where one board fails, the others are done all the same: what is left is known.
+        let mut state = "done".to_owned();
+        for some in subjects.chunks(MOST) {
+            let request = board.remove_all(some).optional("by", by.as_ref()).optional("all_keys", all_keys);
+            let text = request.timeout(super::LONG).text().await;
+            match text.and_then(|text| Ok((serde_json::from_str::<Removals>(&text), text))) {
+                Ok((Ok(answer), text)) => {
+                    removed += answer.subjects.unwrap_or_default();
+                    answers.push(text.trim_end().to_owned());
                 }
-            }
-            (by, _) => {
-                for some in subjects.chunks(MOST) {
-                    let text = board.remove_all(some).optional("by", by.as_ref()).text().await?;
-                    removed += serde_json::from_str::<Removals>(&text)?.subjects.unwrap_or_default();
-                    answers.push(text);
+                Ok((Err(error), _)) => return Err(error.into()),
+                Err(error) => {
+                    state = advice::of_server(&error);
+                    failed += 1;
+                    break;
                 }
             }
         }
-        rows.push(vec![defined.board.clone(), removed.to_string()]);
+        rows.push(vec![defined.board.clone(), removed.to_string(), state]);
     }
-    let json = answers.iter().map(|answer| answer.trim_end()).collect::<Vec<_>>().join("\n");
-    format.print(&json, || Table::new(["board", "subjects removed:"]).rows(rows))
+    format.print(&answers.join("\n"), || Table::new(["board", "subjects removed:", "state"]).rows(rows))?;
+    match failed {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} boards are not done; run the command again", boards.len()),
+    }
+}
+
+fn has_keys(board: &Defined) -> bool {
+    board.metric.parse::<Metric>().is_ok_and(|metric| metric.by.is_some())
 }

@@ -27,7 +27,7 @@ pub(super) struct ExportArgs {
 
 pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let ExportArgs { ranking, csv, output } = args;
-    let board = ranking.patient_board(super::PATIENCE)?;
+    let board = ranking.reached_board().await?;
     let mut lines = pin!(ranking.of(board.top()).lines());
     // The first line tells whether there is such a ranking. A file is not made before.
     let mut next = lines.try_next().await?;

@@ -73,7 +73,9 @@ impl Table {
     fn print_csv(&self) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(io::stdout().lock());
         let header = self.header.iter().map(|name| name.trim_end_matches(':').replace(' ', "_"));
-        writer.write_record(header).map_err(csv_error)?;
+        if !self.header.iter().all(|name| name.is_empty()) {
+            writer.write_record(header).map_err(csv_error)?;
+        }
         for row in &self.rows {
             writer.write_record(row).map_err(csv_error)?;
         }
@@ -99,32 +101,38 @@ impl FormatArgs {
         match self {
             Self { json: true, .. } => say!("{}", json.trim_end())?,
             Self { csv: true, .. } => table().print_csv()?,
-            Self { .. } => say!("{}", table().text(has_colors()))?,
+            Self { .. } => say!("{}", table().text(has_colors(&io::stdout())))?,
         }
         Ok(())
     }
 }
 
-/// Returns whether standard output is a terminal that shall have colors: https://no-color.org
-pub(super) fn has_colors() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Returns whether an output is a terminal that shall have colors: https://no-color.org
+pub(super) fn has_colors(output: &impl IsTerminal) -> bool {
+    output.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the text with control characters escaped: names come from strangers, and a terminal obeys its control
-/// characters.
+/// Returns the text with control characters escaped, and those that are not seen or turn the direction: names come from
+/// strangers, and a terminal obeys such characters.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_hidden) {
         return text.into();
     }
     text.chars()
         .fold(String::new(), |mut shown, char| {
-            match char.is_control() {
+            match is_hidden(char) {
                 true => shown.extend(char.escape_default()),
                 false => shown.push(char),
             }
             shown
         })
         .into()
+}
+
+fn is_hidden(char: char) -> bool {
+    let is_format =
+        |char| matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    char.is_control() || is_format(char)
 }
 
 /// Returns the text of a cell: of what is not known, `-`.

@@ -39,8 +39,6 @@ use output::say;
 
 /// The time to wait for what reads a whole board.
 const LONG: Duration = Duration::from_secs(6 * 3_600);
-/// The time for which long work is repeated while the server does not take it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Leaderboards and counts over sliding windows, exactly.
 #[derive(Debug, Parser)]
@@ -134,6 +132,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    // A thread that waits for standard input would keep the program from ending.
+    let reads_input = matches!(command, Command::Post(_) | Command::Event(_));
     let outcome = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::run(args).await,
@@ -161,6 +161,9 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Man(args) => Ok(manual::print_manual(args)?),
         }
     });
+    if reads_input {
+        runtime.shutdown_background();
+    }
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
         Err(CommandError::Failed(error)) if output::is_unread(&error) => return ExitCode::SUCCESS,

@@ -1,20 +1,20 @@
 //! `rolltop post` and `rolltop event`: what happened, from the command line or as lines from standard input.
 
-use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use chrono::{DateTime, Utc};
-use futures_util::StreamExt;
 use rolltop_client::answers::{Added, Rejection};
-use rolltop_client::{Countable, Counts, Decimal, Event, Increment, Method, SenderBuilder, Service};
-use serde::de::IgnoredAny;
+use rolltop_client::{Countable, Counts, Decimal, Event, Increment, SenderBuilder};
 use serde_json::{Value, json};
-use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::sync::Notify;
 
-use super::format::{FormatArgs, Table, printable};
+use super::advice;
+use super::format::{FormatArgs, Table, has_colors, printable};
 use super::server::ServerArgs;
 use crate::board::Timestamp;
 
@@ -95,11 +95,11 @@ fn scalar(text: &str) -> Value {
 
 pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
     let PostArgs { board, subject, amount, value, by, at, id, retract, server, format } = args;
-    let service = server.builder()?.repeat_for(super::PATIENCE).build()?;
+    let service = server.reached().await?;
     let board = service.board(&board);
     let Some(subject) = subject else {
         let read = |line: &str, number| Ok(Increment::from_json(line)?.tag(number));
-        return lines(&service, board.sender(), read, format).await;
+        return lines(board.sender(), read, format).await;
     };
     let mut increment = Increment::new(&subject);
     if let Some(amount) = amount {
@@ -129,10 +129,10 @@ pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
 
 pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
     let EventArgs { kind, fields, at, id, server, format } = args;
-    let service = server.builder()?.repeat_for(super::PATIENCE).build()?;
+    let service = server.reached().await?;
     let Some(kind) = kind else {
         let read = |line: &str, number| Ok(Event::from_json(line)?.tag(number));
-        return lines(&service, service.sender(), read, format).await;
+        return lines(service.sender(), read, format).await;
     };
     let mut event = Event::new(&kind);
     for field in &fields {
@@ -168,85 +168,158 @@ fn table(added: &Added) -> Table {
     Table::new(["counted:", "counted before:", "rejected:"]).rows([counts.map(|count| count.to_string()).to_vec()])
 }
 
-/// Sends each line of standard input, until its end or Ctrl-C.
+/// Sends each line of standard input, until its end or Ctrl-C. A second Ctrl-C ends it without waiting for the server.
 async fn lines<T: Countable>(
-    service: &Service,
     sender: SenderBuilder<T>,
     read: impl Fn(&str, u64) -> rolltop_client::Result<T>,
     format: FormatArgs,
 ) -> anyhow::Result<()> {
-    if std::io::stdin().is_terminal() {
+    if io::stdin().is_terminal() {
         bail!("what shall be counted? Name it, or give lines of JSON to standard input");
     }
-    // A server that is not there is found before the first line is read.
-    service.request::<IgnoredAny>(Method::GET, "/healthz").await?;
     // The client says that it sends again.
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN);
-    drop(log.try_init());
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(tracing::Level::WARN);
+    drop(log.with_ansi(has_colors(&io::stderr())).try_init());
     let errors = Arc::new(Errors::default());
-    let reported = errors.clone();
+    let (rejected, failed) = (errors.clone(), errors.clone());
     let sender = sender
         .give_up_after(PATIENCE)
-        .on_rejected(move |item, rejected| reported.print(item.tag(), &rejected.detail))
+        .on_rejected(move |item, rejection| rejected.reject(item.tag(), rejection))
+        .on_failed(move |_, error| failed.fail(error))
         .start()?;
-    let mut text = FramedRead::new(tokio::io::stdin(), LinesCodec::new_with_max_length(MAX_LINE));
-    let (mut number, mut unread) = (0, 0);
+    let mut input = Lines::new(tokio::io::stdin());
     let read_all = async {
-        loop {
-            let line = tokio::select! {
-                line = text.next() => line,
-                // What was read is sent.
-                _ = tokio::signal::ctrl_c() => None,
-            };
-            let Some(line) = line else { return anyhow::Ok(()) };
-            number += 1;
-            let line = line.with_context(|| format!("line {number} of standard input cannot be read"))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            match read(&line, number) {
+        while let Some((number, line)) = input.next().await? {
+            match line.and_then(|line| read(line, number).map_err(|error| error.detail().to_owned())) {
                 Ok(item) => sender.add(item).await?,
-                Err(error) => {
-                    unread += 1;
-                    errors.print(Some(number), error.detail());
-                }
+                Err(detail) => errors.print(Some(number), &detail),
             }
         }
+        anyhow::Ok(())
     };
-    let all_read = read_all.await;
-    let closed = sender.close().await;
+    let ended = tokio::select! {
+        ended = read_all => ended,
+        // The rest would be refused, too.
+        () = errors.has_failed.notified() => Ok(()),
+        _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted: what was read before is sent, the rest is not")),
+    };
+    let closed = tokio::select! {
+        closed = sender.close() => closed.map_err(Into::into),
+        _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted: not all that was read is sent")),
+    };
     let counts = sender.counts();
-    format.print(&json_of(&counts, unread), || {
-        let numbers = [counts.accepted, counts.duplicates, counts.rejected + unread, counts.failed];
-        Table::new(["counted:", "counted before:", "rejected:", "not sent:"])
+    let refused = errors.lines.load(Ordering::Relaxed);
+    format.print(&json_of(&counts, refused), || {
+        let numbers = [counts.accepted, counts.duplicates, refused, counts.failed + counts.waiting];
+        Table::new(["counted:", "counted before:", "lines refused:", "not sent:"])
             .rows([numbers.map(|number| number.to_string()).to_vec()])
     })?;
-    all_read.and_then(|()| Ok(closed?))?;
-    match counts.rejected + counts.failed + unread {
+    if let Some(why) = errors.why.get() {
+        bail!("{why}");
+    }
+    ended.and(closed)?;
+    match refused {
         0 => Ok(()),
-        refused => bail!("of {number} lines {refused} were not counted"),
+        refused => bail!("{refused} of {} lines were refused", input.number),
     }
 }
 
-fn json_of(counts: &Counts, unread: u64) -> String {
-    let Counts { accepted, duplicates, rejected, failed, unknown, .. } = counts;
-    let rejected = rejected + unread;
-    json!({"accepted": accepted, "duplicates": duplicates, "rejected": rejected, "failed": failed, "unknown": unknown})
+fn json_of(counts: &Counts, refused: u64) -> String {
+    let Counts { accepted, duplicates, failed, unknown, waiting, .. } = counts;
+    let not_sent = failed + waiting;
+    json!({"accepted": accepted, "duplicates": duplicates, "rejected": refused, "failed": not_sent, "unknown": unknown})
         .to_string()
 }
 
 /// The errors of lines, of which the first are printed to standard error.
 #[derive(Default)]
-struct Errors(AtomicU64);
+struct Errors {
+    /// The number of lines that were refused.
+    lines: AtomicU64,
+    /// The last of them: an event may be refused by several boards.
+    last: AtomicU64,
+    /// Why the server refuses to take lines at all.
+    why: OnceLock<String>,
+    has_failed: Notify,
+}
 
 impl Errors {
+    fn reject(&self, line: Option<u64>, rejection: &Rejection) {
+        match &rejection.board {
+            Some(board) => self.print(line, &format!("board '{board}': {}", rejection.detail)),
+            None => self.print(line, &rejection.detail),
+        }
+    }
+
+    fn fail(&self, error: &rolltop_client::Error) {
+        let _ = self.why.set(advice::of_server(error));
+        self.has_failed.notify_one();
+    }
+
     fn print(&self, line: Option<u64>, detail: &str) {
-        let text = match self.0.fetch_add(1, Ordering::Relaxed) {
-            0..MAX_ERRORS => format!("line {}: {}", line.unwrap_or_default(), printable(detail)),
-            MAX_ERRORS => "more lines were not counted".to_owned(),
+        let line = line.unwrap_or_default();
+        if self.last.swap(line, Ordering::Relaxed) != line {
+            self.lines.fetch_add(1, Ordering::Relaxed);
+        }
+        let text = match self.lines.load(Ordering::Relaxed) {
+            0..=MAX_ERRORS => format!("line {line}: {}", printable(detail)),
+            at if at == MAX_ERRORS + 1 => "more lines were refused".to_owned(),
             _ => return,
         };
         // If standard error cannot be written, the numbers at the end say it.
-        drop(writeln!(std::io::stderr(), "{text}"));
+        drop(writeln!(io::stderr(), "{text}"));
+    }
+}
+
+/// The lines of an input.
+struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    /// The number of the last line, from 1.
+    number: u64,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn new(input: R) -> Self {
+        Self { input: BufReader::new(input), line: Vec::new(), number: 0 }
+    }
+
+    /// Returns the next line that is not empty, or what is wrong with it, with its number. `None` after the last one.
+    async fn next(&mut self) -> io::Result<Option<(u64, Result<&str, String>)>> {
+        loop {
+            self.line.clear();
+            let most = MAX_LINE as u64 + 1;
+            if (&mut self.input).take(most).read_until(b'\n', &mut self.line).await? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if self.line.len() > MAX_LINE && !self.line.ends_with(b"\n") {
+                self.skip().await?;
+                return Ok(Some((self.number, Err(format!("the line is longer than {MAX_LINE} bytes")))));
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let line = match std::str::from_utf8(&self.line) {
+            // Some programs begin files with a mark of the byte order.
+            Ok(line) if self.number == 1 => Ok(line.trim_start_matches('\u{feff}')),
+            Ok(line) => Ok(line),
+            Err(_) => Err("the line is not UTF-8".to_owned()),
+        };
+        Ok(Some((self.number, line)))
+    }
+
+    /// Skips the rest of a line.
+    async fn skip(&mut self) -> io::Result<()> {
+        loop {
+            let piece = self.input.fill_buf().await?;
+            let end = memchr::memchr(b'\n', piece);
+            let (taken, is_over) = (end.map_or(piece.len(), |end| end + 1), end.is_some() || piece.is_empty());
+            self.input.consume(taken);
+            if is_over {
+                return Ok(());
+            }
+        }
     }
 }

@@ -28,9 +28,9 @@ impl RankingArgs {
         Ok(self.server.service()?.board(&self.board))
     }
 
-    /// Returns a board whose requests are sent again for this time.
-    pub(super) fn patient_board(&self, time: std::time::Duration) -> anyhow::Result<Board> {
-        Ok(self.server.builder()?.repeat_for(time).build()?.board(&self.board))
+    /// Returns the board of a server that answers now, and whose requests are sent again.
+    pub(super) async fn reached_board(&self) -> anyhow::Result<Board> {
+        Ok(self.server.reached().await?.board(&self.board))
     }
 
     /// Makes a request one for this ranking.

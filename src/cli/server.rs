@@ -2,38 +2,41 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rolltop_client::{Builder, Service};
+use rolltop_client::{Builder, Method, Service};
+use serde::de::IgnoredAny;
 
 use super::profile::{self, Profile};
 
 /// The environment variable with the key to send. There is no flag: other users of the machine can see flags.
 pub const KEY: &str = "ROLLTOP_KEY";
+/// The heading of these options in the help of each command.
+const SERVER: &str = "The server";
 const URL: &str = "ROLLTOP_URL";
 /// The server that `rolltop serve` is if it is not told otherwise.
 const LOCAL: &str = "http://127.0.0.1:8080";
 
 /// The server to send requests to, with the key in `ROLLTOP_KEY` or of the profile if there is one.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "The server")]
 pub struct ServerArgs {
     /// The URL of the server. The key to send is taken from the environment variable ROLLTOP_KEY [env: ROLLTOP_URL]
     /// [default: that of the profile named default, or http://127.0.0.1:8080]
-    #[arg(long, conflicts_with = "profile")]
+    #[arg(long, conflicts_with = "profile", help_heading = SERVER)]
     url: Option<String>,
 
     /// The profile whose server and key to use, of the file ~/.config/rolltop/profiles.toml [env: ROLLTOP_PROFILE]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = SERVER)]
     profile: Option<String>,
 
     /// The certificates to trust (PEM) when the URL begins with https [default: the well-known authorities]
-    #[arg(long, env = "ROLLTOP_CA", value_name = "PATH")]
+    #[arg(long, env = "ROLLTOP_CA", value_name = "PATH", help_heading = SERVER)]
     ca: Option<PathBuf>,
 
     /// The IP address to connect to, in place of those of the host in the URL. The certificate has to be that of the
     /// host.
-    #[arg(long, env = "ROLLTOP_CONNECT_TO", value_name = "IP")]
+    #[arg(long, env = "ROLLTOP_CONNECT_TO", value_name = "IP", help_heading = SERVER)]
     connect_to: Option<IpAddr>,
 }
 
@@ -51,7 +54,7 @@ impl ServerArgs {
     /// Returns the same, with a key from this environment variable.
     pub fn builder_with(&self, variable: &str) -> anyhow::Result<Builder> {
         let Profile { url, key, ca } = self.profile()?;
-        let mut builder = Service::builder(&url).repeat_for(std::time::Duration::ZERO);
+        let mut builder = Service::builder(&url).repeat_for(Duration::ZERO);
         if let Some(key) = set(variable).or(key) {
             builder = builder.key(&key);
         }
@@ -67,6 +70,13 @@ impl ServerArgs {
     /// Returns the server.
     pub fn service(&self) -> anyhow::Result<Service> {
         Ok(self.builder()?.build()?)
+    }
+
+    /// Returns the server, which answers now. Requests that may be sent again are, for 10 seconds: without this, a wrong URL
+    /// would be told that late.
+    pub async fn reached(&self) -> anyhow::Result<Service> {
+        self.service()?.request::<IgnoredAny>(Method::GET, "/healthz").await?;
+        Ok(self.builder()?.repeat_for(Duration::from_secs(10)).build()?)
     }
 
     /// Returns where the server is: of the flags, else of the environment, else of the file. A key of the file goes with

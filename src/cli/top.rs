@@ -29,7 +29,8 @@ pub(super) struct TopArgs {
 
 pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
     let TopArgs { ranking, limit, offset, watch, format } = args;
-    let request = ranking.of(ranking.board()?.top().limit(limit));
+    let board = if watch { ranking.reached_board().await? } else { ranking.board()? };
+    let request = ranking.of(board.top().limit(limit));
     if !watch {
         format.show(request.optional("offset", (offset > 0).then_some(offset)), table).await?;
         return Ok(());

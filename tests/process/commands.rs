@@ -137,11 +137,32 @@ async fn lines_of_standard_input_count_once_and_errors_name_them() {
     let (code, printed, said) = service.feed(&["event", "--json"], b"{\"type\":\"slae\",\"fields\":{}}\n");
     assert!(code == 0 && printed.contains("\"unknown\":1") && said.contains("slae"), "{printed} {said}");
 
-    let long = format!("{{\"subject\":\"{}\"}}\n", "x".repeat(2 << 20));
-    let (code, _, said) = service.feed(&["post", "likes"], long.as_bytes());
-    assert!(code == 1 && said.contains("line 1 of standard input"), "{said}");
+    let mut long = format!("{{\"subject\":\"{}\"}}\n", "x".repeat(2 << 20)).into_bytes();
+    long.extend_from_slice(b"\xff\n\r\n{\"subject\":\"last\"}");
+    let (code, printed, said) = service.feed(&["post", "likes", "--csv"], &long);
+    assert!(printed.ends_with("\n1,0,2,0\n") && said.contains("line 2: the line is not UTF-8"), "{printed} {said}");
+    assert!(code == 1 && said.contains("line 1: the line is longer"), "{said}");
     let (code, _, said) = service.feed(&["post", "nothing"], b"{\"subject\":\"a\"}\n");
     assert!(code == 1 && said.contains("unknown board 'nothing'"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_ends_the_reading_and_what_was_read_is_sent() {
+    let service = Service::start(LIKES);
+    let mut child = service.command(&["post", "likes", "--json"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // Standard input stays open.
+    stdin.write_all(b"{\"subject\":\"a\"}\n{\"subject\":\"b\"}\n").unwrap();
+    let counting = Wait::begin("the first lines are counted");
+    while service.json(&["top", "likes"])["total"] != 2 {
+        counting.pause("they are not");
+    }
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let (code, printed, said) = said(child.wait_with_output().unwrap());
+    let counts: Value = serde_json::from_str(&printed).unwrap();
+    assert!(code == 1 && counts["accepted"] == 2 && said.contains("interrupted"), "{printed} {said}");
+    drop(stdin);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,7 +176,10 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     assert!(service.ok(&definition).contains("defined like this already"));
     let other = ["define", "likes", "COUNT(7d, like, post_id)", "--slot", "6h", "--yes"];
     let said = service.fails(&other);
-    assert!(said.contains("metric, slot, timezone differ") && said.contains("rolltop next define likes"), "{said}");
+    assert!(
+        said.contains("metric, slot, timezone are not the same") && said.contains("rolltop next define likes"),
+        "{said}"
+    );
     std::fs::write(service.folder.path().join("wrong.json"), "{").unwrap();
     assert!(service.fails(&["define", "x", "--file", "wrong.json"]).contains("wrong.json is not JSON"));
     assert!(service.fails(&["define", "x", "COUNT(1h, a)"]).contains("'metric'"));
@@ -189,7 +213,13 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
 
     assert!(service.fails(&["erase", "*", "ann"]).contains("by-country, likes? This cannot be undone"));
     let erased = service.ok(&["erase", "*", "ann", "--yes", "--csv"]);
-    assert_eq!(erased, "board,subjects_removed\nby-country,1\nlikes,1\n");
+    assert_eq!(erased, "board,subjects_removed,state\nby-country,2,done\nlikes,1,done\n");
+    service.ok(&["post", "by-country", "..", "1", "--by", "se"]);
+    assert_eq!(
+        service.ok(&["erase", "*", "..", "ann", "--by", "se", "--yes", "--csv"]).lines().last(),
+        Some("by-country,1,done")
+    );
+    assert!(service.fails(&["erase", "likes", "ann", "--by", "se", "--yes"]).contains("a ranking for each key"));
     assert_eq!(service.json(&["top", "likes"])["items"], json!([]));
     assert!(service.fails(&["erase", "x-*", "ann", "--yes"]).contains("rolltop boards"));
 }
