@@ -57,7 +57,7 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
         for some in subjects.chunks(MOST) {
             let request = board.remove_all(some).optional("by", by.as_ref()).optional("all_keys", all_keys);
             let text = request.timeout(super::LONG).text().await;
-            match text.and_then(|text| Ok((serde_json::from_str::<Removals>(&text), text))) {
+            match text.map(|text| (serde_json::from_str::<Removals>(&text), text)) {
                 Ok((Ok(answer), text)) => {
                     removed += answer.subjects.unwrap_or_default();
                     answers.push(text.trim_end().to_owned());
