@@ -204,7 +204,7 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     service.ok(&["next", "promote", "likes", "--yes"]);
     service.ok(&["next", "back", "likes", "--yes"]);
     assert_eq!(service.json(&["boards", "likes"])["metric"], "COUNT(24h, like, post_id)");
-    service.ok(&["next", "cancel", "likes", "--yes"]);
+    service.ok(&["next", "forget", "likes", "--yes"]);
     assert!(service.fails(&["next", "show", "likes"]).contains("rolltop next define likes"));
 
     assert_eq!(service.json(&["rollover", "likes"])["board"], "likes");
