@@ -93,8 +93,14 @@ async fn board(told: web::Data<Mutex<Told>>) -> HttpResponse {
 async fn define(told: web::Data<Mutex<Told>>, body: web::Json<Value>) -> HttpResponse {
     let mut told = told.lock().unwrap();
     told.has_board = true;
-    told.defined.push(body.into_inner());
-    HttpResponse::Created().finish()
+    let body = body.into_inner();
+    let (metric, slot, timezone, decimals) = (&body["metric"], &body["slot"], &body["timezone"], &body["decimals"]);
+    let answer = json!({
+        "board": "b", "metric": metric, "slot": slot, "timezone": timezone, "decimals": decimals, "windows": [],
+        "order": "desc", "ranked": true,
+    });
+    told.defined.push(body);
+    HttpResponse::Created().json(answer)
 }
 
 async fn clock(told: web::Data<Mutex<Told>>) -> HttpResponse {
@@ -119,7 +125,10 @@ async fn rollover(told: web::Data<Mutex<Told>>) -> HttpResponse {
     let mut told = told.lock().unwrap();
     let now = told.clock.clone();
     told.rollovers.push(now);
-    HttpResponse::Ok().json(json!({"board": "b", "slots_retired": 2}))
+    HttpResponse::Ok().json(json!({
+        "board": "b", "head": null, "floor": null, "slots_advanced": 2, "slots_retired": 2, "subjects_touched": 0,
+        "subjects_removed": 0, "took_ms": 0,
+    }))
 }
 
 async fn increments(told: web::Data<Mutex<Told>>, body: web::Bytes) -> HttpResponse {
@@ -324,7 +333,7 @@ fn replay_explains_or_defines_a_missing_board() {
     let fields = ["--subject", "code", "--amount", "quantity", "--time", "when"];
     let output = server.replay(&file, &fields);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains(&format!("curl -X PUT {}/v1/boards/b", server.url)), "{}", said(&output));
+    assert!(said(&output).contains("rolltop define b 'COUNT(24h, hit, path)'"), "{}", said(&output));
 
     let metric = "sum( 7d,sale,quantity,code )";
     let define = ["--define", metric, "--slot", "1h", "--decimals", "2", "--timezone", "Europe/Berlin"];
@@ -353,7 +362,7 @@ fn replay_fails_with_a_reason_on_invalid_input() {
     };
     check(replay(&file, &gone, &[]), "rolltop serve");
     check(replay(&file, "ftp://x", &[]), "http://");
-    check(replay(&file, "http://ann:secret@x", &[]), "must not contain");
+    check(replay(&file, "http://ann:secret@x", &[]), "must not have");
     check(replay(&file, &url, &["--clock", "log"]), "simulated clock");
     check(replay(&nothing, &url, &[]), "cannot read");
     check(replay(&file, &url, &["--format", "ndjson", "--subject", "x"]), "nothing was posted");

@@ -166,7 +166,7 @@ mod tests {
     fn tables_align_numbers_to_the_right_and_escape_control_characters() {
         let rows = [["1", "a\x1b[2J", "10"], ["12", "日本", "9"]].map(|row| row.map(str::to_owned).to_vec());
         let table = Table::new(["rank:", "subject", "score:"]).rows(rows);
-        assert_eq!(table.text(false), "rank  subject      score\n   1  a\\u{1b}[2J     10\n  12  日本             9");
+        assert_eq!(table.text(false), "rank  subject     score\n   1  a\\u{1b}[2J     10\n  12  日本            9");
         assert!(table.text(true).starts_with("\x1b[1mrank"));
     }
 }

@@ -125,11 +125,6 @@ enum Clock {
 ///
 /// Fails if the log cannot be read to its end, if the server cannot be reached or fails, and if nothing was posted.
 pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
-    // The causes become part of the message, because only the message is shown.
-    replay(args).await.map_err(|error| anyhow!("{error:#}"))
-}
-
-async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
     let board = BoardName::parse(&args.board)?;
     let log = args.file.display().to_string();
