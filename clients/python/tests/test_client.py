@@ -245,7 +245,8 @@ class Calls(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 30)
 
     def test_a_page_of_a_proxy_is_no_answer(self) -> None:
-        answers = [b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<p/>"]
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\ncontent-length: 4\r\n\r\n"
+        answers = [head + b"<p/>"]
         with socket.create_server(("127.0.0.1", 0)) as listener:
 
             def serve() -> None:
