@@ -165,8 +165,11 @@ pub async fn services() -> Vec<Running> {
     running
 }
 
+/// Returns a port that is free, below those that outgoing connections get: a service that was killed must be able to
+/// listen on it again.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let drawn = std::iter::repeat_with(|| rand::random_range(10_000..30_000));
+    drawn.into_iter().find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 async fn wait_for(port: u16) {
