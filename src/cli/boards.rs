@@ -1,7 +1,6 @@
 //! `rolltop boards`: the boards that there are, and what is in one.
 
 use rolltop_client::answers::{Boards, Defined, KeyPage, Status};
-use serde_json::Value;
 
 use super::format::{FormatArgs, Table, cell};
 use super::ranking::window;
@@ -66,10 +65,4 @@ fn one(status: &Status) -> Table {
 
 fn key_lines(page: &KeyPage) -> Table {
     Table::new(["by"]).rows(page.items.iter().map(|key| vec![key.by.clone()]))
-}
-
-/// Returns the members of an object as rows of a table of names and values.
-pub(super) fn members<'a>(object: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Vec<Vec<String>> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    object.into_iter().map(|(name, value)| vec![name.clone(), text(value)]).collect()
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
-use super::ranking;
 use crate::board::Definition;
 
 /// What a board counts.
@@ -33,7 +32,7 @@ impl DefinitionArgs {
         if let Some(path) = &self.file {
             let shown = path.display();
             let text = std::fs::read_to_string(path).with_context(|| format!("--file: cannot read {shown}"))?;
-            return ranking::json(&format!("--file: {shown}"), &text);
+            return serde_json::from_str(&text).with_context(|| format!("--file: {shown} is not JSON"));
         }
         let mut definition = Map::new();
         definition.extend(self.metric.as_ref().map(|metric| ("metric".to_owned(), json!(metric))));

@@ -4,7 +4,6 @@ use clap::{Args, Subcommand};
 use rolltop_client::Method;
 use serde_json::{Map, Value};
 
-use super::boards::members;
 use super::definition::DefinitionArgs;
 use super::format::{FormatArgs, Table, printable};
 use super::question::confirm;
@@ -93,4 +92,10 @@ impl EditionArgs {
         self.format.show(request, |answer| Table::new(["", ""]).rows(members(answer))).await?;
         Ok(())
     }
+}
+
+/// Returns the members of an object as rows of a table of names and values.
+fn members(object: &Map<String, Value>) -> Vec<Vec<String>> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    object.iter().map(|(name, value)| vec![name.clone(), text(value)]).collect()
 }

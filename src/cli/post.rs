@@ -9,7 +9,8 @@ use anyhow::{anyhow, bail};
 use chrono::{DateTime, Utc};
 use rolltop_client::answers::{Added, Rejection};
 use rolltop_client::{Countable, Counts, Decimal, Event, Increment, SenderBuilder};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::sync::Notify;
 
@@ -87,10 +88,24 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
     DateTime::from_timestamp_millis(time.millis()).ok_or_else(|| format!("'{text}' is not a time"))
 }
 
-/// Reads a number, `true` or `false`. What is none of them is a text, so that texts need no quotes.
-fn scalar(text: &str) -> Value {
-    let read = serde_json::from_str::<Value>(text).ok();
-    read.filter(|value| value.is_number() || value.is_boolean()).unwrap_or_else(|| json!(text))
+/// A value on the command line. What is neither a number nor `true` or `false` is a text, so that texts need no quotes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Scalar<'a> {
+    /// It keeps its text.
+    Number(Decimal),
+    Truth(bool),
+    Text(&'a str),
+}
+
+impl<'a> From<&'a str> for Scalar<'a> {
+    fn from(text: &'a str) -> Self {
+        match (text.parse(), text.parse()) {
+            (Ok(number), _) => Self::Number(number),
+            (_, Ok(truth)) => Self::Truth(truth),
+            _ => Self::Text(text),
+        }
+    }
 }
 
 pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
@@ -106,11 +121,7 @@ pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
         increment = increment.amount(amount);
     }
     if let Some(value) = value {
-        // A number keeps its text.
-        increment = match value.parse::<Decimal>() {
-            Ok(number) => increment.value(number),
-            Err(_) => increment.value(scalar(&value)),
-        };
+        increment = increment.value(Scalar::from(value.as_str()));
     }
     if let Some(key) = by {
         increment = increment.by(&key);
@@ -137,10 +148,7 @@ pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
     let mut event = Event::new(&kind);
     for field in &fields {
         let Some((name, value)) = field.split_once('=') else { bail!("{field}: '=' is missing after the field") };
-        event = match value.parse::<Decimal>() {
-            Ok(number) => event.field(name, number),
-            Err(_) => event.field(name, scalar(value)),
-        };
+        event = event.field(name, Scalar::from(value));
     }
     if let Some(at) = at {
         event = event.at(at);

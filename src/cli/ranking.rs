@@ -1,6 +1,5 @@
 //! Which ranking a command reads.
 
-use anyhow::Context;
 use rolltop_client::{Board, Request};
 
 use super::server::ServerArgs;
@@ -51,9 +50,4 @@ pub(super) fn window(window: &rolltop_client::answers::Window) -> String {
 /// Returns a time in whole seconds, as the API writes it.
 pub(super) fn time(time: chrono::DateTime<chrono::Utc>) -> String {
     time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-}
-
-/// Reads JSON that the user has given.
-pub(super) fn json(what: &str, text: &str) -> anyhow::Result<serde_json::Value> {
-    serde_json::from_str(text).with_context(|| format!("{what} is not JSON"))
 }
