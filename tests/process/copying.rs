@@ -100,8 +100,16 @@ async fn answers(service: &Running) -> Vec<Value> {
     all
 }
 
-fn assert_same(one: &[Value], other: &[Value]) {
-    for (one, other) in one.iter().zip(other) {
+/// Asserts that two services answer the same. A slot may begin between the answers of one and those of the other: then
+/// both are asked again.
+async fn assert_same(one: &Running, other: &Running) {
+    for _ in 0..3 {
+        if answers(one).await == answers(other).await {
+            return;
+        }
+    }
+    let (one, other) = (answers(one).await, answers(other).await);
+    for (one, other) in one.iter().zip(&other) {
         assert_eq!(one, other);
     }
     assert_eq!(one.len(), other.len());
@@ -119,24 +127,23 @@ async fn boards_of_every_metric_move_to_redis_and_back() {
     let (folder, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let from = Running::start(folder.path(), &[]);
     fill(&from, 3_000).await;
-    let before = answers(&from).await;
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let to = Running::start(folder.path(), &["--store", &server.url()]);
         let said = output(copy(folder.path(), &from, &to, &["--shards", "5"]));
         assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
-        assert_same(&answers(&to).await, &before);
+        assert_same(&to, &from).await;
         let shards = to.ok("GET", "/v1/boards/counts", None).await["shards"].clone();
         assert_eq!(shards, 5);
         // The same contents are merged once.
         let said = output(copy(folder.path(), &from, &to, &[]));
         assert_eq!(said.matches("merged before").count(), boards().len(), "{said}");
-        assert_same(&answers(&to).await, &before);
+        assert_same(&to, &from).await;
         let data = back.path().join(engine.name);
         let there = Running::start(back.path(), &["--data-dir", data.to_str().unwrap()]);
         let said = output(copy(folder.path(), &to, &there, &["--dir", "back"]));
         assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
-        assert_same(&answers(&there).await, &before);
+        assert_same(&there, &from).await;
     }
 }
 
@@ -222,6 +229,6 @@ async fn a_copy_that_is_killed_anywhere_is_continued_and_counts_once() {
             }
         }
         println!("round {round}: {kills} kills, {live} times live items");
-        assert_same(&answers(&target).await, &answers(&source).await);
+        assert_same(&target, &source).await;
     }
 }

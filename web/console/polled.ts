@@ -105,7 +105,7 @@ export function usePolled<T>(path: string | null, every: number, ask: Ask<T> = g
     started.current = () => {
       if (!document.hidden) void read();
     };
-    void read();
+    started.current();
     return () => {
       ending.abort();
       clearTimeout(timer);
