@@ -11,6 +11,7 @@
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
+//! - [`Moderation`]: whether a subject is hidden or frozen.
 //! - [`Edge`]: the weight of the oldest slot of a window.
 //! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
 //!   an approximate distinct count.
@@ -35,6 +36,7 @@ mod further_window;
 mod key;
 pub mod language;
 mod metric;
+mod moderation;
 mod name;
 mod number;
 mod redivision;
@@ -69,6 +71,7 @@ pub use further_window::{FurtherWindow, FurtherWindowError};
 pub use key::Key;
 pub use language::{MetricError, SyntaxError};
 pub use metric::{Function, KeyFormError, Metric};
+pub use moderation::{Moderation, ModerationChange, ModerationList, Visibility};
 pub use name::{BoardName, Counted, EventId, NameError, RankingKey, Subject};
 pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
 pub use redivision::Redivision;

@@ -220,6 +220,10 @@ request_codes! {
     /// seconds.
     BoardFrozen = "board_frozen", SERVICE_UNAVAILABLE, "The board is frozen",
         "Send the request again after retry_after seconds; GET /v1/boards/{board}/shards says how far the copy is.";
+    /// Something is set for as many subjects of the board as may be hidden or frozen. Some of the changes of the request
+    /// may be done.
+    TooManyModerated = "too_many_moderated", CONFLICT, "There are too many moderated subjects",
+        "Show or unfreeze subjects that are no longer sent, then send the request again.";
     /// The board does not take the import, or the import is not open; the detail gives the reason.
     ImportRefused = "import_refused", CONFLICT, "The import was refused",
         "Follow the detail.";
@@ -303,6 +307,9 @@ item_codes! {
     /// The key has no ranking yet, and the board has as many as `max_keys` allows.
     TooManyKeys = "too_many_keys",
         "Send the item again after other keys have expired or were removed, or attach a successor with a higher max_keys.";
+    /// The subject is frozen: nothing counts for it until that is ended.
+    SubjectFrozen = "subject_frozen",
+        "Do not send the item again, unless DELETE /v1/boards/{board}/subjects/{subject}/frozen has ended that.";
     /// The item is a sample, and contents are being imported into the board.
     ImportOpen = "import_open",
         "Send the sample again when the import has ended.";

@@ -14,7 +14,7 @@ use super::state::HttpState;
 use super::{body, cursor, large, object, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{BoardName, RankingKey, Timestamp};
-use crate::service::{About, KeyRange, Page, RemovedAll};
+use crate::service::{About, Page, RemovedAll, TextRange};
 
 /// Maximum number of keys on a page of the list.
 const MAX_KEYS: u64 = 1_000;
@@ -83,8 +83,14 @@ pub(super) async fn list(
     let name = path::board_name(&request)?;
     let track = state.service.window_of_all_keys(&caller, &name, parameters.window()?).await?;
     // One more, which says whether there is a next page.
-    let About { of: track, answer: mut found } =
-        state.service.ranking_keys(&track, KeyRange { prefix, after: after.as_ref() }, limit.saturating_add(1)).await?;
+    let About { of: track, answer: mut found } = state
+        .service
+        .ranking_keys(
+            &track,
+            TextRange { prefix, after: after.as_ref().map(|after| after.as_str()) },
+            limit.saturating_add(1),
+        )
+        .await?;
     let has_next = found.keys.len() > limit as usize;
     found.keys.truncate(limit as usize);
     Ok(response::json(&KeyPage {

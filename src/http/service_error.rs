@@ -132,6 +132,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::WalkLost => Problem::new(Code::StaleCursor, detail),
             StoreError::Frozen { .. } => Problem::new(Code::BoardFrozen, detail),
+            StoreError::TooManyModerated => Problem::new(Code::TooManyModerated, detail),
             StoreError::ImportOpen => Problem::new(Code::ImportOpen, detail),
             StoreError::NoImport { .. } => Problem::new(Code::ImportRefused, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),

@@ -13,7 +13,7 @@ use crate::access::{Caller, Scope};
 use crate::board::{
     BoardName, BoardTrack, Decimals, EditionRole, RankingKey, Subject, Timestamp, TrackId, Value, WindowLength,
 };
-use crate::store::{self, Compared, Content, ContentsCursor, KeyRange, PageStart, Ranked};
+use crate::store::{self, Compared, Content, ContentsCursor, PageStart, Ranked, TextRange};
 
 /// The numbers of first lines whose overlap is reported.
 const TOPS: [usize; 3] = [10, 100, 1_000];
@@ -209,7 +209,7 @@ impl Service {
             }
             Walk::Keys { after, mut rest, start } => {
                 let Some(key) = rest.pop_front() else {
-                    let range = KeyRange { after: after.as_ref(), ..KeyRange::default() };
+                    let range = TextRange { after: after.as_ref().map(RankingKey::as_str), ..TextRange::default() };
                     let keys = self.store.keys(track, range, KEYS).await?.keys;
                     if let Some(last) = keys.last().cloned() {
                         *walk = Walk::Keys { after: Some(last), rest: keys.into(), start };

@@ -8,7 +8,7 @@ use super::about::about;
 use super::reads::ranked;
 use super::{About, Result, Service, ServiceError};
 use crate::board::{Board, BoardTrack, RankingKey, Subject};
-use crate::store::{KeyRange, Keys, Page};
+use crate::store::{Keys, Page, TextRange};
 
 /// The number of rankings that are read at the same time.
 const AT_ONCE: usize = 32;
@@ -66,7 +66,7 @@ impl Service {
 
     /// Returns the first keys of a range that have a ranked subject in a window, at most `limit`.
     /// Returns [`ServiceError::UnexpectedKey`] if the board has no keys.
-    pub async fn ranking_keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<About<Keys>> {
+    pub async fn ranking_keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<About<Keys>> {
         about!(self, track, has_keys, |current| self.store.keys(current, range, limit))
     }
 

@@ -4,7 +4,7 @@ use super::about::about;
 use super::mirror::{self, MirroredRead};
 use super::{About, Result, Service, ServiceError, WindowChoice};
 use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, Subject};
+use crate::board::{BoardName, BoardTrack, Subject, Visibility};
 use crate::store::{self, Lookup, Page, SlotContents, SlotRange, Standing, Values};
 
 /// Returns an error if the track has no ranking.
@@ -103,7 +103,16 @@ impl Service {
         let contents = self.store.count(track, subject, SlotRange::Slots(1)).await?;
         let score = contents.value(track);
         let SlotContents { frame, aggregates, capped, .. } = contents;
-        Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: aggregates, capped })
+        Ok(Standing {
+            frame,
+            total: 0,
+            score,
+            rank: None,
+            visibility: Visibility::Visible,
+            better: 0,
+            slots: aggregates,
+            capped,
+        })
     }
 
     /// Returns the values that a subject was seen with, newest first. Returns [`ServiceError::NoValues`] unless the

@@ -103,6 +103,8 @@ pub enum Rejection {
     /// The key has no ranking, and the board has as many as it may have: see
     /// [`Definition::most_keys`](crate::board::Definition::most_keys).
     TooManyKeys,
+    /// The subject is frozen: see [`Moderation::is_frozen`](crate::board::Moderation::is_frozen).
+    SubjectFrozen,
     /// A sample, while contents are being imported into the board.
     ImportOpen,
 }

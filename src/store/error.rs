@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::TableName;
-use crate::board::Timestamp;
+use crate::board::{Moderation, Timestamp};
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -91,6 +91,9 @@ pub enum StoreError {
         TableName::MAX_BYTES
     )]
     TableFull { table: TableName },
+    /// Something is set for as many subjects of the board as may be. Some of the changes of the call may be done.
+    #[error("at most {} subjects of a board can be hidden or frozen; show or unfreeze some first", Moderation::MOST)]
+    TooManyModerated,
     /// The definition of this board cannot be read. Nothing of this call was done.
     #[error(
         "the definition of board '{name}' cannot be read: {reason}; if a newer version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the store or remove the board's keys"

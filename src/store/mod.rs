@@ -56,6 +56,13 @@
 //!   are rejected ([`Rejection::TooManyKeys`]). This is decided by the current edition. What is merged or filled is not
 //!   rejected, and what expires may make a subject ranked again. Subjects that are not ranked have no part in it. A
 //!   store that divides a board may allow somewhat more, and never fewer.
+//! - **Moderation.** What is [set](Store::moderate) for a subject holds for the board, in every track and edition and
+//!   whatever the subject has, also for one without data, until it is set anew or the subject is [removed](Store::remove)
+//!   ([replacing](Store::replace) its data does not change it). A hidden subject goes on counting, and is in no ranking:
+//!   no page, rank, look-up, total or list of keys is affected by it. What reads it alone returns what it has:
+//!   its [standing](Standing::visibility) has its score, and its slots are read and audited as those of any other. Items
+//!   of a frozen subject are rejected ([`Rejection::SubjectFrozen`]), unless they are duplicates or their slots have left the
+//!   windows. What is merged or filled is not rejected. A change is atomic for each subject.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -138,17 +145,17 @@ pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
-pub use place::{Direction, KeyRange, NextTo, PageStart, Place, ValuePlace, ValuesStart};
+pub use place::{Direction, NextTo, PageStart, Place, TextRange, ValuePlace, ValuesStart};
 pub use redivision::CopyProgress;
 pub use results::{
-    AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Page, Ranked, Removal, RetireStep,
-    SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
+    AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Moderated, Page, Ranked, Removal,
+    RetireStep, SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
 pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp};
 
 /// Returns an error if a read of this track must name a key, and does not.
 fn require_key(track: &BoardTrack) -> Result<()> {
@@ -237,12 +244,10 @@ pub trait Store: Send + Sync + 'static {
     /// store allows.
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
 
-    /// [Removes](Self::remove) the subject of an increment, then adds the increment, and returns the new score. The
-    /// increment is not refused for lack of memory, because it takes no more than the data that it replaces.
-    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
-        self.remove(board, &increment.subject).await?;
-        self.add(board, Batch { increments: vec![increment], return_scores: true }).await
-    }
+    /// Removes the data of the subject of an increment, then adds the increment, and returns the new score. The
+    /// increment is not refused for lack of memory, because it takes no more than the data that it replaces. If the
+    /// subject is frozen, nothing is removed and the increment is rejected.
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added>;
 
     /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among
     /// equal scores.
@@ -304,9 +309,23 @@ pub trait Store: Send + Sync + 'static {
     /// comes before the slots that are kept beside it, because these expire and it does not.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
 
+    /// Changes what is set for subjects of a board. The changes of one subject take effect in their order. Repeating the
+    /// call changes nothing. If it fails, some subjects may be changed and others not. O(changes x tracks x log n).
+    async fn moderate(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()>;
+
+    /// Returns subjects of a list, in the order of their bytes, with their keys where there are keys, at most `limit`.
+    /// O(log n + limit).
+    async fn moderated(
+        &self,
+        board: &Arc<Board>,
+        list: ModerationList,
+        range: TextRange<'_>,
+        limit: u32,
+    ) -> Result<Moderated>;
+
     /// Returns the first keys of a range that have a ranked subject, at most `limit`. The board has keys.
     /// O(log keys + limit), for each partition.
-    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys>;
+    async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys>;
 
     /// Returns head, floor, slots and totals. O(slots).
     async fn status(&self, track: &BoardTrack) -> Result<Status>;

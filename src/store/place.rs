@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::Ranked;
-use crate::board::{Counted, Order, RankingKey, Subject, Timestamp, Value};
+use crate::board::{Counted, Order, Subject, Timestamp, Value};
 
 /// A place in the order of a ranking: a score as it is stored, and a subject. Each line of a ranking has a place. A
 /// place stays where it is in the order, whether or not the ranking has a line there.
@@ -127,28 +127,28 @@ pub(in crate::store) fn backward(order: Order) -> Order {
     }
 }
 
-/// Keys that begin with a text, in the order of their bytes.
+/// Texts that begin alike, in the order of their bytes: keys of rankings, or subjects.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KeyRange<'a> {
-    /// The beginning of the keys, empty for all.
+pub struct TextRange<'a> {
+    /// The beginning of the texts, empty for all.
     pub prefix: &'a str,
-    /// The key before the first.
-    pub after: Option<&'a RankingKey>,
+    /// The text before the first.
+    pub after: Option<&'a str>,
 }
 
-impl<'a> KeyRange<'a> {
+impl<'a> TextRange<'a> {
     /// Returns where the range begins.
     pub fn start(&self) -> Bound<&'a str> {
-        match self.after.map(RankingKey::as_str).filter(|after| *after >= self.prefix) {
+        match self.after.filter(|after| *after >= self.prefix) {
             Some(after) => Bound::Excluded(after),
             None if self.prefix.is_empty() => Bound::Unbounded,
             None => Bound::Included(self.prefix),
         }
     }
 
-    /// Returns whether the range goes on up to this key, which is not before its start.
-    pub fn reaches(&self, key: &str) -> bool {
-        key.starts_with(self.prefix)
+    /// Returns whether the range goes on up to this text, which is not before its start.
+    pub fn reaches(&self, text: &str) -> bool {
+        text.starts_with(self.prefix)
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Lines;
-use crate::board::{Aggregate, Board, BoardTrack, Counted, Frame, RankingKey, Subject, Timestamp, Track, Value};
+use crate::board::{
+    Aggregate, Board, BoardTrack, Counted, Frame, Moderation, RankingKey, Subject, Timestamp, Track, Value, Visibility,
+};
 
 /// The result of [`Store::define`](super::Store::define).
 #[derive(Clone, Debug)]
@@ -70,11 +72,14 @@ impl Page {
 pub struct Standing {
     pub frame: Frame,
     pub total: u64,
-    /// The score in the ranking, or [`Kind::absent`](crate::board::Kind::absent) if the subject is not ranked. On an
-    /// unranked board, the value of the window.
+    /// The score, or [`Kind::absent`](crate::board::Kind::absent) if the subject would not be ranked if it were
+    /// visible. On an unranked board, the value of the window.
     pub score: Option<Value>,
-    /// The rank, or `None` if the subject is not ranked.
+    /// The rank, or `None` if the subject is not ranked. If it is [shadowed](Visibility::Shadowed), the rank that it
+    /// would have.
     pub rank: Option<u64>,
+    /// Whether the subject is in the ranking. Always [`Visible`](Visibility::Visible) on an unranked board.
+    pub visibility: Visibility,
     /// The number of ranked subjects with a strictly better score: percentile = 100 x (total − better) / total.
     pub better: u64,
     /// The live slots in which the subject has data, oldest first, each with its start.
@@ -210,6 +215,15 @@ pub struct Keys {
     pub total: u64,
     /// The keys, ordered by bytes.
     pub keys: Vec<RankingKey>,
+}
+
+/// Some of the subjects of a list of moderated ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moderated {
+    /// The number of subjects of the list.
+    pub total: u64,
+    /// The subjects, with their keys where there are keys, ordered by bytes.
+    pub items: Vec<(Subject, Moderation)>,
 }
 
 /// The result of one bounded step of retiring.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rolltop::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use rolltop::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp};
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
 
@@ -263,7 +263,10 @@ reads! {
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
-    keys(track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Keys;
+    replace(board: &Arc<Board>, increment: Increment) -> Added;
+    moderate(board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> ();
+    moderated(board: &Arc<Board>, list: ModerationList, range: TextRange<'_>, limit: u32) -> Moderated;
+    keys(track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Keys;
     audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
     contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
     begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;

@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rolltop::board::{Board, BoardName, BoardTrack, Definition, Key, Metric, RankingKey, Subject, Timestamp};
+use rolltop::board::{
+    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, RankingKey, Subject,
+    Timestamp,
+};
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Listing, Lookup, Merged, Page, PageStart, Piece,
-    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, Values,
-    ValuesStart,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart,
+    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, TextRange,
+    Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -183,6 +186,37 @@ impl Store for Altered {
         self.store.remove(&altered, &subject.clone().in_ranking(self.to.key_of(board))).await
     }
 
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
+        let increment = Increment { subject: increment.subject.clone().in_ranking(self.to.key_of(board)), ..increment };
+        Ok(hide(self.store.replace(&Arc::new(self.to.board(board)), increment).await?))
+    }
+
+    async fn moderate(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()> {
+        let key = self.to.key_of(board);
+        let changes: Vec<_> =
+            changes.iter().map(|(subject, change)| (subject.clone().in_ranking(key), *change)).collect();
+        self.store.moderate(&Arc::new(self.to.board(board)), &changes).await
+    }
+
+    async fn moderated(
+        &self,
+        board: &Arc<Board>,
+        list: ModerationList,
+        range: TextRange<'_>,
+        limit: u32,
+    ) -> Result<Moderated> {
+        let altered = Arc::new(self.to.board(board));
+        let Some(key) = self.to.key_of(board) else {
+            return self.store.moderated(&altered, list, range, limit).await;
+        };
+        let within = |text: &str| format!("{key}\0{text}");
+        let (prefix, after) = (within(range.prefix), range.after.map(within));
+        let range = TextRange { prefix: &prefix, after: after.as_deref() };
+        let Moderated { total, items } = self.store.moderated(&altered, list, range, limit).await?;
+        let items = items.into_iter().map(|(subject, moderation)| (subject.without_key(), moderation)).collect();
+        Ok(Moderated { total, items })
+    }
+
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
         let status = self.store.status(&self.to.track(track)).await?;
         if track.board().has_keys() {
@@ -192,7 +226,7 @@ impl Store for Altered {
         Ok(Status { keys: None, ..status })
     }
 
-    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+    async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {
         self.store.keys(&self.to.track(track), range, limit).await
     }
 

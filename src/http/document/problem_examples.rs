@@ -93,6 +93,7 @@ pub(super) fn example(code: Code) -> Problem {
         )
         .with("board", "hot-posts"),
         Code::BoardFrozen => StoreError::Frozen { shards: 24, retry_after: Duration::from_secs(5) }.into(),
+        Code::TooManyModerated => StoreError::TooManyModerated.into(),
         Code::ImportOpen => StoreError::ImportOpen.into(),
         Code::InvalidContents => problem("line 7: there is no track 2").with("line", 7),
         Code::ImportRefused => {

@@ -61,6 +61,7 @@ pub(in crate::http) fn code_of_rejection(rejection: Rejection) -> ItemCode {
         Rejection::MemoryFull => ItemCode::MemoryFull,
         Rejection::TooManySubjects => ItemCode::TooManySubjects,
         Rejection::TooManyKeys => ItemCode::TooManyKeys,
+        Rejection::SubjectFrozen => ItemCode::SubjectFrozen,
         Rejection::ImportOpen => ItemCode::ImportOpen,
     }
 }
@@ -96,6 +97,7 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             let of_window = if board.edition().windows().len() > 1 { " in one of its windows" } else { "" };
             format!("the key has no ranking, and the board has as many keys{of_window} as its max_keys allows, {most}")
         }
+        Rejection::SubjectFrozen => "the subject is frozen: nothing counts for it until that is ended".to_owned(),
         Rejection::ImportOpen => {
             "contents are being imported into the board, which takes no samples until that has ended".to_owned()
         }

@@ -83,18 +83,19 @@ fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut Aud
         step.checked += 1;
         let computed = holdings.computed_key(id);
         let entry = holdings.subjects.entry(id, key);
+        let is_hidden = holdings.is_hidden(id);
         let ranked = holdings.ranking.contains(entry, &holdings.subjects);
-        if key == computed && ranked == (key != absent) {
+        if key == computed && ranked == (key != absent && !is_hidden) {
             continue;
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(holdings.subjects.whole_text(id)),
-            score: traits.score_of_key(if ranked { key } else { absent }),
+            score: traits.score_of_key(if ranked || is_hidden { key } else { absent }),
             slots: traits.score_of_key(computed),
         });
         if repair {
             holdings.unrank(entry);
-            if computed != absent {
+            if computed != absent && !is_hidden {
                 holdings.rank(entry.with_score(computed));
             }
             if let Some(record) = holdings.subjects.get_mut(id) {
@@ -111,7 +112,7 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
     let traits = holdings.traits;
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(WORK_PER_STEP).collect();
     for entry in &found {
-        let record = holdings.subjects.get(entry.id);
+        let record = holdings.subjects.get(entry.id).filter(|_| !holdings.is_hidden(entry.id));
         if record.is_some_and(|record| holdings.subjects.entry(entry.id, record.key) == *entry) {
             continue;
         }

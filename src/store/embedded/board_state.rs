@@ -8,8 +8,9 @@ use super::clock::ClockReading;
 use super::dual_counts::DualCounts;
 use super::ids::{Bucket, Ids};
 use super::imports::Imports;
+use super::moderated::ModeratedSubjects;
 use super::tables::{Advance, Tables};
-use crate::board::{Board, Timestamp, Track, Window};
+use crate::board::{Board, Moderation, ModerationChange, Timestamp, Track, Window};
 use crate::store::{ClockTrust, Result, StoreError};
 
 /// The state of one board in memory. One lock guards all tracks, so that a write changes all of them in one step.
@@ -24,6 +25,7 @@ pub(super) struct BoardState {
     /// The ids counted recently, on all tracks together.
     pub ids: Ids,
     pub imports: Imports,
+    pub moderated: ModeratedSubjects,
     /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
@@ -47,6 +49,7 @@ impl BoardState {
             ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
             board,
             imports: Imports::default(),
+            moderated: ModeratedSubjects::default(),
             trust: None,
             removed: false,
         }
@@ -72,7 +75,11 @@ impl BoardState {
         let mut before: Vec<_> = self.board.tracks().iter().map(|track| track.id()).zip(before).collect();
         let tables_of = |track: &Track| match before.iter().position(|(id, _)| *id == track.id()) {
             Some(at) => before.swap_remove(at).1,
-            None => Tables::new(track, now),
+            None => {
+                let mut tables = Tables::new(track, now);
+                tables.holdings.hide_all(self.moderated.hidden());
+                tables
+            }
         };
         self.tracks = board.tracks().iter().map(tables_of).collect();
         let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
@@ -131,12 +138,26 @@ impl BoardState {
 
     /// Completes the state after everything was restored. See [`Tables::rebuild`].
     pub(super) fn rebuild(&mut self) {
-        self.tracks.iter_mut().for_each(Tables::rebuild);
+        for tables in &mut self.tracks {
+            tables.holdings.hide_all(self.moderated.hidden());
+            tables.rebuild();
+        }
+    }
+
+    /// Changes what is set for a subject. Returns what is set now, if that is something else. O(tracks x log n).
+    pub(super) fn moderate(&mut self, subject: &str, change: ModerationChange) -> Option<Moderation> {
+        let (subject, moderation) = self.moderated.change(subject, change)?;
+        for tables in &mut self.tracks {
+            tables.holdings.set_visibility(&subject, moderation.visibility);
+        }
+        Some(moderation)
     }
 
     /// Returns the bytes that the board's data uses. O(tracks).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.tracks.iter().map(Tables::memory_bytes).sum::<usize>() + self.ids.memory_bytes()
+        self.tracks.iter().map(Tables::memory_bytes).sum::<usize>()
+            + self.ids.memory_bytes()
+            + self.moderated.memory_bytes()
     }
 
     /// Returns the data of all tracks that must be dropped without the lock.

@@ -283,6 +283,9 @@ impl EntryApplication<'_> {
         let room = self.room;
         let is_crowded =
             |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
+        if self.state.moderated.is_frozen(entry.subject.as_str()) {
+            return Some(Rejection::SubjectFrozen);
+        }
         if self.too_many_keys(entry) {
             return Some(Rejection::TooManyKeys);
         }

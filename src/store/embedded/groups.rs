@@ -129,9 +129,9 @@ impl Groups {
         self.ranked.contains(key)
     }
 
-    /// Returns whether some subjects of a group are not ranked.
-    pub(super) fn has_unranked(&self, number: u32) -> bool {
-        self.groups.get(number).is_some_and(|group| group.ranked < group.subjects)
+    /// Returns the number of subjects of a group.
+    pub(super) fn subjects_of(&self, number: u32) -> usize {
+        self.groups.get(number).map_or(0, |group| group.subjects as usize)
     }
 
     /// Returns the number of keys that have a ranked subject.

@@ -5,7 +5,7 @@ use super::edition_counts::EditionCounts;
 use super::fingerprint::Fingerprint;
 use super::import_progress::Progress;
 use super::last_seen::LastSeen;
-use crate::board::{Epoch, Generation, Mark, TrackId};
+use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
 use crate::store::{ImportId, MAX_EDITIONS};
 
 pub(super) const TRACK: u8 = 1;
@@ -33,6 +33,7 @@ pub(super) const IMPORT_ENDED: u8 = 22;
 pub(super) const MERGED: u8 = 23;
 pub(super) const EDITIONS: u8 = 24;
 pub(super) const COUNTS: u8 = 25;
+pub(super) const MODERATED: u8 = 26;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,8 @@ pub(super) enum LogOperation<'a> {
     Editions { generation: Generation, epoch: Epoch, main: TrackId, definition: &'a str, form: &'a str },
     /// What is counted about the two editions of the board.
     Counts { editions: [TrackId; MAX_EDITIONS], counts: EditionCounts },
+    /// What is set for a subject of the board.
+    Moderated { subject: &'a str, moderation: Moderation },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.

@@ -37,6 +37,7 @@
 //! Counts    time since which both editions receive everything (8 bytes); 1 and the time of the last fill (8 bytes), or
 //!           0; for each edition the id of its first track (8 bytes), then by reason the items that only the other one
 //!           counted (varints)
+//! Moderated subject, letters: see [`Moderation::letters`]
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -51,7 +52,7 @@ use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
-use crate::board::{Epoch, Generation, Mark, TrackId};
+use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
 use crate::store::{ImportId, MAX_EDITIONS};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
@@ -256,6 +257,12 @@ impl LogOperations {
             self.bytes.extend_from_slice(&edition.0.to_le_bytes());
             missed.into_iter().for_each(|items| self.unsigned(items));
         }
+    }
+
+    pub(super) fn moderated(&mut self, subject: &str, moderation: Moderation) {
+        self.bytes.push(MODERATED);
+        self.subject(subject);
+        self.text(moderation.letters());
     }
 
     pub(super) fn clock(&mut self, record: ClockRecord) {

@@ -60,6 +60,7 @@ mod log_operations;
 mod memory;
 mod merging;
 mod metrics;
+mod moderated;
 mod numbering;
 mod options;
 mod pool;

@@ -9,8 +9,8 @@ use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
-use crate::store::{KeyRange, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
+use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value, Visibility};
+use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange};
 
 /// The largest number of subjects of a ranking that is settled before it is read.
 const MOST_SETTLED: usize = 200;
@@ -129,7 +129,7 @@ pub(super) fn settle(track: &BoardTrack, tables: &mut Tables) -> Frame {
     let is_settled = match group_of(key, tables) {
         None => true,
         Some(group) if tables.holdings.ranking.positions_of(group).len() > MOST_SETTLED => false,
-        Some(group) => tables.retire_group(group, |work| work < MOST_SETTLING_WORK),
+        Some(group) => tables.retire_group(key.as_str(), group, |work| work < MOST_SETTLING_WORK),
     };
     if is_settled {
         frame.retiring = 0;
@@ -174,8 +174,10 @@ pub(super) fn lookup(
     let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
     for subject in subjects {
-        let key = tables.holdings.key_of(track.stored(subject).as_str().into());
-        let key = Some(key).filter(|key| *key != traits.absent_key());
+        let stored = track.stored(subject);
+        let is_visible = !tables.holdings.visibility_of(stored.as_str()).is_hidden();
+        let key = tables.holdings.key_of(stored.as_str().into());
+        let key = Some(key).filter(|key| is_visible && *key != traits.absent_key());
         scores.push(key.and_then(|key| traits.score_of_key(key)));
         ranks.push(key.filter(|_| with_ranks).map(|key| ranking.count_better(key) + 1));
     }
@@ -202,6 +204,7 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
     let subject = track.stored(subject);
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
+    let visibility = holdings.visibility_of(subject.as_str());
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => ranking.len() as u64,
@@ -211,7 +214,8 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
         frame,
         total: ranking.len() as u64,
         score: score(tables, &subject),
-        rank: ranked.then_some(better + 1),
+        rank: (ranked && visibility != Visibility::Hidden).then_some(better + 1),
+        visibility,
         better,
         slots: live_aggregates(tables, &subject),
         capped: capped_from(tables, &subject, tables.window.floor),
@@ -219,7 +223,7 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
 }
 
 /// Returns keys that have a ranked subject. O(log keys + limit).
-pub(super) fn keys(tables: &Tables, range: KeyRange<'_>, limit: u32) -> Keys {
+pub(super) fn keys(tables: &Tables, range: TextRange<'_>, limit: u32) -> Keys {
     let groups = tables.holdings.subjects.groups();
     let keys = groups.into_iter().flat_map(|groups| groups.keys_from(range.start()));
     let keys = keys.take_while(|key| range.reaches(key)).take(limit as usize);

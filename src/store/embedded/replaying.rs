@@ -29,6 +29,7 @@ pub(super) fn replay(
                 dual.restore(editions, counts);
             }
         }
+        LogOperation::Moderated { subject, moderation } => state.moderated.restore(subject, moderation),
         operation => {
             if let Some(number) = number {
                 return replay_in_track(state, number, operation);
@@ -66,6 +67,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
         | LogOperation::ImportBegun { .. }
         | LogOperation::ImportEnded { .. }
         | LogOperation::Counts { .. }
+        | LogOperation::Moderated { .. }
         | LogOperation::Track(_)
         | LogOperation::Editions { .. }
         | LogOperation::Defined { .. }

@@ -15,12 +15,12 @@ use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, BoardTrack, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Subject, Timestamp};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Listing, Lookup, Merged, Page, PageStart, Piece,
-    Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, Values,
-    ValuesStart,
+    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart,
+    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
+    TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -34,6 +34,18 @@ const MIN_PORTION: u64 = 16;
 const MAX_PORTION: u64 = 1_024;
 /// The number of subjects after which a step reads the time.
 const TIME_CHECK_EVERY: u64 = 16;
+
+/// The number of changes of moderated subjects that are made under one lock.
+const MODERATED_TOGETHER: usize = 128;
+
+/// Why the data of a subject is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removing {
+    /// The subject is removed, with what is set for it.
+    Subject,
+    /// An increment is to replace its data.
+    ToReplace,
+}
 
 /// Returns whether the work of [`TIME_CHECK_EVERY`] subjects was done since the time was last read.
 fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
@@ -69,6 +81,50 @@ impl Embedded {
                 worked: started.elapsed(),
             }
         })
+    }
+
+    /// Removes the data of a subject from every track. Returns `None` if it is left because an increment that is to
+    /// replace it will be rejected.
+    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject, removing: Removing) -> Result<Option<Removal>> {
+        let permit = self.journal().admit((board.tracks().len() + 1) * (subject.as_str().len() + 64))?;
+        let (removed, ticket) = self.change_state(board, |state, operations| {
+            if removing == Removing::ToReplace && state.moderated.is_frozen(subject.as_str()) {
+                // The increment will be rejected.
+                return (Ok((None, false)), Awaited::No);
+            }
+            if state.imports.is_open() {
+                return (Err(StoreError::ImportOpen), Awaited::No);
+            }
+            let (mut removals, mut any) = (Vec::with_capacity(board.tracks().len()), false);
+            for (track, tables) in board.tracks().iter().zip(&mut state.tracks) {
+                let score = ranking_reads::score(tables, subject);
+                let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
+                let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
+                let traits = tables.holdings.traits;
+                let removed = tables.holdings.remove(subject.as_str().into(), floor);
+                if removed.any {
+                    let mut own = LogOperations::of(track.id());
+                    own.removed(subject.as_str());
+                    operations.append(&own);
+                    any = true;
+                }
+                let retiring_slots = if traits.ranked { removed.expired } else { 0 };
+                let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
+                removals.push(Removal { frame: tables.frame(), score, live_slots, retiring_slots });
+            }
+            if removing == Removing::Subject && state.moderate(subject.as_str(), ModerationChange::Clear).is_some() {
+                operations.moderated(subject.as_str(), Moderation::default());
+                any = true;
+            }
+            (Ok((Removal::of_board(board, removals), any)), Awaited::Yes)
+        })?;
+        drop(permit);
+        let (removal, removed) = removed?;
+        // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
+        // it has to wait for the disk.
+        let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
+        self.journal().wait(ticket).await?;
+        Ok(removal)
     }
 }
 
@@ -202,7 +258,7 @@ impl Store for Embedded {
 
     async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
         let mut known = board.clone();
-        while let Err(error) = self.remove(&known, &increment.subject).await {
+        while let Err(error) = self.remove_data(&known, &increment.subject, Removing::ToReplace).await {
             // Each change of the editions is one more round.
             known = match error {
                 StoreError::StaleEpoch => self.live_board(board)?.board(),
@@ -270,40 +326,47 @@ impl Store for Embedded {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let permit = self.journal().admit(board.tracks().len() * (subject.as_str().len() + 64))?;
-        let (removed, ticket) = self.change_state(board, |state, operations| {
-            if state.imports.is_open() {
-                return (Err(StoreError::ImportOpen), Awaited::No);
-            }
-            let (mut removals, mut any) = (Vec::with_capacity(board.tracks().len()), false);
-            for (track, tables) in board.tracks().iter().zip(&mut state.tracks) {
-                let score = ranking_reads::score(tables, subject);
-                let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
-                let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
-                let traits = tables.holdings.traits;
-                let removed = tables.holdings.remove(subject.as_str().into(), floor);
-                if removed.any {
-                    let mut own = LogOperations::of(track.id());
-                    own.removed(subject.as_str());
-                    operations.append(&own);
-                    any = true;
-                }
-                let retiring_slots = if traits.ranked { removed.expired } else { 0 };
-                let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
-                removals.push(Removal { frame: tables.frame(), score, live_slots, retiring_slots });
-            }
-            (Ok((Removal::of_board(board, removals), any)), Awaited::Yes)
-        })?;
-        drop(permit);
-        let (removal, removed) = removed?;
-        // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
-        // it has to wait for the disk.
-        let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
-        self.journal().wait(ticket).await?;
-        removal.ok_or(StoreError::BoardChanged)
+        self.remove_data(board, subject, Removing::Subject).await?.ok_or(StoreError::BoardChanged)
     }
 
-    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+    async fn moderate(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()> {
+        let mut tickets = Vec::new();
+        for some in changes.chunks(MODERATED_TOGETHER) {
+            let bytes = some.iter().map(|(subject, _)| subject.as_str().len() + 16).sum::<usize>();
+            let permit = self.journal().admit(bytes + 64)?;
+            let (is_done, ticket) = self.change_state(board, |state, operations| {
+                if (state.moderated.len() + some.len()) as u64 > Moderation::MOST {
+                    return (false, Awaited::Yes);
+                }
+                for (subject, change) in some {
+                    if let Some(moderation) = state.moderate(subject.as_str(), *change) {
+                        operations.moderated(subject.as_str(), moderation);
+                    }
+                }
+                (true, Awaited::Yes)
+            })?;
+            drop(permit);
+            if !is_done {
+                return Err(StoreError::TooManyModerated);
+            }
+            tickets.push(ticket);
+        }
+        // What was set before may still be on its way to the disk. The response confirms it, so it has to wait for it.
+        tickets.push(self.journal().ticket_for_all_appended());
+        self.journal().wait_all(tickets).await.into_iter().collect()
+    }
+
+    async fn moderated(
+        &self,
+        board: &Arc<Board>,
+        list: ModerationList,
+        range: TextRange<'_>,
+        limit: u32,
+    ) -> Result<Moderated> {
+        self.with_state(board, |state, _| state.moderated.list(list, range, limit))
+    }
+
+    async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {
         self.read_tables(track, |_, tables, _| ranking_reads::keys(tables, range, limit))
     }
 

@@ -121,7 +121,7 @@ impl Tables {
         if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
             let mut new = new_holdings(track, traits, &window);
-            new.succeed(&self.holdings);
+            new.succeed(&mut self.holdings);
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
@@ -248,17 +248,18 @@ impl Tables {
         1 + cells / 64 + self.holdings.kind.retire_work(cells)
     }
 
-    /// Subtracts the expired cells of the subjects of a group as long as `may_continue` returns `true`, which is called
-    /// as by [`retire`](Self::retire). Returns whether none is left. Only the subjects that are ranked can be found, so
-    /// a group that has others is left as it is: a subject whose amounts come to 0 gets a rank when some expire.
-    pub(super) fn retire_group(&mut self, group: u32, mut may_continue: impl FnMut(u64) -> bool) -> bool {
+    /// Subtracts the expired cells of the subjects of a key, whose group is `group`, as long as `may_continue` returns
+    /// `true`, which is called as by [`retire`](Self::retire). Returns whether none is left. Only the subjects that are
+    /// ranked or hidden can be found, so a group that has others is left as it is: a subject whose amounts come to 0
+    /// gets a rank when some expire.
+    pub(super) fn retire_group(&mut self, key: &str, group: u32, mut may_continue: impl FnMut(u64) -> bool) -> bool {
         let holdings = &self.holdings;
-        if holdings.subjects.groups().is_none_or(|groups| groups.has_unranked(group)) {
+        let positions = holdings.ranking.positions_of(group);
+        let ranked = holdings.ranking.ascending(positions.start).take(positions.len()).map(|entry| entry.id);
+        let ids: Vec<u32> = ranked.chain(holdings.hidden_of(key)).collect();
+        if holdings.subjects.groups().is_none_or(|groups| groups.subjects_of(group) != ids.len()) {
             return false;
         }
-        let positions = holdings.ranking.positions_of(group);
-        let ids: Vec<u32> =
-            holdings.ranking.ascending(positions.start).take(positions.len()).map(|entry| entry.id).collect();
         let floor = holdings.number(self.window.floor.millis());
         let mut work = 0;
         for id in ids {

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::hash_slot::HashSlot;
-use crate::board::{BoardName, Generation, Subject, Timestamp, TrackId};
+use crate::board::{BoardName, Generation, ModerationList, Subject, Timestamp, TrackId};
 use crate::store::TableName;
 
 /// The version of the key layout. It changes with the layout, so that two layouts never share keys.
@@ -164,6 +164,26 @@ impl BoardKeys {
         Self { ranking: self.epochs(), ..self }
     }
 
+    /// Hash: subject, with its key if there are keys, to the letters of what is set for it. Of all tracks.
+    pub fn marks(&self) -> String {
+        format!("{}:m", self.ids)
+    }
+
+    /// Sorted set: the subjects of a list of moderated ones, all with the score 0. Of all tracks.
+    pub fn moderated(&self, list: ModerationList) -> String {
+        // Scripts compute the first name from that of the hash.
+        match list {
+            ModerationList::Hidden => format!("{}:mh", self.ids),
+            ModerationList::Frozen => format!("{}:mf", self.ids),
+        }
+    }
+
+    /// Sorted set: the hidden subjects by score, with their keys if there are keys. Scripts compute the name from that
+    /// of the ranking.
+    pub fn hidden(&self) -> String {
+        format!("{}:h", self.root)
+    }
+
     /// Tracks with keys. Sorted set: the epochs of the rankings that exist, each with itself as score. An epoch begins
     /// when all rankings are dropped at once.
     pub fn epochs(&self) -> String {
@@ -237,6 +257,10 @@ mod tests {
                 board.gone(&subject),
                 board.written(7),
                 board.epochs(),
+                board.marks(),
+                board.moderated(ModerationList::Hidden),
+                board.moderated(ModerationList::Frozen),
+                board.hidden(),
                 board.key_list("7"),
                 board.ranking_of("7", "{a}:b"),
                 board.periods,

@@ -66,6 +66,7 @@ mod imports;
 mod keys;
 mod kinds;
 mod merge;
+mod moderating;
 mod numbers;
 mod part;
 mod partition;
@@ -81,6 +82,7 @@ mod score_text;
 mod scripts;
 mod servers;
 mod session;
+mod several_tracks;
 mod sizing;
 mod store_clock;
 mod timekeeping;
@@ -108,11 +110,13 @@ use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Limits, Listing, Lookup,
-    Merged, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
-    Store, StoreError, TableName, Values, ValuesStart, require_key,
+    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
+    Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
+    Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
 };
-use crate::board::{Board, BoardName, BoardTrack, Frame, RankingKey, Subject, Timestamp};
+use crate::board::{
+    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, RankingKey, Subject, Timestamp,
+};
 
 /// The number of partitions of a new board with many keys on a cluster.
 const SHARDS_OF_KEYS: u32 = 64;
@@ -269,6 +273,33 @@ impl RedisStore {
         self.following(track.board(), exact).await
     }
 
+    /// Removes the data of a subject from every track.
+    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        self.check_writable(board).await?;
+        let mut removals = Vec::with_capacity(board.tracks().len());
+        for track in board.each_track() {
+            let part = self.session.part_for(&track, subject);
+            timekeeping::admit(&self.session, &part.clock).await?;
+            let remove = || async {
+                match track.is_ranked() {
+                    true => retire::remove(&self.session, &part, subject).await,
+                    false => reads::remove(&self.session, &part, subject).await,
+                }
+            };
+            removals.push(self.following(board, remove).await?);
+        }
+        Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
+    }
+
+    /// Removes the data of a subject, unless an increment that is to replace it will be rejected.
+    async fn remove_to_replace(&self, board: &Arc<Board>, subject: &Subject) -> Result<()> {
+        let is_frozen = moderating::is_frozen(&self.session, board, subject).await;
+        match is_frozen.map_err(|failure| self.error(failure))? {
+            true => Ok(()),
+            false => self.remove_data(board, subject).await.map(drop),
+        }
+    }
+
     /// Makes a call like [`following`](Self::following) that returns errors of the store.
     async fn following_errors<T, F>(&self, board: &Arc<Board>, mut call: impl FnMut() -> F) -> Result<T>
     where
@@ -386,7 +417,7 @@ impl Store for RedisStore {
 
     async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
         let (mut known, mut increment) = (board.clone(), increment);
-        while let Err(error) = self.remove(&known, &increment.subject).await {
+        while let Err(error) = self.remove_to_replace(&known, &increment.subject).await {
             if !matches!(error, StoreError::StaleEpoch) {
                 return Err(error);
             }
@@ -491,23 +522,28 @@ impl Store for RedisStore {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        self.check_writable(board).await?;
-        let mut removals = Vec::with_capacity(board.tracks().len());
-        for track in board.each_track() {
-            let part = self.session.part_for(&track, subject);
-            timekeeping::admit(&self.session, &part.clock).await?;
-            let remove = || async {
-                match track.is_ranked() {
-                    true => retire::remove(&self.session, &part, subject).await,
-                    false => reads::remove(&self.session, &part, subject).await,
-                }
-            };
-            removals.push(self.following(board, remove).await?);
-        }
-        Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
+        let removal = self.remove_data(board, subject).await?;
+        // The tracks are changed one after the other, and each has to know until then whether the subject is hidden.
+        self.moderate(board, &[(subject.clone(), ModerationChange::Clear)]).await?;
+        Ok(removal)
     }
 
-    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+    async fn moderate(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()> {
+        self.check_writable(board).await?;
+        self.following_errors(board, || moderating::moderate(&self.session, board, changes)).await
+    }
+
+    async fn moderated(
+        &self,
+        board: &Arc<Board>,
+        list: ModerationList,
+        range: TextRange<'_>,
+        limit: u32,
+    ) -> Result<Moderated> {
+        self.following(board, || moderating::moderated(&self.session, board, list, range, limit)).await
+    }
+
+    async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {
         if track.most_keys().is_none() {
             return Err(StoreError::Unsupported { detail: "the keys of a track without keys".to_owned() });
         }

@@ -22,7 +22,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp, TrackId};
+use crate::board::{Board, BoardName, Generation, MAX_FURTHER, ModerationList, Timestamp, TrackId};
 
 /// The largest number of slots, buckets or rankings that one step deletes.
 const KEYS: usize = 200;
@@ -337,8 +337,8 @@ async fn step(session: &Session, noted: &Noted, kept_until: Option<Timestamp>) -
     Ok(true)
 }
 
-/// Deletes a bounded part of the data of one part. Returns whether nothing is left. Without `has_ids` the ids of items
-/// stay, which belong to the board and not to one of its editions.
+/// Deletes a bounded part of the data of one part. Returns whether nothing is left. Without `has_ids` the ids of items,
+/// and what is set for subjects, stay: they belong to the board and not to one of its editions.
 async fn step_of_part(session: &Session, keys: BoardKeys, has_ids: bool) -> Result<bool, ServerFailure> {
     let slot = HashSlot::of_key(keys.index.as_bytes());
     let work = leftovers(session, slot, &keys, has_ids).await?;
@@ -346,7 +346,12 @@ async fn step_of_part(session: &Session, keys: BoardKeys, has_ids: bool) -> Resu
         session.servers.set(slot, Channel::Calls, command).await?;
     }
     if work.is_empty() {
-        session.servers.set(slot, Channel::Calls, &unlink([&keys.ranking, &keys.totals])).await?;
+        let mut left = vec![keys.ranking.clone(), keys.totals.clone(), keys.hidden()];
+        if has_ids {
+            left.push(keys.marks());
+            left.extend([ModerationList::Hidden, ModerationList::Frozen].map(|list| keys.moderated(list)));
+        }
+        session.servers.set(slot, Channel::Calls, &unlink(left)).await?;
     }
     Ok(work.is_empty())
 }

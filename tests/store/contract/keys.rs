@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{Board, BoardTrack, Change, Definition, RankingKey, Subject, Value};
-use rolltop::store::{Batch, Increment, KeyRange, Outcome, Rejection, SlotQuery, SlotRange, Store};
+use rolltop::store::{Batch, Increment, Outcome, Rejection, SlotQuery, SlotRange, Store, TextRange};
 
 use crate::given::{With, definition, name, new_board, plus, seen, subject, t};
 use crate::oracle::Oracle;
@@ -54,7 +54,11 @@ fn of(board: &Arc<Board>, text: &str) -> BoardTrack {
 async fn keys(site: &Site, track: &BoardTrack) -> Vec<String> {
     let mut found: Vec<RankingKey> = Vec::new();
     loop {
-        let page = site.other.keys(track, KeyRange { after: found.last(), ..KeyRange::default() }, 2).await.unwrap();
+        let page = site
+            .other
+            .keys(track, TextRange { after: found.last().map(RankingKey::as_str), ..TextRange::default() }, 2)
+            .await
+            .unwrap();
         let is_last = page.keys.len() < 2;
         found.extend(page.keys);
         if is_last {
@@ -66,7 +70,7 @@ async fn keys(site: &Site, track: &BoardTrack) -> Vec<String> {
                 found.iter().map(|key| &key[..key.chars().next().map_or(0, char::len_utf8)]).chain(["k", "k1", "~"])
             {
                 for after in [None, Some(key("\u{1f600}")), Some(key(" ")), found.first().map(|first| key(first))] {
-                    let range = KeyRange { prefix, after: after.as_ref() };
+                    let range = TextRange { prefix, after: after.as_ref().map(RankingKey::as_str) };
                     let some: Vec<String> =
                         site.other.keys(track, range, 50).await.unwrap().keys.iter().map(ToString::to_string).collect();
                     let is_after = |key: &String| after.as_ref().is_none_or(|after| key.as_str() > after.as_str());
@@ -358,8 +362,8 @@ pub async fn every_metric_ranks_each_key_as_the_oracle_does(site: Site) {
                 }
                 retire_through(&site.store, &ours).await;
                 assert_eq!(
-                    site.store.keys(&ours, KeyRange::default(), 100).await.unwrap().keys,
-                    oracle.keys(&theirs, KeyRange::default(), 100).await.unwrap().keys,
+                    site.store.keys(&ours, TextRange::default(), 100).await.unwrap().keys,
+                    oracle.keys(&theirs, TextRange::default(), 100).await.unwrap().keys,
                     "seed {seed}, round {round}, {}",
                     ours.metric()
                 );

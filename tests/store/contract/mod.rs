@@ -30,6 +30,7 @@ mod latest;
 mod looking_back;
 mod means;
 mod merging;
+mod moderation;
 mod places;
 mod ranking;
 mod removing;
@@ -175,6 +176,17 @@ contract! {
         contents::changes_during_a_walk_are_recognized,
         contents::what_stays_is_returned_while_other_subjects_change,
         contents::a_cursor_of_another_track_is_harmless,
+        moderation::a_hidden_subject_counts_on_and_is_in_no_ranking,
+        moderation::a_shadowed_subject_sees_the_rank_that_it_would_have,
+        moderation::items_of_a_frozen_subject_are_rejected,
+        moderation::what_is_set_outlives_data_restarts_and_rollovers,
+        moderation::lists_of_moderated_subjects_are_ordered_and_paged,
+        moderation::many_subjects_are_hidden_at_once,
+        moderation::removing_a_subject_ends_its_moderation_and_replacing_does_not,
+        moderation::hidden_subjects_of_every_metric_return_with_their_scores,
+        moderation::both_editions_know_what_is_set,
+        moderation::a_subject_is_hidden_in_the_ranking_of_one_key,
+        moderation::counters_and_kept_slots_of_a_frozen_subject_stay,
         merging::a_copied_board_is_equal,
         merging::a_copied_board_expires_and_counts_like_its_source,
         merging::a_merged_board_has_the_items_of_both,

@@ -4,7 +4,8 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{
-    Cover, Decimals, Definition, FurtherWindow, Key, Kind, Mode, NotCounted, Order, Stamp, WindowLength,
+    Cover, Decimals, Definition, FurtherWindow, Key, Kind, Mode, ModerationChange, NotCounted, Order, Stamp,
+    Visibility, WindowLength,
 };
 use rolltop::store::TableName;
 
@@ -61,6 +62,14 @@ impl Sequence {
             let import = Import { from: board, size: 1_000, ..any_import(&mut rng, boards.len()) };
             let crowd = Step::Crowd { board, first: CROWD, at: None, through: 0 };
             steps.splice(at..at, [crowd, Step::Import(import)]);
+        }
+        if rng.random_bool(0.5) {
+            // Many, of one board.
+            let board = rng.random_range(0..boards.len());
+            for _ in 0..rng.random_range(2..=12) {
+                let at = rng.random_range(0..=steps.len());
+                steps.insert(at, any_moderation(&mut rng, board));
+            }
         }
         if rng.random_bool(0.4) {
             add_editions(&mut rng, boards.len(), &mut steps);
@@ -208,7 +217,8 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         63..67 => Step::RetireTogether { board, window, items: any_items(rng) },
         67 => Step::Walk { board, window },
         68..70 => Step::Import(any_import(rng, boards.len())),
-        70..73 => Step::Remove { board, who: any_subject(rng), through },
+        70..72 => Step::Remove { board, who: any_subject(rng), through },
+        72 => any_moderation(rng, board),
         73..75 => {
             let same = rng.random_bool(0.5);
             let definition = if same { boards[board].clone() } else { any_definition(rng) };
@@ -255,6 +265,17 @@ fn add_editions(rng: &mut StdRng, boards: usize, steps: &mut Vec<Step>) {
 
 fn any_attachment(rng: &mut StdRng, board: usize) -> Step {
     Step::Attach { board, definition: any_definition(rng), same: rng.random_bool(0.7), through: rng.random_range(0..2) }
+}
+
+fn any_moderation(rng: &mut StdRng, board: usize) -> Step {
+    let change = match rng.random_range(0..8) {
+        0..3 => ModerationChange::Visibility(Visibility::Hidden),
+        3 => ModerationChange::Visibility(Visibility::Shadowed),
+        4..6 => ModerationChange::Visibility(Visibility::Visible),
+        6 => ModerationChange::Frozen(true),
+        _ => ModerationChange::Frozen(false),
+    };
+    Step::Moderate { board, who: any_subject(rng), change, through: rng.random_range(0..2) }
 }
 
 fn any_import(rng: &mut StdRng, boards: usize) -> Import {

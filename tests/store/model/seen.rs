@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rolltop::board::{Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, DualRun, ImportBegun, Keys, Lookup, Merged, Outcome, Page, Rejection, Removal, Result, SlotContents,
-    Standing, Status, Store, StoreError, Values,
+    Added, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection, Removal, Result,
+    SlotContents, Standing, Status, Store, StoreError, Values,
 };
 
 use crate::carrying::Contents;
@@ -22,6 +22,7 @@ pub enum Seen {
     Removal(Removal),
     Status(Status),
     Keys(Keys),
+    Moderated(Moderated),
     Contents(Contents),
     Begun(ImportBegun),
     Merged(Merged),
@@ -164,7 +165,7 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Begun: ImportBegun, Keys: Keys, Merged: Merged, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
+seen_as!(Begun: ImportBegun, Keys: Keys, Merged: Merged, Moderated: Moderated, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
 
 impl From<Status> for Seen {
     fn from(status: Status) -> Seen {

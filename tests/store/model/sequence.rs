@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, NotCounted, RankingKey,
-    Subject, Timestamp, Track, Window,
+    Amount, Board, BoardTrack, Change, Counted, Definition, EXACT_MAX, Edition, EventId, Kind, ModerationChange,
+    NotCounted, RankingKey, Subject, Timestamp, Track, Window,
 };
 use rolltop::store::{Increment, TableName};
 
@@ -88,6 +88,13 @@ pub enum Step {
     Remove {
         board: usize,
         who: usize,
+        through: usize,
+    },
+    /// Changes what is set for a subject.
+    Moderate {
+        board: usize,
+        who: usize,
+        change: ModerationChange,
         through: usize,
     },
     /// Removes a board, and defines it with a different or the same definition.

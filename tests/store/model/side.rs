@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, Timestamp, Value};
+use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Timestamp, Value};
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, KeyRange, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName,
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
 };
 
 use super::editions::comparable;
@@ -69,6 +69,11 @@ impl Side {
                     &*store,
                     store.remove(&self.boards[*board], &stored_who(&self.boards[*board], *nth)).await,
                 )?])
+            }
+            Step::Moderate { board, who: nth, change, through } => {
+                let (store, board) = (self.instance(*through), &self.boards[*board]);
+                let changes = [(stored_who(board, *nth), *change)];
+                Ok(vec![seen(&*store, store.moderate(board, &changes).await)?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
@@ -344,6 +349,10 @@ impl Side {
         for window in self.boards[board].each_track() {
             self.check_window(&window, &mut all).await?;
         }
+        for list in [ModerationList::Hidden, ModerationList::Frozen] {
+            let store = self.instance(board);
+            all.push(seen(&*store, store.moderated(&self.boards[board], list, TextRange::default(), 1_000).await)?);
+        }
         all.append(&mut self.check_editions(board).await?);
         for table in TableName::ALL {
             all.push(self.rows(table, board).await?);
@@ -362,7 +371,7 @@ impl Side {
             all.push(self.look(board, look, through).await?);
         }
         if board.board().has_keys() && board.is_ranked() {
-            all.push(seen(&*self.instance(0), self.instance(0).keys(board, KeyRange::default(), 10).await)?);
+            all.push(seen(&*self.instance(0), self.instance(0).keys(board, TextRange::default(), 10).await)?);
         }
         let kept = board.kept() - board.slots();
         for nth in 0..SUBJECTS.len() {

@@ -34,7 +34,11 @@ impl HeldBoard {
         for track in board.each_track() {
             self.tracks.push(match known.iter().position(|held| held.track.id() == track.id()) {
                 Some(at) => Held { track, ..known.swap_remove(at) },
-                None => Held::new(track, now),
+                None => {
+                    let mut held = Held::new(track, now);
+                    held.hide(&self.moderated);
+                    held
+                }
             });
         }
         match (board.other(), &self.dual) {

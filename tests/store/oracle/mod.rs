@@ -16,14 +16,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Order, RankingKey, Subject, Timestamp,
-    Track, Window,
+    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Moderation, ModerationChange,
+    ModerationList, Order, RankingKey, Subject, Timestamp, Track, Visibility, Window,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, KeyRange, Keys, Limits, Listing, Lookup,
-    Merged, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
-    Standing, Status, Store, StoreError, TableName, ValuePlace, Values, ValuesStart,
+    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
+    Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
+    Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -53,6 +53,7 @@ struct HeldBoard {
     /// The time when each id arrived.
     ids: BTreeMap<(Subject, EventId), Timestamp>,
     imports: Imports,
+    moderated: BTreeMap<Subject, Moderation>,
     /// What is known of the two editions, if there are two.
     dual: Option<Dual>,
 }
@@ -66,6 +67,8 @@ struct Held {
     /// The number of items counted in each slot.
     events: BTreeMap<Timestamp, u64>,
     upheavals: u64,
+    /// The subjects that no ranking has.
+    hidden: BTreeMap<Subject, Visibility>,
 }
 
 impl Oracle {
@@ -125,8 +128,45 @@ impl HeldBoard {
             board,
             ids: BTreeMap::new(),
             imports: Imports::default(),
+            moderated: BTreeMap::new(),
             dual: None,
         }
+    }
+
+    /// Changes what is set for a subject.
+    fn moderate(&mut self, subject: &Subject, change: ModerationChange) {
+        let after = self.moderated.get(subject).copied().unwrap_or_default().after(change);
+        self.moderated.remove(subject);
+        if after.is_set() {
+            self.moderated.insert(subject.clone(), after);
+        }
+        for held in &mut self.tracks {
+            held.hide(&self.moderated);
+        }
+    }
+
+    fn is_frozen(&self, subject: &Subject) -> bool {
+        self.moderated.get(subject).is_some_and(|moderation| moderation.is_frozen)
+    }
+
+    /// Removes the data of a subject.
+    fn remove_data(&mut self, subject: &Subject, now: Timestamp) -> Result<Removal> {
+        if self.imports.is_open() {
+            return Err(StoreError::ImportOpen);
+        }
+        let (frames, kept) = (self.frames(now), self.board.kept_track());
+        let live = |number: usize| self.tracks[number].live(&frames[number], subject).len() as u64;
+        let removal = Removal {
+            frame: frames[0],
+            score: self.tracks[0].score(&frames[0], subject),
+            live_slots: live(kept.map_or(0, |track| track.number())),
+            retiring_slots: 0,
+        };
+        for held in &mut self.tracks {
+            held.past.remove(subject);
+            held.upheavals += 1;
+        }
+        Ok(removal)
     }
 
     /// Returns the frame of each track.
@@ -137,7 +177,14 @@ impl HeldBoard {
 
 impl Held {
     fn new(track: BoardTrack, now: Timestamp) -> Held {
-        Held { head: window_at(&track, now).head, past: BTreeMap::new(), events: BTreeMap::new(), upheavals: 0, track }
+        let head = window_at(&track, now).head;
+        let (past, events, hidden) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Held { head, past, events, upheavals: 0, hidden, track }
+    }
+
+    fn hide(&mut self, moderated: &BTreeMap<Subject, Moderation>) {
+        let hidden = moderated.iter().filter(|(_, moderation)| moderation.visibility.is_hidden());
+        self.hidden = hidden.map(|(subject, moderation)| (subject.clone(), moderation.visibility)).collect();
     }
 }
 
@@ -334,12 +381,21 @@ impl Store for Oracle {
                 Order::Desc => Some(line.score) > score,
                 Order::Asc => Some(line.score) < score,
             };
+            let visibility = match held.track.is_ranked() {
+                true => held.hidden.get(stored).copied().unwrap_or_default(),
+                false => Visibility::Visible,
+            };
             let better = if score.is_some() { ranking.iter().filter(is_better).count() as u64 } else { 0 };
             Standing {
                 frame,
                 total: ranking.len() as u64,
                 score,
-                rank: ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
+                rank: match visibility {
+                    Visibility::Shadowed if held.track.kind().ranks(score) => Some(better + 1),
+                    Visibility::Shadowed => None,
+                    _ => ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
+                },
+                visibility,
                 better: if held.track.is_ranked() { better } else { 0 },
                 slots: held.live(&frame, stored).into_iter().collect(),
                 capped: held.is_capped(&frame, stored, frame.window.floor),
@@ -382,33 +438,66 @@ impl Store for Oracle {
         })
     }
 
+    async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
+        let removed = self.with_board(board, |held, now| match held.is_frozen(&increment.subject) {
+            true => Ok(()),
+            false => held.remove_data(&increment.subject, now).map(drop),
+        });
+        match removed {
+            Err(StoreError::StaleEpoch) => {
+                let newer = self.board(board.name()).await?.ok_or(StoreError::BoardChanged)?;
+                let carried = increment.carried(board, &newer);
+                let added = self.replace(&newer, carried).await?;
+                return Ok(Added { newer: Some(added.newer.unwrap_or(newer)), ..added });
+            }
+            removed => removed??,
+        }
+        self.add(board, Batch { increments: vec![increment], return_scores: true }).await
+    }
+
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         self.with_board(board, |held, now| {
-            if held.imports.is_open() {
-                return Err(StoreError::ImportOpen);
-            }
-            let (frames, kept) = (held.frames(now), held.board.kept_track());
-            let live = |number: usize| held.tracks[number].live(&frames[number], subject).len() as u64;
-            let removal = Removal {
-                frame: frames[0],
-                score: held.tracks[0].score(&frames[0], subject),
-                live_slots: live(kept.map_or(0, |track| track.number())),
-                retiring_slots: 0,
-            };
-            for held in &mut held.tracks {
-                held.past.remove(subject);
-                held.upheavals += 1;
-            }
+            let removal = held.remove_data(subject, now)?;
+            held.moderate(subject, ModerationChange::Clear);
             Ok(removal)
         })?
     }
 
-    async fn keys(&self, track: &BoardTrack, range: KeyRange<'_>, limit: u32) -> Result<Keys> {
+    async fn moderate(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()> {
+        self.with_board(board, |held, _| {
+            changes.iter().for_each(|(subject, change)| held.moderate(subject, *change));
+        })
+    }
+
+    async fn moderated(
+        &self,
+        board: &Arc<Board>,
+        list: ModerationList,
+        range: TextRange<'_>,
+        limit: u32,
+    ) -> Result<Moderated> {
+        self.with_board(board, |held, _| {
+            let all: Vec<(Subject, Moderation)> = held
+                .moderated
+                .iter()
+                .filter(|(_, moderation)| moderation.is_in(list))
+                .map(|(subject, moderation)| (subject.clone(), *moderation))
+                .collect();
+            let total = all.len() as u64;
+            let is_in_range = |subject: &Subject| {
+                subject.as_str().starts_with(range.prefix) && range.after.is_none_or(|after| subject.as_str() > after)
+            };
+            let items = all.into_iter().filter(|(subject, _)| is_in_range(subject)).take(limit as usize).collect();
+            Moderated { total, items }
+        })
+    }
+
+    async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {
         self.with(track, |held, frame, _| {
             let keys = held.keys(&frame);
             let total = keys.len() as u64;
             let is_after = |key: &RankingKey| {
-                key.as_str().starts_with(range.prefix) && range.after.is_none_or(|after| key > after)
+                key.as_str().starts_with(range.prefix) && range.after.is_none_or(|after| key.as_str() > after)
             };
             Keys { frame, total, keys: keys.into_iter().filter(is_after).take(limit as usize).collect() }
         })

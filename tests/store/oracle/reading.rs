@@ -41,8 +41,8 @@ impl Held {
     pub fn ranking(&self, frame: &Frame, key: Option<&RankingKey>) -> Vec<Ranked> {
         let mut lines: Vec<(Value, &Subject)> = Vec::new();
         if self.track.is_ranked() {
-            for subject in self.past.keys().filter(|subject| key.is_none_or(|key| subject.key() == Some(key.as_str())))
-            {
+            let is_in = |subject: &&Subject| key.is_none_or(|key| subject.key() == Some(key.as_str()));
+            for subject in self.past.keys().filter(|subject| is_in(subject) && !self.hidden.contains_key(*subject)) {
                 let score = self.score(frame, subject);
                 lines.extend(score.filter(|_| self.track.kind().ranks(score)).map(|score| (score, subject)));
             }

@@ -58,6 +58,10 @@ impl HeldBoard {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::ImportOpen));
                 continue;
             }
+            if self.is_frozen(&first.subject) {
+                outcomes[index] = Some(Outcome::Rejected(Rejection::SubjectFrozen));
+                continue;
+            }
             if self.too_many_keys(frames, &placed, first) {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::TooManyKeys));
                 continue;

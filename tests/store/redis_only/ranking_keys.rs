@@ -2,7 +2,7 @@
 //! server.
 
 use rolltop::board::RankingKey;
-use rolltop::store::KeyRange;
+use rolltop::store::TextRange;
 
 use super::healing::{PERSISTENT, cut_inside_a_script, tend};
 use super::*;
@@ -121,7 +121,10 @@ async fn a_key_is_in_one_partition_and_its_reads_ask_no_other() {
     assert_eq!((status.total, status.keys), (Some(200), Some(40)));
     let mut found: Vec<RankingKey> = Vec::new();
     while found.len() < 40 {
-        let page = store.keys(&board.main(), KeyRange { after: found.last(), ..KeyRange::default() }, 7).await.unwrap();
+        let page = store
+            .keys(&board.main(), TextRange { after: found.last().map(RankingKey::as_str), ..TextRange::default() }, 7)
+            .await
+            .unwrap();
         assert_eq!((page.total, page.keys.len()), (40, 7.min(40 - found.len())));
         found.extend(page.keys);
     }

@@ -77,6 +77,9 @@ impl Checkpointer {
         };
         file.block(operations.bytes())?;
         let mut records = 1;
+        if number == 0 {
+            records += self.write_moderated(live, board, &mut operations, file)?;
+        }
         loop {
             operations.clear();
             let more = {
@@ -94,6 +97,32 @@ impl Checkpointer {
             records += 1;
             if !more {
                 return Ok(records);
+            }
+        }
+    }
+
+    /// Writes what is set for subjects. Returns the number of blocks.
+    fn write_moderated(
+        &self,
+        live: &LiveBoard,
+        board: &Board,
+        operations: &mut LogOperations,
+        file: &mut CheckpointWriter,
+    ) -> Result<u64, CheckpointError> {
+        let (mut records, mut last) = (0, None);
+        loop {
+            operations.clear();
+            let next = {
+                let state = self.lock(live, board)?;
+                let next = state.moderated.write_portion(last.as_deref(), PORTION, operations);
+                MutexGuard::unlock_fair(state);
+                next
+            };
+            file.block(operations.bytes())?;
+            records += 1;
+            match next {
+                Some(subject) => last = Some(subject),
+                None => return Ok(records),
             }
         }
     }

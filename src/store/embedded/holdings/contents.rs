@@ -104,8 +104,10 @@ impl Holdings {
         self.contents_walks.upheavals
     }
 
-    /// Continues the numbers of the holdings that these replace, in which everything had expired.
-    pub(in super::super) fn succeed(&mut self, expired: &Holdings) {
+    /// Continues the numbers of the holdings that these replace, in which everything had expired, and takes over which
+    /// subjects are hidden.
+    pub(in super::super) fn succeed(&mut self, expired: &mut Holdings) {
         self.contents_walks = expired.contents_walks;
+        self.hidden = std::mem::take(&mut expired.hidden);
     }
 }

@@ -50,7 +50,7 @@ impl Holdings {
                 }
             }
             let key = self.subjects.get(lower).map_or(self.traits.absent_key(), |record| record.key);
-            if key != self.traits.absent_key() {
+            if key != self.traits.absent_key() && !self.is_hidden(lower) {
                 let entry = self.subjects.entry(lower, key);
                 self.ranking.remove(entry.with_id(id), &self.subjects);
                 self.ranking.insert(entry, &self.subjects);

@@ -5,7 +5,7 @@
 //! - the *ranking*: the scores in order.
 //!
 //! Invariants between calls: a record's key is the key of the combined value of its cells. The ranking contains a
-//! subject if and only if its key is not that of absence. A slot's list names each subject with a cell in the slot
+//! subject if and only if its key is not that of absence and it is not hidden. A slot's list names each subject with a cell in the slot
 //! exactly once, at the place that the cell stores. A subject without data has no record. An unranked track has
 //! neither lists nor a ranking, and its records have no key.
 //!
@@ -17,10 +17,13 @@ pub(super) mod contents;
 mod counters;
 mod demand;
 mod expiry;
+mod hiding;
 mod restoring;
 pub(super) mod walking;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::aggregate_state::{AggregateState, Garbage, NoState};
@@ -35,7 +38,7 @@ use super::record::{Cell, Record};
 use super::slot_list::SlotLists;
 use super::subjects::Subjects;
 use super::track_traits::TrackTraits;
-use crate::board::{Aggregate, Calendar, Change, Timestamp, Value};
+use crate::board::{Aggregate, Calendar, Change, Timestamp, Value, Visibility};
 use crate::store::sizing::Content;
 
 /// All data of the subjects of one track. Replaced as a whole when every slot has expired.
@@ -46,6 +49,8 @@ pub(super) struct Holdings {
     pub subjects: Subjects,
     pub ranking: Ranking,
     pub lists: SlotLists,
+    /// The subjects that the ranking leaves out: see [`set_visibility`](Self::set_visibility). Empty on unranked tracks.
+    hidden: BTreeMap<Arc<str>, Visibility>,
     /// For unranked tracks: slots that start before this time, in milliseconds, are dropped by later writes.
     pub oldest_kept: i64,
     /// Data to drop without the board's lock: see [`take_garbage`](Self::take_garbage).
@@ -224,6 +229,7 @@ impl Holdings {
             subjects: Subjects::new(traits, kind.new_state(traits.ranked), Numbering::new(calendar, head)),
             ranking: Ranking::default(),
             lists: SlotLists::default(),
+            hidden: BTreeMap::new(),
             oldest_kept: i64::MIN,
             garbage: Vec::new(),
             epoch: new_epoch(),
@@ -247,7 +253,7 @@ impl Holdings {
         }
     }
 
-    /// Returns the ranking's entry of a subject, if it is ranked.
+    /// Returns the ranking's entry of a subject, if it has a score. If it is hidden, the ranking does not contain it.
     pub(super) fn entry_of(&self, name: HashedName) -> Option<Entry> {
         let (id, record) = self.record(name).filter(|_| self.traits.ranked)?;
         (record.key != self.traits.absent_key()).then(|| self.subjects.entry(id, record.key))
@@ -326,7 +332,7 @@ impl Holdings {
     /// Returns the bytes that subjects, lists and ranking use. The allocator's overhead is included for what subjects
     /// own one by one, sketches and values. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.subjects.memory_bytes() + self.lists.memory_bytes() + self.ranking.memory_bytes()
+        self.subjects.memory_bytes() + self.lists.memory_bytes() + self.ranking.memory_bytes() + self.bytes_of_hidden()
     }
 
     /// Returns the number of the slot that starts at this time.
@@ -399,7 +405,7 @@ impl Holdings {
         let absent = self.traits.absent_key();
         let Some(record) = self.subjects.get_mut(id).filter(|_| self.traits.ranked) else { return };
         let old = std::mem::replace(&mut record.key, key);
-        if old == key {
+        if old == key || self.is_hidden(id) {
             return;
         }
         let old = self.subjects.entry(id, old);

@@ -74,7 +74,7 @@ impl Holdings {
             if let Some(record) = self.subjects.get_mut(id) {
                 record.key = key;
             }
-            if key != self.traits.absent_key() {
+            if key != self.traits.absent_key() && !self.is_hidden(id) {
                 let entry = self.subjects.entry(id, key);
                 if let Some(groups) = self.subjects.groups_mut() {
                     groups.ranked(entry.group);

@@ -1,6 +1,6 @@
 //! The decoding of operations.
 
-use crate::board::{Epoch, Generation, TrackId};
+use crate::board::{Epoch, Generation, Moderation, TrackId};
 use crate::store::ImportId;
 use crate::store::embedded::clock::ClockRecord;
 use crate::store::embedded::codec::{Damaged, Reader};
@@ -145,6 +145,10 @@ impl<'a> Decoder<'a> {
                 form: self.reader.text()?,
             },
             COUNTS => self.counts()?,
+            MODERATED => {
+                let (subject, letters) = (self.subject()?, self.reader.text()?);
+                LogOperation::Moderated { subject, moderation: Moderation::of_letters(letters).ok_or(Damaged)? }
+            }
             code => return Err(OperationError::Unknown(code)),
         })
     }

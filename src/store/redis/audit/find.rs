@@ -1,7 +1,7 @@
 //! Finding the subjects that an audit compares, each once.
 //!
-//! First all subjects with a total are found, then those in the ranking without a total, then those in slots that have
-//! neither. A subject of several slots is compared when its oldest slot is looked through: a subject found in a later
+//! First all subjects with a total are found, then those in the ranking, and hidden ones with a score, without a total,
+//! then those in slots that have neither. A subject of several slots is compared when its oldest slot is looked through: a subject found in a later
 //! slot is looked for in the slots before it, from the newest on, until one of them has it. So a subject costs as many
 //! checks as there are slots, or as it has cells, whichever is more, and its cells are read once.
 
@@ -36,6 +36,7 @@ pub(super) async fn find(
     let (place, cursor, key, from) = match &progress.place {
         AuditPlace::Totals { cursor } => ("totals", cursor, "", None),
         AuditPlace::Ranking { cursor, key } => ("ranking", cursor, &**key, None),
+        AuditPlace::Hidden { cursor } => ("hidden", cursor, "", None),
         AuditPlace::Slots { from, cursor } => ("slots", cursor, "", from.map(Timestamp::from_millis)),
         AuditPlace::End => return Ok(None),
     };
@@ -73,7 +74,9 @@ pub(super) async fn find(
         (AuditPlace::Ranking { .. }, is_at_start) if !is_at_start || !key.is_empty() => {
             AuditPlace::Ranking { cursor, key }
         }
-        (AuditPlace::Ranking { .. }, _) => AuditPlace::Slots { from: None, cursor: beginning() },
+        (AuditPlace::Ranking { .. }, _) => AuditPlace::Hidden { cursor: beginning() },
+        (AuditPlace::Hidden { .. }, false) => AuditPlace::Hidden { cursor },
+        (AuditPlace::Hidden { .. }, true) => AuditPlace::Slots { from: None, cursor: beginning() },
         (AuditPlace::Slots { .. }, is_at_start) => match slots.get(whole) {
             Some(start) => {
                 AuditPlace::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }

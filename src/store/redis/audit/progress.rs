@@ -35,6 +35,8 @@ pub(super) enum AuditPlace {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         key: String,
     },
+    /// Hidden subjects with a score and without a total.
+    Hidden { cursor: String },
     /// Subjects that are neither in the ranking nor in the totals, in the first slot from this start on and those after
     /// it.
     Slots { from: Option<i64>, cursor: String },
@@ -67,7 +69,10 @@ impl AuditProgress {
     /// Returns whether the cursors are numbers. The server would report others as an error of the script.
     fn is_sound(&self) -> bool {
         match &self.place {
-            AuditPlace::Totals { cursor } | AuditPlace::Ranking { cursor, .. } | AuditPlace::Slots { cursor, .. } => {
+            AuditPlace::Totals { cursor }
+            | AuditPlace::Ranking { cursor, .. }
+            | AuditPlace::Hidden { cursor }
+            | AuditPlace::Slots { cursor, .. } => {
                 !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_digit())
             }
             AuditPlace::End => true,

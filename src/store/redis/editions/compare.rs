@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
 
-use super::two_tracks::{Answer, OwnCall, call};
 use crate::board::{Aggregate, Amount, BoardTrack, Frame, Subject, Timestamp, Value};
 use crate::store::Compared;
 use crate::store::redis::part::Part;
@@ -12,6 +11,7 @@ use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::COMPARE;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
+use crate::store::redis::several_tracks::{Answer, OwnCall, call};
 
 /// The number of scripts that are called at the same time.
 const TOGETHER: usize = 8;
@@ -108,8 +108,9 @@ fn later(a: [Frame; 2], b: [Frame; 2]) -> [Frame; 2] {
 }
 
 async fn read(session: &Session, parts: [&Arc<Part>; 2], subjects: &[&Subject]) -> Result<Compared, ServerFailure> {
-    let answer = call(session, parts.map(|part| &**part), &COMPARE, "", |_| {
-        parts.map(|part| {
+    let both = parts.map(|part| &**part);
+    let answer = call(session, &both, &COMPARE, "", |_| {
+        Vec::from(parts.map(|part| {
             let stored = Stored::of(&part.track);
             let life = match stored {
                 Stored::Counter => part.track.length().approximate_millis().to_string(),
@@ -120,10 +121,10 @@ async fn read(session: &Session, parts: [&Arc<Part>; 2], subjects: &[&Subject]) 
                 named: vec![("stored", stored.name().to_owned()), ("life", life)],
                 more: subjects.iter().map(|subject| subject.as_str().as_bytes().to_vec()).collect(),
             }
-        })
+        }))
     });
     let Answer { header, attempt, mut reply } = answer.await?;
-    let mut frames = attempt.windows.map(|slots| header.frame(slots.window));
+    let mut frames = [0, 1].map(|number: usize| header.frame(attempt.windows[number].window));
     let mut values = vec![[None, None]; subjects.len()];
     for (number, part) in parts.into_iter().enumerate() {
         frames[number].retiring = reply.count()?;

@@ -7,7 +7,6 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::cmd;
 
 use super::dual_run::dual_run;
-use super::two_tracks::{Attempt, OwnCall, call};
 use crate::board::{Board, BoardTrack, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::Content;
 use crate::store::redis::contents::is_live;
@@ -18,6 +17,7 @@ use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::END_FILL;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
+use crate::store::redis::several_tracks::{Attempt, OwnCall, call};
 
 /// The largest number of slots of the track that gives of which one script reads the cells, unless a single slot of the
 /// other one has more.
@@ -177,7 +177,7 @@ async fn give(session: &Session, parts: &[Arc<Part>; 2], given: &[Given<'_>]) ->
     let [from, to] = [&*parts[0], &*parts[1]];
     let script = kinds::fill_script([&from.track, &to.track]);
     let token = session.token();
-    call(session, [from, to], script, &token, |attempt| plan(parts, given, attempt)).await.map(drop)
+    call(session, &[from, to], script, &token, |attempt| plan(parts, given, attempt).into()).await.map(drop)
 }
 
 /// Returns the keys and arguments of a call.
@@ -351,12 +351,12 @@ pub(in crate::store::redis) async fn end_fill(
             let parts = [&**from, &**to];
             let run = session.servers.run(from.slot());
             let is_counted = !tracks.is_empty();
-            call(session, parts, &END_FILL, "", |attempt| {
+            call(session, &parts, &END_FILL, "", |attempt| {
                 let ends = if nth + 1 == pairs.len() { "ends" } else { "" };
                 let named = || vec![("run", run.as_deref().unwrap_or_default().to_owned()), ("ends", ends.to_owned())];
                 let more = if is_counted { events(parts, attempt) } else { Vec::new() };
                 let first = OwnCall { keys: vec![meta.clone()], named: named(), more };
-                [first, OwnCall { named: named(), ..OwnCall::default() }]
+                vec![first, OwnCall { named: named(), ..OwnCall::default() }]
             })
             .await?;
         }

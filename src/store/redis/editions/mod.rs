@@ -14,7 +14,6 @@ mod dual_run;
 mod fill;
 mod partition;
 mod steps;
-mod two_tracks;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@
 -- reply ok, now, reading, retiring of the main track: all were counted in all tracks; or `unusual`: nothing was done,
 --       and write.lua must be called with the same sequence number: generation, epoch or head differ, the arguments are
 --       not valid now, the clock is not believed, a slot or a key is new, a sum or a score is 0 or out of range, data
---       is damaged, or a later operation of this lane was done
+--       is damaged, something is set for a subject (hidden.lua), or a later operation of this lane was done
 -- cost  O(log subjects) per entry and track: 1.5-3 us, and 15-20 us for the call with its socket, and 6-9 us for each
 --       further track. The script has no functions of its own and names no key that it does not use, because each of
 --       these would cost as much as an entry
@@ -40,7 +40,7 @@ for t = 1, tracks do
   local at, slot = FIXED_ARGUMENTS + 4 * (t - 1), keys[3 * t - 1]
   local bound = tonumber(argv[at + 3])
   -- Only the main track has a record of the operation.
-  local meta = redis_call('HMGET', keys[3 * t - 2], 'generation', 'head', 'retiring', 'e:' .. argv[at + 4], 'epoch', record)
+  local meta = redis_call('HMGET', keys[3 * t - 2], 'generation', 'head', 'retiring', 'e:' .. argv[at + 4], 'epoch', record, 'marks')
   if meta[6] then
     local done, sequence = tonumber(string.match(meta[6], '^%d+')), tonumber(argv.sequence)
     if done == sequence then
@@ -54,6 +54,15 @@ for t = 1, tracks do
   if not is_valid or meta[1] ~= argv[at + 1] or (meta[5] or '0') ~= argv.epoch or meta[2] ~= argv[at + 2]
       or not meta[3] then
     return {'unusual'}
+  end
+  -- A subject for which something is set is left to write.lua.
+  if meta[7] then
+    local letters = redis_call('HMGET', meta[7], unpack(argv, first, last))
+    for i = 1, entries do
+      if letters[i] then
+        return {'unusual'}
+      end
+    end
   end
   local amounts = redis_call('HMGET', slot, unpack(argv, first, last))
   local scores

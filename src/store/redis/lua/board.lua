@@ -25,6 +25,8 @@ local now, reading, dropped, previous_head
 local retiring, is_recounted
 -- The value of the additional field of meta that was requested, or false.
 local asked_field
+-- The name of the hash of what is set for subjects (hidden.lua), or false if nothing is.
+local marks
 
 -- Returns what the names of all rankings of keys begin with, on a track with keys. They contain their epoch.
 local function rankings_of(epoch)
@@ -41,7 +43,7 @@ end
 -- checked: what it returns is the reply to an operation that was done, in whichever epoch. Returns nil, or the reply
 -- with which to end the script.
 local function read_meta(field, done)
-  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head', 'epoch')
+  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head', 'epoch', 'marks')
   if meta[1] ~= ARGV.generation then
     return {'board_changed'}
   end
@@ -49,7 +51,7 @@ local function read_meta(field, done)
   if not previous_head or not dropped then
     return {'damaged', 'a board without a head'}
   end
-  retiring, asked_field = tonumber(meta[4] or nil), meta[5]
+  retiring, asked_field, marks = tonumber(meta[4] or nil), meta[5], meta[7]
   local early = done and done()
   if early then
     return early
@@ -96,7 +98,7 @@ local function advance(time, read)
       -- The names of the rankings of keys contain `dropped`, and retire.lua deletes those of earlier epochs.
       local has_keys = string.sub(RANKING, -2) == ':k'
       dropped = FLOOR
-      redis.call('UNLINK', has_keys and TOTALS or RANKING, TOTALS)
+      redis.call('UNLINK', has_keys and TOTALS or RANKING, TOTALS, string.sub(RANKING, 1, -2) .. 'h')
       redis.call('HDEL', META, 'cursor')
       fields = {'head', ARGV.head, 'floor', ARGV.floor, 'dropped', ARGV.floor, 'version', 'd:' .. ARGV.head}
       if has_keys then

@@ -23,7 +23,7 @@
 --       counted
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
---       `too_many_keys`,
+--       `frozen`, `too_many_keys`,
 --       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
 --       it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
 --       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
@@ -246,6 +246,8 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'duplicate'
   elseif importing and sampling then
     outcomes[i] = 'importing'
+  elseif not is_look and main.is_frozen(main.subject_of(entry.who)) then
+    outcomes[i] = 'frozen'
   elseif has_too_many_keys(changes_of[i][1], main.subject_of(entry.who)) then
     outcomes[i] = 'too_many_keys'
   elseif not is_look then

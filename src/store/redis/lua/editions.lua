@@ -24,7 +24,7 @@ local META, NEXT, ACTION, STAY = KEYS[1], ARGV.next, ARGV.action, tonumber(ARGV.
 local FIRST_KEY, FIRST_TRACK = STAY + 2, FIXED_ARGUMENTS + 1
 local call = redis.call
 
-local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'editions', 'parts')
+local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'editions', 'parts', 'marks')
 local epoch, is_own = meta[2] or '0', ARGV.definition ~= ''
 if meta[1] ~= ARGV.generation then
   return {'board_changed'}
@@ -41,7 +41,7 @@ end
 local STAYING = {
   generation = true, epoch = true, definition = true, editions = true, current = true, other = true, parts = true,
   announced = true, defined_at = true, import = true, merged = true, imports = true, samples = true,
-  lease = true,
+  lease = true, marks = true,
 }
 
 local function is_of_track(field)
@@ -76,6 +76,9 @@ local function attach()
     if ARGV.run ~= '' then
       own[#own + 1], own[#own + 2] = 'run', ARGV.run
     end
+    if meta[6] then
+      own[#own + 1], own[#own + 2] = 'marks', meta[6]
+    end
     set(KEYS[at], own)
   end
   add('n:since', format(now))
@@ -86,6 +89,9 @@ end
 local function exchange()
   local coming, leaving = call('HGETALL', KEYS[FIRST_KEY]), call('HGETALL', META)
   local is_there, kept, left = false, {}, {'generation', ARGV.leaving, 'epoch', NEXT}
+  if meta[6] then
+    left[#left + 1], left[#left + 2] = 'marks', meta[6]
+  end
   for i = 1, #coming, 2 do
     is_there = is_there or coming[i] == 'head'
     if is_of_track(coming[i]) then

@@ -9,7 +9,7 @@
 --       `before` the center, number of lines from there on (`after`), `capped` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
 --       none), lines with a better score than the first, the partition's version or ''; then, if the center is a
---       subject, a list: its score or '', the time of its latest value dropped because of the limit or '', then
+--       subject, a list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because of the limit or '', then
 --       position (from 1) and cell of every slot that has data; then subject, score, … of the lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
 -- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
@@ -31,8 +31,12 @@ if CENTER == 'position' then
 else
   local score, has_line = ARGV.at
   if CENTER == 'subject' then
-    local held = call('ZSCORE', SORTED, ARGV.subject)
-    local located = {held or '', CAPPED and call('ZSCORE', KEYS[COMPANION], 'c') or ''}
+    local held, own = call('ZSCORE', SORTED, ARGV.subject), ''
+    -- Of a ranking of a key only the neighbors are read, and a subject has others there if it is visible.
+    if ARGV.key == '' and is_hidden(ARGV.subject) then
+      held, own = call('ZSCORE', hidden_ranking(), ARGV.subject), letters(ARGV.subject)
+    end
+    local located = {held or '', own, CAPPED and call('ZSCORE', KEYS[COMPANION], 'c') or ''}
     for slot = FIRST_SLOT, #KEYS do
       local cell = call('HGET', KEYS[slot], ARGV.subject)
       if cell then
@@ -40,7 +44,10 @@ else
         located[#located + 1] = cell
       end
     end
-    score, reply[9] = held or score, located
+    reply[9] = located
+    if held and (own == '' or score ~= '') then
+      score = held
+    end
   end
   if score ~= '' then
     center, has_line = lines_before(score, ARGV.subject)

@@ -1,4 +1,5 @@
--- The rankings of a track: one, or on a track with keys one for each key. Not a script of its own.
+-- The rankings of a track: one, or on a track with keys one for each key; and beside them the scores of hidden subjects.
+-- Not a script of its own.
 --
 -- KEYS  3 the ranking, subject by score; on a track with keys the epochs of its rankings, a key that ends with `:k`
 --
@@ -18,8 +19,9 @@ local HAS_KEYS = string.sub(RANKING, -2) == ':k'
 -- held_score(subject): returns its score, or false. scores_of(subjects, first, last): returns those of some subjects,
 -- of a thousand at most. rank(lines): sets scores, given as score, subject, … unrank(subjects): removes subjects, and
 -- returns how many were ranked.
+-- hide(subjects), show(subjects): move scores out of the ranking, and back.
 -- note_negative(): says that a cell is about to be written that is below 0, or for AVG has a number of samples below 0.
-local held_score, scores_of, rank, unrank, note_negative
+local held_score, scores_of, rank, unrank, hide, show, note_negative
 -- Only with keys. key_list(), ranking_of(key): return the names of sorted sets. ranked_number(): returns the number of
 -- ranked subjects, or nil if it is not known. count_keys(): returns the number of keys. is_key_ranked(subject): returns
 -- whether its key has a ranking. note_ranked(subject): has these two functions count the key of a subject that this
@@ -200,6 +202,97 @@ else
     if not is_key_ranked(subject) then
       local key = divide(subject)
       added[key], number_added = true, number_added + 1
+    end
+  end
+end
+
+-- The functions above are about rankings. Those below are about all subjects, also those that rankings leave out.
+local ranked_score, ranked_scores, add_ranked, remove_ranked = held_score, scores_of, rank, unrank
+
+function held_score(subject)
+  if is_hidden(subject) then
+    return call('ZSCORE', hidden_ranking(), subject)
+  end
+  return ranked_score(subject)
+end
+
+function scores_of(subjects, first, last)
+  local scores = ranked_scores(subjects, first, last)
+  if marks then
+    first, last = first or 1, last or #subjects
+    read_letters(subjects, first, last, 1)
+    for i = first, last do
+      if is_hidden(subjects[i]) then
+        scores[i - first + 1] = call('ZSCORE', hidden_ranking(), subjects[i])
+      end
+    end
+  end
+  return scores
+end
+
+function rank(lines)
+  if not marks then
+    return add_ranked(lines)
+  end
+  local visible, hidden = {}, {}
+  read_letters(lines, 2, #lines, 2)
+  for i = 1, #lines, 2 do
+    local own = is_hidden(lines[i + 1]) and hidden or visible
+    own[#own + 1], own[#own + 2] = lines[i], lines[i + 1]
+  end
+  each_thousand('ZADD', hidden_ranking(), hidden)
+  add_ranked(visible)
+end
+
+function unrank(subjects)
+  if not marks then
+    return remove_ranked(subjects)
+  end
+  local visible, hidden = {}, {}
+  read_letters(subjects, 1, #subjects, 1)
+  for i = 1, #subjects do
+    local own = is_hidden(subjects[i]) and hidden or visible
+    own[#own + 1] = subjects[i]
+  end
+  return each_thousand('ZREM', hidden_ranking(), hidden) + remove_ranked(visible)
+end
+
+function hide(subjects)
+  if #subjects == 0 then
+    return
+  end
+  local scores, lines, found = ranked_scores(subjects), {}, {}
+  for i = 1, #subjects do
+    if scores[i] then
+      lines[#lines + 1], lines[#lines + 2] = scores[i], subjects[i]
+      found[#found + 1] = subjects[i]
+    end
+  end
+  -- A part of an earlier script may have left a score.
+  each_thousand('ZREM', hidden_ranking(), subjects)
+  each_thousand('ZADD', hidden_ranking(), lines)
+  remove_ranked(found)
+end
+
+function show(subjects)
+  if #subjects == 0 then
+    return
+  end
+  local scores, lines = call('ZMSCORE', hidden_ranking(), unpack(subjects)), {}
+  for i = 1, #subjects do
+    if scores[i] then
+      lines[#lines + 1], lines[#lines + 2] = scores[i], subjects[i]
+    end
+  end
+  add_ranked(lines)
+  each_thousand('ZREM', hidden_ranking(), subjects)
+end
+
+if HAS_KEYS then
+  local note_key = note_ranked
+  function note_ranked(subject)
+    if not is_hidden(subject) then
+      note_key(subject)
     end
   end
 end

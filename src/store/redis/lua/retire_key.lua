@@ -45,7 +45,14 @@ for i = 1, SLOTS do
   end
 end
 local ranking = ranking_of(ARGV.key)
-local size = call('ZCARD', ranking)
+-- A hidden subject sees what it has, so its score is exact too.
+local hidden = {}
+if marks then
+  local from, till = '[' .. ARGV.key .. '\0', '(' .. ARGV.key .. '\1'
+  hidden = call('ZRANGEBYLEX', marks .. 'h', from, till, 'LIMIT', 0, tonumber(ARGV.most) + 1)
+end
+local ranked = call('ZCARD', ranking)
+local size = ranked + #hidden
 if size > tonumber(ARGV.most) or size * #sealed > tonumber(ARGV.cells) then
   return reply_with('unable')
 end
@@ -54,8 +61,11 @@ if size == 0 or #sealed == 0 then
 end
 
 local all = call('ZRANGE', ranking, 0, -1)
-for i = 1, size do
+for i = 1, ranked do
   all[i] = ARGV.key .. '\0' .. all[i]
+end
+for i = 1, #hidden do
+  all[ranked + i] = hidden[i]
 end
 -- Those that have a cell, and the cells of each, oldest first.
 local subjects, cells, place = {}, {}, {}

@@ -6,7 +6,7 @@
 --       number of `subjects`, `capped` to get the time of the latest dropped value, or ''; then the subjects, with
 --       their key if there are keys
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
---       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
+--       score or 0, the letters (hidden.lua) or '', the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
 --       every slot that has data
 -- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
@@ -23,12 +23,18 @@ end
 local reply = ok()
 reply[5] = call('ZCARD', SORTED)
 for i = 1, SUBJECTS do
-  local score, better = '', 0
+  local score, better, own = '', 0, ''
   if ARGV.ranks == 'ranks' then
-    score = call('ZSCORE', SORTED, string.sub(ARGV[FIRST + i - 1], NAME)) or ''
+    local subject = ARGV[FIRST + i - 1]
+    if is_hidden(subject) then
+      own = letters(subject)
+      score = call('ZSCORE', hidden_ranking(), subject) or ''
+    else
+      score = call('ZSCORE', SORTED, string.sub(subject, NAME)) or ''
+    end
     better = better_than(score == '' and '0' or score)
   end
-  reply[5 + i] = {score, better, CAPPED and call('ZSCORE', KEYS[6 + i], 'c') or ''}
+  reply[5 + i] = {score, better, own, CAPPED and call('ZSCORE', KEYS[6 + i], 'c') or ''}
 end
 for slot = FIRST_SLOT, #KEYS do
   local cells = call('HMGET', KEYS[slot], unpack(ARGV, FIRST, FIRST + SUBJECTS - 1))

@@ -16,7 +16,7 @@
 --       for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an
 --       empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `too_many_keys`, `behind` (not
+--       wanted: its position from 0; `counted`, `duplicate`, `frozen`, `refused` (out of range), `too_many_keys`, `behind` (not
 --       tried: an earlier sum of its subject was refused, and the items of that sum must be tried before it) or
 --       `damaged`; the subject's
 --       score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
@@ -165,6 +165,8 @@ local function judge_entries()
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
+    elseif main.is_frozen(subject) then
+      outcome = 'frozen'
     elseif main.most_keys and has_too_many_keys(changed_by(i), subject) then
       outcome = 'too_many_keys'
     else

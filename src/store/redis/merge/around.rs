@@ -3,10 +3,10 @@
 use super::further::{Side, further};
 use super::region::{Region, Segment, Until};
 use super::{
-    Center, Excerpt, MARGIN, MergeError, Merged, MergedRead, Near, PartitionReads, ROUNDS, Share, of_one_head,
+    Center, Excerpt, Located, MARGIN, MergeError, Merged, MergedRead, Near, PartitionReads, ROUNDS, Share, of_one_head,
     take_apart,
 };
-use crate::board::{Order, Subject, Value};
+use crate::board::{Order, Subject, Value, Visibility};
 use crate::store::Ranked;
 use crate::store::place::{Place, backward};
 
@@ -17,10 +17,11 @@ const LEAST: u64 = 2;
 /// The rank and the neighbors of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store::redis) struct Around<X> {
-    /// The score, or `None` if the subject is not ranked.
+    /// The score, or `None` if the subject has none.
     pub score: Option<Value>,
-    /// The number of lines of all partitions with a strictly better score than the subject's, or than `absent` if the
-    /// subject is not ranked.
+    pub visibility: Visibility,
+    /// The number of lines of all partitions with a strictly better score than the subject's, or than `absent` if it
+    /// has none.
     pub better: u64,
     /// The number of lines of all partitions before the first one here, or 0 if there is none.
     pub first: u64,
@@ -95,13 +96,16 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
         let Some(position) = region.position(&target) else { continue };
         let first = position.saturating_sub(radius);
         let lines = match located.score {
-            Some(_) => region.page(first, (position - first).saturating_add(radius).saturating_add(1)),
-            None => Some(Vec::new()),
+            Some(_) if !located.visibility.is_hidden() => {
+                region.page(first, (position - first).saturating_add(radius).saturating_add(1))
+            }
+            _ => Some(Vec::new()),
         };
         if let Some(lines) = lines {
             let better = region.better_than(target.score);
             let first = if lines.is_empty() { 0 } else { first };
-            let found = Around { score: located.score, better, first, lines, extra: located.extra };
+            let Located { score, visibility, extra } = located;
+            let found = Around { score, visibility, better, first, lines, extra };
             return Ok(Merged { frame, versions, total: region.total(), found });
         }
         grow(order, &region.segments, &target, radius, &mut sizes);

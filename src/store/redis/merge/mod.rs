@@ -48,7 +48,7 @@ pub(super) use self::one_head::of_one_head;
 #[cfg(test)]
 use self::samples::sample_positions;
 pub(super) use self::scores::scores;
-use crate::board::{Frame, Order, Subject, Timestamp, Value};
+use crate::board::{Frame, Order, Subject, Timestamp, Value, Visibility};
 use crate::store::{Direction, Lines, NextTo, PageStart, Place};
 
 /// The number of rounds after which a read fails.
@@ -197,8 +197,10 @@ pub(super) struct Excerpt<X> {
 /// The data that a partition returns about a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Located<X> {
-    /// The score, or `None` if the subject is not ranked.
+    /// The score, or `None` if the subject has none.
     pub score: Option<Value>,
+    /// Whether the subject is in the ranking if it has a score.
+    pub visibility: Visibility,
     pub extra: X,
 }
 

@@ -58,6 +58,7 @@ use self::pages::Pages;
 use self::question::{Question, Read};
 use self::spread::Spread;
 pub(super) use self::spread::{keys, status};
+pub(super) use self::status::range_start;
 use self::subject::{Scope, SubjectRead};
 pub(super) use self::subject_keys::remove;
 use self::values::ValuesRead;

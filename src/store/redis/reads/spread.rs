@@ -11,7 +11,7 @@ use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
 use super::share::{About, Excerpt, Share, Stamp};
 use super::status::{keys_of, status_of};
-use crate::board::{RankingKey, Subject, Timestamp, Value};
+use crate::board::{RankingKey, Subject, Timestamp, Value, Visibility};
 use crate::store::redis::merge::{
     self, Between, Center, KnownPage, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted,
     of_one_head,
@@ -20,7 +20,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::{KeyRange, Keys, Lookup, Page, PageStart, Standing, Status};
+use crate::store::{Keys, Lookup, Page, PageStart, Standing, Status, TextRange};
 
 /// A reader of a ranking of a board.
 pub(super) struct Spread<'a> {
@@ -123,12 +123,13 @@ impl Spread<'_> {
         let (own, absent) = (self.parts.number_of(subject), track.kind().absent());
         let around = merge::around(self, track.order(), own, subject, absent.unwrap_or(Value::ZERO), 0, true).await;
         let merge::Merged { frame, total, found, .. } = around.map_err(failure)?;
-        let merge::Around { score, better, extra, .. } = found;
+        let merge::Around { score, visibility, better, extra, .. } = found;
         Ok(Standing {
             frame,
             total,
             score: score.or(absent),
-            rank: score.map(|_| better + 1),
+            rank: score.filter(|_| visibility != Visibility::Hidden).map(|_| better + 1),
+            visibility,
             better,
             slots: extra.slots,
             capped: extra.capped.is_some_and(|time| time >= frame.window.floor),
@@ -197,7 +198,7 @@ pub(in crate::store::redis) async fn status(session: &Session, parts: &Parts) ->
 pub(in crate::store::redis) async fn keys(
     session: &Session,
     parts: &Parts,
-    range: KeyRange<'_>,
+    range: TextRange<'_>,
     limit: u32,
 ) -> Result<Keys, ServerFailure> {
     let all: Vec<usize> = (0..parts.count()).collect();

@@ -8,7 +8,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{RANKING_KEYS, STATUS};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ScriptAnswer, Session};
-use crate::store::{KeyRange, Keys, Status};
+use crate::store::{Keys, Status, TextRange};
 
 /// Returns the state of a part as a whole.
 pub(super) async fn status_of(
@@ -50,16 +50,11 @@ pub(super) async fn keys_of(
     session: &Session,
     part: &Part,
     at_least: Option<Timestamp>,
-    range: KeyRange<'_>,
+    range: TextRange<'_>,
     limit: u32,
 ) -> Result<Keys, ServerFailure> {
     let answer = session.ask_at_least(part, Channel::Calls, at_least, &RANKING_KEYS, |_, call| {
-        let from = match range.start() {
-            Bound::Unbounded => "-".to_owned(),
-            Bound::Included(key) => format!("[{key}"),
-            Bound::Excluded(key) => format!("({key}"),
-        };
-        call.arg("from", from).arg("prefix", range.prefix).arg("limit", limit);
+        call.arg("from", range_start(range)).arg("prefix", range.prefix).arg("limit", limit);
     });
     let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let total = reply.count()?;
@@ -68,4 +63,13 @@ pub(super) async fn keys_of(
         keys.push(RankingKey::from_stored(reply.text()?));
     }
     Ok(Keys { frame, total, keys })
+}
+
+/// Returns where a range begins, as ZRANGEBYLEX takes it.
+pub(in crate::store::redis) fn range_start(range: TextRange<'_>) -> String {
+    match range.start() {
+        Bound::Unbounded => "-".to_owned(),
+        Bound::Included(text) => format!("[{text}"),
+        Bound::Excluded(text) => format!("({text}"),
+    }
 }

@@ -16,7 +16,9 @@ use super::question::{Peek, Question, Read, Seen, add_ranking, cells};
 use super::share::Cells;
 use super::slot_range::Range;
 use super::subject_keys;
-use crate::board::{Aggregate, Frame, Kind, RankingKey, Subject, Timestamp, Track, Value as Score, Window};
+use crate::board::{
+    Aggregate, Frame, Kind, Moderation, RankingKey, Subject, Timestamp, Track, Value as Score, Visibility, Window,
+};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{READ_SLOTS, SUBJECTS, Script, ScriptCall};
@@ -50,8 +52,10 @@ pub(super) struct SubjectSlots {
     frame: Frame,
     /// The number of subjects of the ranking, or 0 on an unranked board.
     total: u64,
-    /// The score in the ranking, if it was requested and the subject is ranked.
+    /// The score, if it was requested and the subject has one.
     score: Option<Score>,
+    /// Whether the subject is in the ranking if it has a score. Known if the score was requested.
+    visibility: Visibility,
     /// The number of subjects with a strictly better score.
     better: u64,
     /// The slots that were read, or the oldest slot that can be requested.
@@ -106,7 +110,8 @@ impl SubjectRead {
             }
             _ => self.existing_range(moment),
         };
-        SubjectSlots { frame, total: 0, score: None, better: 0, range, cells, capped }
+        let visibility = Visibility::Visible;
+        SubjectSlots { frame, total: 0, score: None, visibility, better: 0, range, cells, capped }
     }
 }
 
@@ -155,13 +160,16 @@ impl Read for SubjectRead {
 impl SubjectSlots {
     /// Returns the standing of the subject, given its board.
     pub fn standing(self, track: &Track) -> Standing {
-        let Self { frame, total, score: ranked, better, cells: slots, capped, .. } = self;
+        let Self { frame, total, score: ranked, visibility, better, cells: slots, capped, .. } = self;
         let capped = capped.is_some_and(|time| time >= frame.window.floor);
         let (score, rank) = match track.is_ranked() {
-            true => (ranked.or(track.kind().absent()), ranked.map(|_| better + 1)),
+            true => (
+                ranked.or(track.kind().absent()),
+                ranked.filter(|_| visibility != Visibility::Hidden).map(|_| better + 1),
+            ),
             false => (track.value(slots.iter().map(|(_, aggregate)| aggregate)), None),
         };
-        Standing { frame, total, score, rank, better, slots, capped }
+        Standing { frame, total, score, rank, visibility, better, slots, capped }
     }
 
     /// Returns the contents of the requested slots, given the board.
@@ -253,9 +261,16 @@ fn read_together(
     reply: &mut Reply,
 ) -> Result<SubjectSlots, ServerFailure> {
     let kind = moment.part.track.kind();
-    let (score, better, capped) = (reply.score(kind)?, reply.count()?, reply.maybe_time()?);
+    let (score, better) = (reply.score(kind)?, reply.count()?);
+    let (visibility, capped) = (visibility(&reply.text()?)?, reply.maybe_time()?);
     let held = positioned(reply, range, kind)?;
-    Ok(SubjectSlots { score, better, ..read.found(moment, frame, capped, held) })
+    Ok(SubjectSlots { score, visibility, better, ..read.found(moment, frame, capped, held) })
+}
+
+/// Reads the letters of a subject.
+pub(super) fn visibility(letters: &str) -> Result<Visibility, ServerFailure> {
+    let corrupt = || ServerFailure::Corrupt(format!("the letters '{letters}' of a moderated subject"));
+    Moderation::of_letters(letters).map(|moderation| moderation.visibility).ok_or_else(corrupt)
 }
 
 /// Reads cells. Each is preceded by the position of its slot in the range, from 1.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::{BoxFuture, try_join, try_join_all};
 use redis::cmd;
 
 use super::ids;
@@ -14,7 +14,7 @@ use crate::store::redis::removing::Noted;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
-use crate::store::redis::{boards, contents, imports, reads, timekeeping};
+use crate::store::redis::{boards, contents, imports, moderating, reads, timekeeping};
 use crate::store::{Content, ContentsCursor, ContentsStep, ImportId, Merged, Piece, Result, StoreError};
 
 /// The number of contents that are merged at a time for each partition. One script merges at most a few hundred.
@@ -44,6 +44,9 @@ impl Copy {
         let failed = |failure| session.servers.error(failure);
         let runs = session.server_runs(&self.board);
         let import = ImportId(rand::random());
+        // Boxed, because the compiler would have to look deep into callers otherwise.
+        let moderated: BoxFuture<'_, _> = Box::pin(moderating::copy(session, frozen, &self.board));
+        moderated.await?;
         imports::open(session, &self.board, import).await.map_err(failed)?;
         let mut lease = Lease::new(session, frozen);
         for (from, to) in frozen.each_track().zip(self.board.each_track()) {

@@ -9,7 +9,8 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
-//! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`; with keys also the list of keys and counts of it; `note_negative` |
+//! | `hidden` | what is set for subjects: `is_hidden`, `is_frozen`, `letters`, `read_letters`; `hidden_ranking` |
+//! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`, `hide`, `show`; with keys also the list of keys and counts of it; `note_negative` |
 //! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
 //! | `ranking` | `enter_ranking`, which chooses the ranking that is read |
 //! | `operation` | `record`, which makes it safe to send a write again; `count_events`; `track`, what a script uses of one track |
@@ -122,7 +123,7 @@ macro_rules! of_tracks {
 /// The body of a function that returns one track, as `change` uses it.
 macro_rules! track_text {
     ($($part:literal),*) => {
-        concat!(texts!("clock", "board", "rankings", "operation", "entries", $($part,)* "steps"), "return track\nend\n\n")
+        concat!(texts!("clock", "board", "hidden", "rankings", "operation", "entries", $($part,)* "steps"), "return track\nend\n\n")
     };
 }
 
@@ -157,6 +158,7 @@ macro_rules! scripts {
         write $write_arguments:tt
         compare $compare_arguments:tt
         end_fill $end_fill_arguments:tt
+        moderate $moderate_arguments:tt
         change $change_arguments:tt { $($change:ident: $parts:tt;)* }
         retire $retire_arguments:tt
         retire_key $retire_key_arguments:tt
@@ -167,14 +169,14 @@ macro_rules! scripts {
             script!($name, [$($before),*], $keys, [$($argument),*], is_repeatable!($($repeatable)?));)*
         pub(super) static WRITE: LazyLock<Script> = of_tracks!(
             "write",
-            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "hidden", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $write_arguments
         );
         pub(super) static COMPARE: LazyLock<Script> = of_tracks!(
             "compare",
             5,
-            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "hidden", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $compare_arguments,
             true
@@ -182,9 +184,17 @@ macro_rules! scripts {
         pub(super) static END_FILL: LazyLock<Script> = of_tracks!(
             "end_fill",
             6,
-            concat!(texts!("clock", "board", "rankings", "operation"), "return track\nend\n\n"),
+            concat!(texts!("clock", "board", "hidden", "rankings", "operation"), "return track\nend\n\n"),
             alike!(),
             $end_fill_arguments,
+            true
+        );
+        pub(super) static MODERATE: LazyLock<Script> = of_tracks!(
+            "moderate",
+            8,
+            concat!(texts!("clock", "board", "hidden", "rankings", "operation"), "return track\nend\n\n"),
+            alike!(),
+            $moderate_arguments,
             true
         );
         $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
@@ -209,6 +219,7 @@ macro_rules! scripts {
                 &WRITE,
                 &COMPARE,
                 &END_FILL,
+                &MODERATE,
                 change_of_two([SUM.texts(), DISTINCT.texts()]),
                 $(&$change,)*
                 $(&$kind.change_ranked, &$kind.change_unranked, &$kind.change_kept, &$kind.retire, &$kind.retire_key),*,
@@ -231,43 +242,44 @@ macro_rules! scripts {
         )
     };
     (retire $arguments:tt [$part:literal]) => {
-        script!("retire", ["stopwatch", "clock", "board", "rankings", $part, "scores", "subtract"], 8, $arguments, false)
+        script!("retire", ["stopwatch", "clock", "board", "hidden", "rankings", $part, "scores", "subtract"], 8, $arguments, false)
     };
     (retire_key $arguments:tt [$part:literal]) => {
-        script!("retire_key", ["clock", "board", "rankings", $part, "scores", "subtract"], 5, $arguments, true)
+        script!("retire_key", ["clock", "board", "hidden", "rankings", $part, "scores", "subtract"], 5, $arguments, true)
     };
     (merge $arguments:tt [$($part:literal),*]) => {
-        script!("merge", ["clock", "board", "rankings", "operation", "entries", $($part),*], 5, $arguments, false)
+        script!("merge", ["clock", "board", "hidden", "rankings", "operation", "entries", $($part),*], 5, $arguments, false)
     };
 }
 
 scripts! {
     {
         ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks", "keys"];
-        LINES = "lines" after ["clock", "board", "places", "ranking"] with 6 keys
+        LINES = "lines" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "center", "at", "subject", "before", "after", "capped"] repeatable;
-        BETWEEN = "between" after ["clock", "board", "places", "ranking"] with 6 keys
+        BETWEEN = "between" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "from_score", "from_subject", "till_score", "till_subject", "samples",
             "all_up_to"] repeatable;
-        LOOKUP = "lookup" after ["clock", "board", "places", "ranking"] with 6 keys
+        LOOKUP = "lookup" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "ranks", "near", "subjects"] repeatable;
-        SUBJECTS = "subjects" after ["clock", "board", "places", "ranking"] with 6 keys
+        SUBJECTS = "subjects" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "ranks", "subjects", "capped"] repeatable;
-        RANKING_KEYS = "ranking_keys" after ["clock", "board", "rankings"] with 5 keys ["board", "from", "prefix", "limit"] repeatable;
-        STATUS = "status" after ["clock", "board", "rankings"] with 5 keys ["board", "slots"] repeatable;
+        RANKING_KEYS = "ranking_keys" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "from", "prefix", "limit"] repeatable;
+        MODERATED = "moderated" after ["clock", "board"] with 7 keys ["board", "from", "prefix", "limit"] repeatable;
+        STATUS = "status" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
         READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action", "subject"] repeatable;
         FORGET = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action", "subject"];
-        REMOVE = "remove" after ["clock", "board", "rankings"] with 5 keys ["board", "subject", "version"];
-        AUDIT = "audit" after ["clock", "board", "rankings"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
-        AUDIT_FIND = "audit_find" after ["clock", "board", "rankings"] with 5 keys
+        REMOVE = "remove" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "subject", "version"];
+        AUDIT = "audit" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
+        AUDIT_FIND = "audit_find" after ["clock", "board", "hidden", "rankings"] with 5 keys
             ["board", "place", "cursor", "key", "subjects", "version", "from", "slots"] repeatable;
         AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys
             ["board", "below", "slots", "subjects"] repeatable;
-        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "rankings"] with 5 keys
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "hidden", "rankings"] with 5 keys
             ["board", "version", "read_at", "subjects", "slots"] repeatable;
         CONTENTS = "contents" after ["clock", "board"] with 5 keys ["board", "from", "slots", "cursor", "cells"] repeatable;
         CONTENTS_FIND = "contents_find" after ["clock", "board"] with 7 keys
@@ -297,6 +309,7 @@ scripts! {
     ]
     compare ["board", "operation", "sizes", "stored", "life"]
     end_fill ["board", "operation", "sizes", "run", "ends"]
+    moderate ["board", "operation", "sizes", "version", "most"]
     change [
         "board", "operation", "sizes", "bound", "most_keys", "slots", "subjects", "entries", "bucket", "horizon",
         "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"

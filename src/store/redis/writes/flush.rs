@@ -129,6 +129,7 @@ impl<'a> Flush<'a> {
                     continue;
                 }
                 Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
+                Some("frozen") => Outcome::Rejected(Rejection::SubjectFrozen),
                 Some("too_many_keys") => Outcome::Rejected(Rejection::TooManyKeys),
                 Some("importing") => Outcome::Rejected(Rejection::ImportOpen),
                 Some(other) => {

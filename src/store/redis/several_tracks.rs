@@ -1,13 +1,13 @@
-//! Calls of scripts about two tracks of a partition, at one time.
+//! Calls of scripts about several tracks of a partition, at one time.
 
 use std::collections::BTreeSet;
 
+use super::part::Part;
+use super::reply::{Header, Reply, ScriptStatus};
+use super::scripts::{Script, ScriptCall};
+use super::servers::{Channel, ServerFailure};
+use super::session::{ATTEMPTS, Preamble, Session};
 use crate::board::{Timestamp, WindowSlots};
-use crate::store::redis::part::Part;
-use crate::store::redis::reply::{Header, Reply, ScriptStatus};
-use crate::store::redis::scripts::{Script, ScriptCall};
-use crate::store::redis::servers::{Channel, ServerFailure};
-use crate::store::redis::session::{ATTEMPTS, Preamble, Session};
 
 /// What a call says about one of the tracks.
 #[derive(Default)]
@@ -24,9 +24,9 @@ pub(super) struct OwnCall {
 pub(super) struct Attempt {
     pub now: Timestamp,
     /// The window of each track.
-    pub windows: [WindowSlots; 2],
+    pub windows: Vec<WindowSlots>,
     /// The slots that the script was found to need, for each track.
-    pub needed: [BTreeSet<Timestamp>; 2],
+    pub needed: Vec<BTreeSet<Timestamp>>,
 }
 
 /// The result of a call.
@@ -36,21 +36,21 @@ pub(super) struct Answer {
     pub reply: Reply,
 }
 
-/// Calls a script about two tracks. `write_lane` is the argument of this name. `build` returns what each attempt says
-/// about each track.
+/// Calls a script about tracks, of which there is at least one. `write_lane` is the argument of this name. `build`
+/// returns what each attempt says about each track.
 pub(super) async fn call(
     session: &Session,
-    parts: [&Part; 2],
+    parts: &[&Part],
     script: &Script,
     write_lane: &str,
-    build: impl Fn(&Attempt) -> [OwnCall; 2],
+    build: impl Fn(&Attempt) -> Vec<OwnCall>,
 ) -> Result<Answer, ServerFailure> {
-    let [first, _] = parts;
+    let first = parts.first().ok_or_else(|| ServerFailure::Corrupt("a call about no track".to_owned()))?;
     let mut known = None;
-    let mut needed: [BTreeSet<Timestamp>; 2] = Default::default();
+    let mut needed = vec![BTreeSet::new(); parts.len()];
     for _ in 0..ATTEMPTS {
         let now = session.time_for(&first.clock, known).await?;
-        let windows = parts.map(|part| part.window_slots(now));
+        let windows = parts.iter().map(|part| part.window_slots(now)).collect();
         let attempt = Attempt { now, windows, needed: needed.clone() };
         let call = assembled(session, parts, write_lane, &attempt, build(&attempt));
         let answer = session.servers.call(first.slot(), Channel::Bulk, script, &script.command(&call)).await?;
@@ -68,19 +68,12 @@ pub(super) async fn call(
     Err(ServerFailure::KeptChanging)
 }
 
-fn assembled(
-    session: &Session,
-    parts: [&Part; 2],
-    write_lane: &str,
-    attempt: &Attempt,
-    own: [OwnCall; 2],
-) -> ScriptCall {
-    let windows = [&attempt.windows[0].window, &attempt.windows[1].window];
-    let (low, high) = (windows[0].head.max(windows[1].head), windows[0].end.min(windows[1].end));
-    let mut call = ScriptCall::default();
-    let mut arguments = [Vec::new(), Vec::new()];
-    let mut keys = [0, 0];
-    for (number, (part, own)) in parts.into_iter().zip(&own).enumerate() {
+fn assembled(session: &Session, parts: &[&Part], write_lane: &str, attempt: &Attempt, own: Vec<OwnCall>) -> ScriptCall {
+    let windows = || attempt.windows.iter().map(|slots| slots.window);
+    let low = windows().map(|window| window.head).max().unwrap_or(Timestamp::EPOCH);
+    let high = windows().map(|window| window.end).min().unwrap_or(Timestamp::MAX);
+    let (mut call, mut sizes, mut arguments) = (ScriptCall::default(), Vec::new(), Vec::new());
+    for ((part, window), own) in parts.iter().zip(windows()).zip(own) {
         let of_board = &part.keys;
         for key in [&of_board.meta, &of_board.index, &of_board.ranking, &of_board.buckets, &of_board.totals] {
             call.key(key);
@@ -88,28 +81,26 @@ fn assembled(
         own.keys.iter().for_each(|key| {
             call.key(key);
         });
-        keys[number] = 5 + own.keys.len();
-        let named = &mut arguments[number];
-        named.extend(session.preamble(part, &Preamble { window: *windows[number], low, high }));
+        let mut named: Vec<_> = session.preamble(part, &Preamble { window, low, high }).into();
         named.push(("sequence", "0".to_owned()));
         named.push(("write_lane", write_lane.to_owned()));
         named.push(("sizes", String::new()));
-        named.extend(own.named.iter().cloned());
+        named.extend(own.named);
+        sizes.push(format!("{},{}", 5 + own.keys.len(), named.len() + own.more.len()));
+        arguments.push((named, own.more));
     }
-    let size = |number: usize| format!("{},{}", keys[number], arguments[number].len() + own[number].more.len());
-    let sizes = format!("{};{}", size(0), size(1));
-    let [first, second] = own;
-    for (name, argument) in &arguments[0] {
-        call.arg(name, if *name == "sizes" { &sizes } else { argument });
-    }
-    for argument in first.more {
-        call.raw(argument);
-    }
-    for (name, argument) in &arguments[1] {
-        call.more(if *name == "sizes" { &sizes } else { argument });
-    }
-    for argument in second.more {
-        call.raw(argument);
+    let sizes = sizes.join(";");
+    for (number, (named, more)) in arguments.into_iter().enumerate() {
+        for (name, argument) in &named {
+            let argument = if *name == "sizes" { &sizes } else { argument };
+            match number {
+                0 => drop(call.arg(name, argument)),
+                _ => drop(call.more(argument)),
+            }
+        }
+        for argument in more {
+            call.raw(argument);
+        }
     }
     call
 }

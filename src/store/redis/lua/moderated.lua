@@ -1,0 +1,23 @@
+-- Returns subjects of a list of moderated ones that begin with a text, in the order of their bytes.
+--
+-- KEYS  1-5 the partition (board.lua), 6 the list, 7 the letters by subject
+-- ARGV  the partition's, `from`: the first subject, as the start of a range of ZRANGEBYLEX, `prefix`: beginning of the
+--       subjects, `limit`: number of subjects to return
+-- reply ok, now, reading, retiring, number of subjects of the list, then subject, letters, …
+-- cost  O(log subjects + subjects returned)
+-- why a script: number, subjects and letters must be of one instant, and the generation is checked
+
+local early = enter()
+if early then
+  return early
+end
+local reply = ok()
+reply[5] = call('ZCARD', KEYS[6])
+for _, subject in ipairs(call('ZRANGEBYLEX', KEYS[6], ARGV.from, '+', 'LIMIT', 0, ARGV.limit)) do
+  if string.sub(subject, 1, #ARGV.prefix) ~= ARGV.prefix then
+    break
+  end
+  reply[#reply + 1] = subject
+  reply[#reply + 1] = call('HGET', KEYS[7], subject) or ''
+end
+return reply
