@@ -220,6 +220,9 @@ request_codes! {
     /// seconds.
     BoardFrozen = "board_frozen", SERVICE_UNAVAILABLE, "The board is frozen",
         "Send the request again after retry_after seconds; GET /v1/boards/{board}/shards says how far the copy is.";
+    /// The subject is frozen: nothing counts for it until that is ended. Nothing was changed.
+    SubjectFrozen = "subject_frozen", CONFLICT, "The subject is frozen",
+        "End that with DELETE /v1/boards/{board}/subjects/{subject}/frozen first.";
     /// Something is set for as many subjects of the board as may be hidden or frozen. Some of the changes of the request
     /// may be done.
     TooManyModerated = "too_many_moderated", CONFLICT, "There are too many moderated subjects",

@@ -56,6 +56,7 @@ mod large;
 mod limits;
 mod live;
 mod metrics;
+mod moderation;
 mod needs;
 mod object;
 mod operations;

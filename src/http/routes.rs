@@ -8,8 +8,9 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
-    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards, subjects, values, windows,
+    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, moderation, operations,
+    problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards, subjects,
+    values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -157,7 +158,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(set_subject::set),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[SamplesUnsupported, ImportOpen], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[SamplesUnsupported, ImportOpen, SubjectFrozen], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,
@@ -186,6 +187,62 @@ pub(super) const OPERATIONS: &[Operation] = &[
         View,
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, OF, BY, SUBJECT, &[NotRanked], READ],
+    ),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/subjects/{subject}/hidden",
+        Manage,
+        || web::to(moderation::hide),
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[NotRanked, TooManyModerated], FROZEN, WRITE],
+    ),
+    operation(
+        Method::DELETE,
+        "/v1/boards/{board}/subjects/{subject}/hidden",
+        Manage,
+        || web::to(moderation::show),
+        &[QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE],
+    ),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/subjects/{subject}/frozen",
+        Manage,
+        || web::to(moderation::freeze),
+        &[QUERY, BOARD, BY, SUBJECT, &[TooManyModerated], FROZEN, WRITE],
+    ),
+    operation(
+        Method::DELETE,
+        "/v1/boards/{board}/subjects/{subject}/frozen",
+        Manage,
+        || web::to(moderation::unfreeze),
+        &[QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/hidden",
+        Manage,
+        || web::to(moderation::list_hidden),
+        &[QUERY, BOARD, BY, READ],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/hidden",
+        Manage,
+        || web::to(moderation::hide_several),
+        &[QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated], FROZEN, WRITE],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/frozen",
+        Manage,
+        || web::to(moderation::list_frozen),
+        &[QUERY, BOARD, BY, READ],
+    ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/frozen",
+        Manage,
+        || web::to(moderation::freeze_several),
+        &[QUERY, BODY, BOARD, BY, &[TooManyModerated], FROZEN, WRITE],
     ),
     operation(
         Method::POST,

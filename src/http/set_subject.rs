@@ -15,7 +15,7 @@ use super::state::HttpState;
 use super::{body, object, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{Amount, Board, BoardName, RankingKey, Shown, Subject, Timestamp};
-use crate::service::{Outcome, ServiceError, StoreError};
+use crate::service::{Outcome, Rejection, ServiceError, StoreError};
 
 /// The value that a subject gets: `amount` for COUNT and SUM, `value` for AVG, MIN, MAX and LAST.
 #[derive(Deserialize, ToSchema)]
@@ -103,6 +103,12 @@ pub(super) async fn set(
             subject,
             as_of,
         })),
+        Outcome::Rejected(Rejection::SubjectFrozen) => Err(Problem::new(
+            Code::SubjectFrozen,
+            format!("subject '{subject}' of board '{name}' is frozen, so nothing was changed"),
+        )
+        .with("board", name.as_str())
+        .with("subject", subject.as_str())),
         Outcome::Rejected(_) => {
             let detail = "every window of the board has left this time, so the subject has nothing on the board now";
             Err(Problem::field("at", detail))

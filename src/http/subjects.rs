@@ -12,7 +12,7 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Aggregate, Amount, Decimals, Shown, Subject, Timestamp, Track, Value, Window};
+use crate::board::{Aggregate, Amount, Decimals, Shown, Subject, Timestamp, Track, Value, Visibility, Window};
 use crate::service::About;
 
 /// Score, rank and slots of a subject.
@@ -27,6 +27,10 @@ pub(super) struct Standing {
     /// Competition rank; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
+    /// Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    hidden: bool,
     /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked.
     #[schema(required = true, minimum = 0, maximum = 100)]
     percentile: Option<f64>,
@@ -105,7 +109,8 @@ impl SubjectSlot {
 ///
 /// Returns score, rank, percentile and the content of each slot, read atomically. A subject without data has score 0
 /// (null for AVG, MIN, MAX and LAST) and rank null. On an unranked board the score is the value over the window, and
-/// the rank is null.
+/// the rank is null. A subject that is hidden has its score, no rank, and `"hidden": true`; one that is shadowed has the
+/// rank that it would have.
 ///
 /// On a board over all time that keeps its newest slots, these are listed with `slots_are_partial`, because the score
 /// also counts what is older. They are read at the same time as the score, but not in the same atomic step.
@@ -172,6 +177,7 @@ pub(super) async fn standing(
         subject,
         score: response::score(track.decimals(), standing.score),
         rank: standing.rank,
+        hidden: standing.visibility == Visibility::Hidden,
         percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
         capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{About, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::Board;
-use crate::store::{ContentsCursor, ContentsStep, Status, StoreError};
+use crate::board::{Board, Moderation, ModerationList, Subject};
+use crate::store::{ContentsCursor, ContentsStep, Status, StoreError, TextRange};
 
 /// The position of a walk over the contents of a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,19 @@ impl ContentsWalk {
             None => None,
         };
         Ok(Some((number, step)))
+    }
+
+    /// Returns subjects of a list of moderated ones after this one, as they are stored, at most `limit`. One store call.
+    pub async fn moderated(
+        &self,
+        list: ModerationList,
+        after: Option<&Subject>,
+        limit: u32,
+    ) -> Result<Vec<(Subject, Moderation)>> {
+        self.caller.require_current()?;
+        let range = TextRange { prefix: "", after: after.map(Subject::as_str) };
+        let page = self.service.store.moderated(&self.board, list, range, limit).await;
+        Ok(page.map_err(|error| self.error(error))?.items)
     }
 
     /// Returns the state of each track now.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::import_tracks::{Receivers, receivers};
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName, Definition, Generation, Kind, Subject, Timestamp, Track};
+use crate::board::{
+    Board, BoardName, Definition, Generation, Kind, Moderation, ModerationChange, Subject, Timestamp, Track,
+};
 use crate::store::{Content, ImportBegun, ImportId, Merged, Piece};
 
 /// What an import is of.
@@ -164,6 +166,19 @@ impl Import {
             *through = part.number;
         }
         Ok(all)
+    }
+
+    /// Sets for subjects what is set for them at the source. What the board has set besides stays.
+    pub async fn moderate(&self, moderated: &[(Subject, Moderation)]) -> Result<()> {
+        self.caller.require_current()?;
+        let is_ranked = self.board.main().is_ranked();
+        let changes = moderated.iter().flat_map(|(subject, moderation)| {
+            let Moderation { visibility, is_frozen } = *moderation;
+            let hides = (visibility.is_hidden() && is_ranked).then_some(ModerationChange::Visibility(visibility));
+            let freezes = is_frozen.then_some(ModerationChange::Frozen(true));
+            hides.into_iter().chain(freezes).map(|change| (subject.clone(), change))
+        });
+        Ok(self.service.store.moderate(&self.board, &changes.collect::<Vec<_>>()).await?)
     }
 
     /// Ends the import if all parts are merged. `last` has for each track of the source the number of its last part, or

@@ -141,6 +141,8 @@ impl Service {
                 tokio::time::sleep(started.elapsed()).await;
             }
         }
+        // A subject without contents may be hidden or frozen.
+        self.end_moderation(&board, is_meant).await?;
         Ok(RemovedAll { subjects, as_of: self.store.now().await? })
     }
 }

@@ -15,7 +15,7 @@ use super::service::Service;
 const HOUR: i64 = 3_600_000;
 
 /// The lists of contents, and which member of each has its time, if they have times of their own.
-const LISTS: [(&str, Option<usize>); 8] = [
+const LISTS: [(&str, Option<usize>); 9] = [
     ("sums", None),
     ("means", None),
     ("extremes", None),
@@ -24,7 +24,11 @@ const LISTS: [(&str, Option<usize>); 8] = [
     ("values", Some(2)),
     ("retracted", Some(2)),
     ("dropped", Some(1)),
+    (MODERATED, None),
 ];
+
+/// The list of moderated subjects, which never expires.
+const MODERATED: &str = "moderated";
 
 /// What a board holds, in short.
 #[derive(Debug, Default)]
@@ -151,6 +155,7 @@ impl Digest {
         for (list, time) in LISTS {
             for content in line[list].as_array().into_iter().flatten() {
                 let slot = match time {
+                    _ if list == MODERATED => i64::MAX,
                     Some(member) => content[member].as_i64().unwrap_or(0) / HOUR * HOUR,
                     None => line["slot"].as_i64().unwrap_or(0),
                 };

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::cursor::After;
 use super::lines::{ContentsEnd, ContentsHeader, ContentsLine, TrackState, VERSION};
 use super::parts;
-use crate::board::Subject;
+use crate::board::{Moderation, ModerationList, Subject};
 use crate::http::codes::Code;
 use crate::http::compression::StreamEncoder;
 use crate::http::limits::Open;
@@ -26,6 +26,8 @@ use crate::service::{self, Content, ContentsWalk, ImportId, Status, is_unchanged
 /// The number of contents from which a piece has enough. The more there are, the fewer lines they are divided into: a
 /// step of the embedded store has contents of all slots.
 const ENOUGH: usize = 16_000;
+/// The number of moderated subjects of a piece.
+const MODERATED: u32 = 1_000;
 /// The largest number of steps of a piece, however few contents they have.
 const MOST_STEPS: usize = 32;
 
@@ -69,6 +71,8 @@ pub(super) fn respond(
 /// What is written next.
 enum Stage {
     Header,
+    /// The subjects of this list after this one.
+    Moderated(ModerationList, Option<Subject>),
     Steps,
     /// The numbers of counted items, and the end.
     End,
@@ -90,6 +94,7 @@ struct Writing {
 
 /// What a piece is written from.
 enum Read {
+    Moderated(ModerationList, Vec<(Subject, Moderation)>),
     Contents(usize, Vec<(Subject, Content)>),
     After(Vec<Status>),
 }
@@ -101,7 +106,15 @@ impl Writing {
             Stage::Header => {
                 let piece = self.beginning().and_then(|text| self.encode(&text, false));
                 let is_written = piece.is_ok();
-                return (piece, is_written.then_some((Stage::Steps, self)));
+                let next = match self.is_continued {
+                    true => Stage::Steps,
+                    false => Stage::Moderated(ModerationList::Hidden, None),
+                };
+                return (piece, is_written.then_some((next, self)));
+            }
+            Stage::Moderated(list, after) => {
+                let moderated = self.walk.moderated(list, after.as_ref(), MODERATED).await;
+                moderated.map(|moderated| Read::Moderated(list, moderated))
             }
             Stage::Steps => match self.steps().await {
                 Ok(Some((track, contents))) => Ok(Read::Contents(track, contents)),
@@ -113,6 +126,17 @@ impl Writing {
         // Thousands of lines are written and compressed elsewhere, so that they do not delay the other requests of this
         // thread.
         let written = spawn_blocking(move || match read {
+            Ok(Read::Moderated(list, moderated)) => {
+                let next = match moderated.last() {
+                    Some((last, _)) => Stage::Moderated(list, Some(last.clone())),
+                    None if list == ModerationList::Hidden => Stage::Moderated(ModerationList::Frozen, None),
+                    None => Stage::Steps,
+                };
+                match self.moderated(list, moderated).and_then(|text| self.encode(&text, false)) {
+                    Ok(piece) => (Ok(piece), Some((next, self))),
+                    Err(problem) => (self.end(None, Some(problem)), None),
+                }
+            }
             Ok(Read::Contents(track, contents)) => {
                 match self.contents(track, &contents).and_then(|text| self.encode(&text, false)) {
                     Ok(piece) => (Ok(piece), Some((Stage::Steps, self))),
@@ -151,6 +175,24 @@ impl Writing {
                     text.append(&mut line(&ContentsLine { n, track: number, before, ..ContentsLine::default() })?);
                 }
             }
+        }
+        Ok(text)
+    }
+
+    /// Returns moderated subjects as lines. Those of the list of frozen ones are left out if they are hidden, because that
+    /// list comes later.
+    fn moderated(
+        &mut self,
+        list: ModerationList,
+        mut moderated: Vec<(Subject, Moderation)>,
+    ) -> Result<Vec<u8>, Problem> {
+        if list == ModerationList::Frozen {
+            moderated.retain(|(_, moderation)| !moderation.is_in(ModerationList::Hidden));
+        }
+        let mut text = Vec::new();
+        for mut part in parts::moderated_lines(&moderated) {
+            (part.prev, part.n) = self.next(0);
+            text.append(&mut line(&part)?);
         }
         Ok(text)
     }

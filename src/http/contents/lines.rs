@@ -120,6 +120,11 @@ pub(in crate::http) struct ContentsLine<'a> {
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Vec<Object>>)]
     pub(super) counters: Vec<(Text<'a>, i64, i64)>,
+    /// Subjects that are hidden (`h`), shadowed (`s`) or frozen (`f`), each with the letters of what is set for it. `track`
+    /// is 0.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Vec<String>>, example = json!([["post-9", "hf"]]))]
+    pub(super) moderated: Vec<(Text<'a>, Text<'a>)>,
     /// Starts of slots, each with the number of items counted in it before the first data was read. An import ignores
     /// it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

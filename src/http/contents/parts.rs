@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::lines::ContentsLine;
-use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, RankingKey, Sketch, Subject, Timestamp};
+use crate::board::{Aggregate, Amount, Counted, EXACT_MAX, Kind, Moderation, RankingKey, Sketch, Subject, Timestamp};
 use crate::service::{Content, ImportPart};
 
 /// The largest number of contents in a line.
@@ -93,6 +93,42 @@ fn push<'a>(line: &mut ContentsLine<'a>, subject: &'a str, content: &'a Content)
     0
 }
 
+/// Divides moderated subjects into lines, which have no numbers yet.
+pub(super) fn moderated_lines(moderated: &[(Subject, Moderation)]) -> Vec<ContentsLine<'_>> {
+    let (mut lines, mut bytes) = (Vec::new(), FULL + 1);
+    for (subject, moderation) in moderated {
+        if bytes > FULL {
+            lines.push(ContentsLine::default());
+            bytes = 0;
+        }
+        let Some(line) = lines.last_mut() else { continue };
+        bytes += BESIDE_TEXTS + subject.as_str().len();
+        line.by.extend(subject.key().map(Cow::Borrowed));
+        line.moderated.push((subject.name().into(), moderation.letters().into()));
+    }
+    lines
+}
+
+/// Reads the moderated subjects of a line, which has no contents then.
+pub(super) fn moderated(line: &ContentsLine<'_>, has_keys: bool) -> Result<Vec<(Subject, Moderation)>, String> {
+    let ContentsLine { by, moderated, .. } = line;
+    if moderated.len() > MOST {
+        return Err(format!("a line may have at most {MOST} moderated subjects"));
+    }
+    if !moderated.is_empty() && by.len() != if has_keys { moderated.len() } else { 0 } {
+        return Err(match has_keys {
+            true => "'by' must have a key for each moderated subject of the line".to_owned(),
+            false => "the metric has no BY, so 'by' must be absent".to_owned(),
+        });
+    }
+    let parsed = moderated.iter().enumerate().map(|(at, (subject, letters))| {
+        let key = by.get(at).map(|key| RankingKey::parse(key)).transpose().map_err(|error| error.to_string())?;
+        let moderation = Moderation::of_letters(letters).ok_or("the letters of a moderated subject are not valid")?;
+        Ok((named(subject)?.in_ranking(key.as_ref()), moderation))
+    });
+    parsed.collect()
+}
+
 /// Reads a line as a part of an import of this kind, whose subjects have keys or not.
 pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Result<ImportPart, String> {
     let ContentsLine {
@@ -110,6 +146,7 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         retracted,
         dropped,
         counters,
+        moderated,
         events,
         ..
     } = line;
@@ -164,7 +201,10 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
     for (subject, at) in dropped {
         contents.push((named(subject)?, Content::Dropped { at: time(*at)? }));
     }
-    if by.len() != if has_keys { contents.len() } else { 0 } {
+    if !moderated.is_empty() && !contents.is_empty() {
+        return Err("a line with 'moderated' must have no contents".to_owned());
+    }
+    if by.len() != if has_keys { contents.len() + moderated.len() } else { 0 } {
         return Err(match has_keys {
             true => "'by' must have a key for each content of the line".to_owned(),
             false => "the metric has no BY, so 'by' must be absent".to_owned(),

@@ -28,16 +28,16 @@ use super::needs::Needs;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, operations, problem_pages,
-    query, ranking_keys, rankings, removals, rollover, rules, samples, schemas, set_subject, shards, subjects, values,
-    windows,
+    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, moderation, operations,
+    problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, schemas, set_subject, shards,
+    subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
         events::add, increments::add, samples::put, rankings::page, rankings::lookup, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
-        windows::window, values::values, subjects::neighbors, removals::remove, removals::remove_several, set_subject::set, query::query, evaluate::evaluate,
+        windows::window, values::values, subjects::neighbors, removals::remove, removals::remove_several, set_subject::set, moderation::hide, moderation::show, moderation::freeze, moderation::unfreeze, moderation::list_hidden, moderation::hide_several, moderation::list_frozen, moderation::freeze_several, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
         editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
@@ -49,6 +49,7 @@ use super::{
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),
         (name = "rankings", description = "Pages of rankings, rankings among given subjects, and the keys of boards with `BY`."),
         (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
+        (name = "moderation", description = "Subjects that are hidden from rankings, and subjects for which nothing counts."),
         (name = "features", description = "Queries and rules: values of many subjects and metrics at once, and evaluation of rules."),
         (name = "boards", description = "Boards: named metrics over sliding windows, defined through the API or in the configuration."),
         (name = "keys", description = "Keys: who may do what, on which boards."),

@@ -93,6 +93,9 @@ pub(super) fn example(code: Code) -> Problem {
         )
         .with("board", "hot-posts"),
         Code::BoardFrozen => StoreError::Frozen { shards: 24, retry_after: Duration::from_secs(5) }.into(),
+        Code::SubjectFrozen => problem("subject 'post-1' of board 'hot-posts' is frozen, so nothing was changed")
+            .with("board", "hot-posts")
+            .with("subject", "post-1"),
         Code::TooManyModerated => StoreError::TooManyModerated.into(),
         Code::ImportOpen => StoreError::ImportOpen.into(),
         Code::InvalidContents => problem("line 7: there is no track 2").with("line", 7),

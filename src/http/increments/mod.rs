@@ -19,7 +19,7 @@ use crate::access::Caller;
 pub(super) use self::ingest::{ItemKind, add as add_items, parse_body, parse_line};
 pub(super) use self::item::BoardItem;
 pub(super) use self::number::{amount, refuse_others, required, used};
-pub(super) use self::receipt::Receipt;
+pub(super) use self::receipt::{Receipt, Rejected};
 
 const INCREMENTS: ItemKind = ItemKind {
     parse_body: |body, board| parse_body::<IncrementItem<'_>>(body, board),

@@ -37,7 +37,7 @@ pub(in crate::http) struct Receipt {
 
 /// A rejected item.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Rejected {
+pub(in crate::http) struct Rejected {
     /// Index of the item in the request, from 0 (JSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -51,6 +51,13 @@ pub(super) struct Rejected {
     code: ItemCode,
     /// The reason, for people.
     detail: String,
+}
+
+impl Rejected {
+    pub(in crate::http) fn new(position: Position, code: ItemCode, detail: String) -> Self {
+        let (index, line) = position.index_and_line();
+        Self { index, line, code, detail }
+    }
 }
 
 /// The score of a subject after the item was counted.
@@ -193,8 +200,7 @@ impl Receipt {
     fn reject(&mut self, position: Position, code: ItemCode, detail: impl FnOnce() -> String) {
         self.rejected_counts.add(code);
         if self.rejected.len() < MAX_SHOWN {
-            let (index, line) = position.index_and_line();
-            self.rejected.push(Rejected { index, line, code, detail: detail() });
+            self.rejected.push(Rejected::new(position, code, detail()));
         }
     }
 

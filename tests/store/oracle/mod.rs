@@ -534,7 +534,8 @@ impl Store for Oracle {
 
     async fn audit_step(&self, track: &BoardTrack, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
         self.with(track, |held, frame, _| {
-            let checked = held.ranking(&frame, None).len() as u64;
+            let has_score = |subject: &&Subject| held.track.kind().ranks(held.score(&frame, subject));
+            let checked = held.past.keys().filter(|_| held.track.is_ranked()).filter(has_score).count() as u64;
             AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })
     }

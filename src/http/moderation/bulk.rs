@@ -1,0 +1,234 @@
+//! Requests that change many subjects: a single one, a batch or a stream.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::access::Caller;
+use crate::board::{Board, ModerationChange, Subject, Visibility};
+use crate::http::admission::Validity;
+use crate::http::body::{self, Format};
+use crate::http::codes::ItemCode;
+use crate::http::counts::RejectedCounts;
+use crate::http::increments::{Rejected, ranking};
+use crate::http::items::{
+    self, Item, ItemError, MAX_SHOWN, NdjsonLine, OneOrMany, Position, TextField, item, parse_flag, stream,
+};
+use crate::http::parameters::Parameters;
+use crate::http::problem::Problem;
+use crate::http::state::HttpState;
+use crate::http::{path, response, schemas};
+use crate::service;
+
+item! {
+    /// A subject to hide or to show.
+    #[schema(as = HiddenChange)]
+    pub(super) struct HiddenItem<'a> {
+        #[schema(schema_with = schemas::subject)]
+        subject: TextField<'a>,
+        #[schema(schema_with = schemas::by, required = false)]
+        by: TextField<'a>,
+        /// Whether to hide it, or to show it. Default: true.
+        #[schema(value_type = bool, required = false)]
+        hidden: Option<&'a RawValue>,
+        /// Whether its own standing has a rank all the same. Default: false.
+        #[schema(value_type = bool, required = false)]
+        shadow: Option<&'a RawValue>,
+    }
+    /// A single subject or a batch.
+    enum HiddenBody;
+    /// A batch of subjects.
+    struct HiddenBatch {
+        /// The subjects. One that does not match this schema is rejected on its own.
+        subjects
+    }
+    invalid: ItemCode::InvalidSubject
+}
+
+item! {
+    /// A subject to freeze or to unfreeze.
+    #[schema(as = FrozenChange)]
+    pub(super) struct FrozenItem<'a> {
+        #[schema(schema_with = schemas::subject)]
+        subject: TextField<'a>,
+        #[schema(schema_with = schemas::by, required = false)]
+        by: TextField<'a>,
+        /// Whether to freeze it, or to end that. Default: true.
+        #[schema(value_type = bool, required = false)]
+        frozen: Option<&'a RawValue>,
+    }
+    /// A single subject or a batch.
+    enum FrozenBody;
+    /// A batch of subjects.
+    struct FrozenBatch {
+        /// The subjects. One that does not match this schema is rejected on its own.
+        subjects
+    }
+    invalid: ItemCode::InvalidSubject
+}
+
+/// An item that changes what is set for a subject. `Of` is the same type with any lifetime.
+pub(super) trait ModerationItem {
+    type Of<'a>: Item<'a>;
+
+    /// Validates the fields for the board.
+    fn into_change(item: Self::Of<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError>;
+}
+
+/// Parses a flag that is true by default.
+fn flag_or_true(raw: Option<&RawValue>, name: &str) -> Result<bool, ItemError> {
+    if raw.is_none() { Ok(true) } else { parse_flag(raw, name, ItemCode::InvalidSubject) }
+}
+
+impl ModerationItem for HiddenItem<'static> {
+    type Of<'a> = HiddenItem<'a>;
+
+    fn into_change(item: HiddenItem<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError> {
+        let HiddenItem { subject, by, hidden, shadow } = item;
+        let subject = ranking::subject(subject, by, board)?;
+        let shadow = parse_flag(shadow, "shadow", ItemCode::InvalidSubject)?;
+        let visibility = match flag_or_true(hidden, "hidden")? {
+            false => Visibility::Visible,
+            true if shadow => Visibility::Shadowed,
+            true => Visibility::Hidden,
+        };
+        Ok((subject, ModerationChange::Visibility(visibility)))
+    }
+}
+
+impl ModerationItem for FrozenItem<'static> {
+    type Of<'a> = FrozenItem<'a>;
+
+    fn into_change(item: FrozenItem<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError> {
+        let FrozenItem { subject, by, frozen } = item;
+        let subject = ranking::subject(subject, by, board)?;
+        Ok((subject, ModerationChange::Frozen(flag_or_true(frozen, "frozen")?)))
+    }
+}
+
+/// What became of the subjects of a request.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(in crate::http) struct ModerationReceipt {
+    /// Number of subjects that are as the request wants them.
+    accepted: u64,
+    /// The first 1,000 rejected subjects, each with its reason.
+    #[schema(max_items = 1000)]
+    rejected: Vec<Rejected>,
+    /// Number of rejections by code; absent if there are none.
+    #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
+    #[schema(schema_with = schemas::rejected_counts, required = false)]
+    rejected_counts: RejectedCounts,
+}
+
+/// Changes for the store, and errors for the receipt.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    stored: Vec<(Subject, ModerationChange)>,
+    errors: Vec<(Position, ItemError)>,
+}
+
+impl Changes {
+    fn push(&mut self, position: Position, change: Result<(Subject, ModerationChange), ItemError>) {
+        match change {
+            Ok(change) => self.stored.push(change),
+            Err(error) => self.errors.push((position, error)),
+        }
+    }
+}
+
+impl ModerationReceipt {
+    fn record(&mut self, changes: Changes) {
+        self.accepted += changes.stored.len() as u64;
+        for (position, error) in changes.errors {
+            self.rejected_counts.add(error.code);
+            if self.rejected.len() < MAX_SHOWN {
+                self.rejected.push(Rejected::new(position, error.code, error.detail));
+            }
+        }
+    }
+}
+
+/// Handles a request that changes many subjects.
+pub(super) async fn change<I: ModerationItem>(
+    request: HttpRequest,
+    caller: Caller,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let name = path::board_name(&request)?;
+    let format = body::format(&request)?;
+    let incoming = body::incoming(&request, payload, format, &state)?;
+    let board = state.service.board(&caller, &name).await?;
+    let board = state.service.refreshed(&board).await?;
+    let handler = Lines::<I> { state: &state, board, kind: PhantomData };
+    let receipt = match format {
+        Format::Ndjson => {
+            let limits = state.items(request.head(), &caller);
+            stream::process(&handler, incoming, &state.options, limits, Validity::of(&caller, &state)).await?
+        }
+        Format::Json => {
+            let body = body::read(incoming, &caller, &state.options).await?;
+            let mut changes = Changes::default();
+            match items::parse_body::<I::Of<'_>>(&body)? {
+                OneOrMany::One(item) => changes.stored.push(I::into_change(item, &handler.board)?),
+                OneOrMany::Many(elements) => {
+                    for (index, raw) in (0..).zip(elements) {
+                        let change = items::parse_element::<I::Of<'_>>(raw)
+                            .and_then(|item| I::into_change(item, &handler.board));
+                        changes.push(Position::Index(index), change);
+                    }
+                }
+            }
+            state.service.moderate_several(&handler.board, &changes.stored).await?;
+            let mut receipt = ModerationReceipt::default();
+            receipt.record(changes);
+            receipt
+        }
+    };
+    Ok(response::json(&receipt))
+}
+
+/// The handler of a stream.
+struct Lines<'a, I> {
+    state: &'a HttpState,
+    board: Arc<Board>,
+    kind: PhantomData<I>,
+}
+
+impl<I: ModerationItem> stream::LineHandler for Lines<'_, I> {
+    type Portion = Changes;
+    type Outcomes = ();
+    type Receipt = ModerationReceipt;
+
+    /// Of several changes of a subject the last one holds.
+    fn max_in_flight(&self) -> usize {
+        1
+    }
+
+    fn new_portion(&self, _lines: usize) -> Changes {
+        Changes::default()
+    }
+
+    fn parse_line(&self, portion: &mut Changes, number: u64, line: NdjsonLine<'_>) {
+        let change = items::parse_line::<I::Of<'_>>(line).and_then(|item| I::into_change(item, &self.board));
+        portion.push(Position::Line(number), change);
+    }
+
+    async fn send(&self, portion: &mut Changes) -> service::Result<()> {
+        self.state.service.moderate_several(&self.board, &portion.stored).await
+    }
+
+    fn record(&self, receipt: &mut ModerationReceipt, portion: Changes, (): ()) {
+        receipt.record(portion);
+    }
+
+    fn accepted_and_duplicates(receipt: &ModerationReceipt) -> (u64, u64) {
+        (receipt.accepted, 0)
+    }
+}

@@ -1,0 +1,107 @@
+//! What moderators set for subjects: hidden, shadowed and frozen ones.
+
+use std::sync::Arc;
+
+use super::ranking_keys::spelled_key;
+use super::reads::ranked;
+use super::{About, AboutBoard, Result, Service, ServiceError};
+use crate::access::Caller;
+use crate::board::{Board, BoardName, ModerationChange, ModerationList, RankingKey, Subject};
+use crate::store::{Moderated, StoreError, TextRange};
+
+/// The number of subjects that are read at a time to find those of a name or key.
+const READ_TOGETHER: u32 = 1_000;
+
+impl Service {
+    /// Changes what is set for a subject, of the ranking of a key if the board has keys.
+    ///
+    /// Returns [`ServiceError::NotRanked`] if it is to be hidden on a board without a ranking.
+    pub async fn moderate(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        key: Option<&RankingKey>,
+        change: ModerationChange,
+    ) -> Result<()> {
+        let (board, stored) = self.stored_subject(board, subject, key).await?;
+        match self.moderate_several(&board, &[(stored, change)]).await {
+            Err(ServiceError::Store(StoreError::BoardChanged | StoreError::StaleEpoch)) => {
+                let fresh = self.refreshed(&board).await?;
+                let (fresh, stored) = self.stored_subject(&fresh, subject, key).await?;
+                self.moderate_several(&fresh, &[(stored, change)]).await
+            }
+            changed => changed,
+        }
+    }
+
+    /// Changes what is set for subjects, given as they are stored. The changes of one subject take effect in their
+    /// order. After an error, some may be made. Repeated ones change nothing.
+    ///
+    /// Returns [`ServiceError::NotRanked`] if a subject is to be hidden on a board without a ranking.
+    pub async fn moderate_several(&self, board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> Result<()> {
+        let hides = |change| matches!(change, ModerationChange::Visibility(visibility) if visibility.is_hidden());
+        if changes.iter().any(|(_, change)| hides(*change)) {
+            ranked(&board.main())?;
+        }
+        Ok(self.store.moderate(board, changes).await?)
+    }
+
+    /// Returns subjects of a list, with their keys if the board has keys, in the order of their bytes, after `after`, at
+    /// most `limit`: those of the ranking of `key`, if one is given, whose names begin with `prefix`.
+    ///
+    /// Returns [`ServiceError::MissingKey`] if there are keys, and a prefix without one
+    /// is given.
+    pub async fn moderated(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        list: ModerationList,
+        of: ModeratedRange<'_>,
+        limit: u32,
+    ) -> Result<AboutBoard<Moderated>> {
+        let board = self.board(caller, name).await?;
+        let board = self.refreshed(&board).await?;
+        let prefix = match of.key {
+            Some(key) if board.has_keys() => format!("{}\0{}", spelled_key(&board, key.clone())?, of.prefix),
+            None if board.has_keys() && of.prefix.is_empty() => String::new(),
+            None if !board.has_keys() => of.prefix.to_owned(),
+            None => return Err(ServiceError::MissingKey { board }),
+            Some(_) => return Err(ServiceError::UnexpectedKey { board }),
+        };
+        let range = TextRange { prefix: &prefix, after: of.after };
+        let answer = self.store.moderated(&board, list, range, limit).await?;
+        Ok(About { of: board, answer })
+    }
+
+    /// Ends what is set for the subjects that `is_meant` selects.
+    pub(super) async fn end_moderation(&self, board: &Arc<Board>, is_meant: impl Fn(&Subject) -> bool) -> Result<()> {
+        for list in [ModerationList::Hidden, ModerationList::Frozen] {
+            let mut after: Option<Subject> = None;
+            loop {
+                let range = TextRange { prefix: "", after: after.as_ref().map(Subject::as_str) };
+                let page = self.store.moderated(board, list, range, READ_TOGETHER).await?;
+                let subjects = page.items.iter().map(|(subject, _)| subject);
+                let changes: Vec<(Subject, ModerationChange)> = subjects
+                    .filter(|subject| is_meant(subject))
+                    .map(|subject| (subject.clone(), ModerationChange::Clear))
+                    .collect();
+                self.store.moderate(board, &changes).await?;
+                match page.items.into_iter().last() {
+                    Some((last, _)) => after = Some(last),
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which subjects of a list are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModeratedRange<'a> {
+    pub key: Option<&'a RankingKey>,
+    /// The beginning of the names. With a key if the board has keys.
+    pub prefix: &'a str,
+    /// The subject before the first, as it is stored.
+    pub after: Option<&'a str>,
+}
