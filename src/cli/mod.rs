@@ -15,6 +15,7 @@ mod format;
 pub mod healthcheck;
 mod keys;
 mod manual;
+mod moderate;
 mod next;
 mod output;
 mod post;
@@ -73,6 +74,16 @@ enum Command {
     Export(export::ExportArgs),
     /// Remove subjects from boards
     Erase(erase::EraseArgs),
+    /// Take subjects out of the rankings of a board
+    Hide(moderate::HideArgs),
+    /// Show hidden subjects again
+    Show(moderate::SubjectsArgs),
+    /// Let nothing count for subjects any more
+    Freeze(moderate::SubjectsArgs),
+    /// Let items of frozen subjects count again
+    Unfreeze(moderate::SubjectsArgs),
+    /// Print the hidden subjects of a board, or the frozen ones
+    Hidden(moderate::HiddenArgs),
     /// Change a board: another definition counts beside it, is compared with it, and takes over
     #[command(subcommand)]
     Next(next::NextCommand),
@@ -145,6 +156,11 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Event(args) => Ok(post::event(args).await?),
             Command::Export(args) => Ok(export::run(args).await?),
             Command::Erase(args) => Ok(erase::run(args).await?),
+            Command::Hide(args) => Ok(moderate::hide(args).await?),
+            Command::Show(args) => Ok(moderate::change(args, moderate::To::Shown).await?),
+            Command::Freeze(args) => Ok(moderate::change(args, moderate::To::Frozen).await?),
+            Command::Unfreeze(args) => Ok(moderate::change(args, moderate::To::Unfrozen).await?),
+            Command::Hidden(args) => Ok(moderate::hidden(args).await?),
             Command::Next(command) => Ok(next::run(command).await?),
             Command::Rollover(args) => Ok(rollover::run(args).await?),
             Command::Audit(args) => Ok(audit::run(args).await?),

@@ -34,6 +34,7 @@ mod increments;
 mod kept_slots;
 mod keys;
 mod live;
+mod moderation;
 mod operations;
 mod query;
 mod rankings;

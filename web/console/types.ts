@@ -28,6 +28,9 @@ export type Line = Read<"RankingEntry">;
 export type Standing = Read<"Standing">;
 /** The lines of the ranking around a subject. */
 export type Neighbors = Read<"Neighbors">;
+/** A page of the hidden or frozen subjects of a board. */
+export type ModeratedPage = Read<"ModeratedPage">;
+export type ModeratedSubject = Read<"ModeratedSubject">;
 export type Evaluation = Read<"Evaluations">;
 export type Rollover = Read<"Rollover">;
 export type Audit = Read<"Audit">;

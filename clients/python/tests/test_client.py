@@ -295,6 +295,29 @@ class Calls(unittest.TestCase):
         self.assertEqual(board.subject("a")["rank"], None)
         self.assertTrue(self.client.evaluate("COUNT(24h, like, post_id) >= 0", {"post_id": "x"})["hit"])
 
+    def test_subjects_are_hidden_and_frozen(self) -> None:
+        board = self.board()
+        for subject, amount in (("a", 3), ("b", 2), ("c/1", 1)):
+            board.add(subject, amount)
+        self.client.flush(60)
+        self.assertTrue(board.hide("a")["hidden"])
+        self.assertEqual([line["subject"] for line in board.lines()], ["b", "c/1"])
+        self.assertTrue(board.subject("a")["hidden"])
+        self.assertTrue(board.hide("a", shadow=True)["shadow"])
+        self.assertEqual(board.subject("a")["rank"], 1)
+        done = board.hide_all([{"subject": "c/1"}, {"subject": "b", "hidden": False}, {"subject": ""}])
+        self.assertEqual((done["accepted"], done["rejected"][0]["code"]), (2, "invalid_subject"))
+        self.assertEqual([one["subject"] for one in board.hidden()], ["a", "c/1"])
+        self.assertEqual([one["subject"] for one in board.hidden("c")], ["c/1"])
+        self.assertFalse(board.show("c/1")["hidden"])
+        self.assertTrue(board.freeze("c/1")["frozen"])
+        board.add("c/1")
+        self.client.flush(60)
+        self.assertEqual(board.delivery.rejected, 1)
+        self.assertEqual([one["subject"] for one in board.frozen()], ["c/1"])
+        self.assertFalse(board.unfreeze("c/1")["frozen"])
+        self.assertEqual(board.freeze_all([{"subject": "b"}])["accepted"], 1)
+
     def test_subjects_and_keys_may_have_any_text(self) -> None:
         board = self.board("COUNT(24h, like, post_id BY community)")
         names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]

@@ -110,6 +110,9 @@ answers! {
         score: Option<Decimal>,
         /// The rank, from 1. None if the subject is not ranked.
         rank: Option<u64>,
+        /// Whether the subject is hidden, so that no ranking has it. False too if it is shadowed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hidden: bool,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
         /// The slots in which something was counted.
@@ -365,6 +368,69 @@ answers! {
         score: Option<Decimal>,
         /// The number of slots in which it was counted.
         live_slots: u64,
+    }
+
+    /// Whether a subject is hidden.
+    Hiding {
+        /// The board.
+        board: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The subject.
+        subject: String,
+        /// Whether it is in no ranking.
+        hidden: bool,
+        /// Whether its own standing has a rank all the same.
+        shadow: bool,
+    }
+
+    /// Whether a subject is frozen.
+    Freezing {
+        /// The board.
+        board: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The subject.
+        subject: String,
+        /// Whether nothing counts for it.
+        frozen: bool,
+    }
+
+    /// What became of several subjects to hide or to freeze.
+    Moderations {
+        /// The number of subjects that are as the request wants them.
+        accepted: u64,
+        /// The subjects that were not, and why.
+        rejected: Vec<Rejection>,
+    }
+
+    /// A page of hidden or frozen subjects.
+    ModeratedPage {
+        /// The board.
+        board: String,
+        /// The number of all of them.
+        total: u64,
+        /// The subjects, by key and name.
+        items: Vec<ModeratedSubject>,
+        /// The cursor of the next page. None on the last one.
+        next: Option<String>,
+    }
+
+    /// A hidden or frozen subject.
+    ModeratedSubject {
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The subject.
+        subject: String,
+        /// Whether it is in no ranking.
+        hidden: bool,
+        /// Whether its own standing has a rank all the same.
+        shadow: bool,
+        /// Whether nothing counts for it.
+        frozen: bool,
     }
 
     /// What a removal of several subjects, or from several rankings, did.

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::{
-    Added, Audit, Defined, KeyPage, Looked, Neighbors, Preview, Ranking, Rankings, Removals, Removed, Rollover,
-    Standing, Status, WindowValue,
+    Added, Audit, Defined, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors, Preview, Ranking,
+    Rankings, Removals, Removed, Rollover, Standing, Status, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
@@ -129,6 +129,51 @@ impl Board {
     /// Removes all subjects of a key, on a board whose metric has `BY`.
     pub fn remove_key(&self, key: &str) -> Request<Value> {
         self.request(Method::DELETE, &["keys", key]).timeout(LONG).repeatable()
+    }
+
+    /// Takes a subject out of the rankings; it goes on counting.
+    pub fn hide(&self, subject: &str) -> Request<Hiding> {
+        self.request(Method::PUT, &["subjects", subject, "hidden"]).repeatable()
+    }
+
+    /// Hides a subject, whose own standing has the rank that it would have.
+    pub fn shadow(&self, subject: &str) -> Request<Hiding> {
+        self.request(Method::PUT, &["subjects", subject, "hidden"]).json(&json!({"shadow": true})).repeatable()
+    }
+
+    /// Shows a hidden subject again, with everything that it has counted.
+    pub fn show(&self, subject: &str) -> Request<Hiding> {
+        self.request(Method::DELETE, &["subjects", subject, "hidden"]).repeatable()
+    }
+
+    /// Has nothing count for a subject any more. What it has leaves the window slot by slot.
+    pub fn freeze(&self, subject: &str) -> Request<Freezing> {
+        self.request(Method::PUT, &["subjects", subject, "frozen"]).repeatable()
+    }
+
+    /// Has items of a subject count again.
+    pub fn unfreeze(&self, subject: &str) -> Request<Freezing> {
+        self.request(Method::DELETE, &["subjects", subject, "frozen"]).repeatable()
+    }
+
+    /// Hides, or with `"hidden": false` shows, up to 100,000 subjects, such as `{"subject": "a", "shadow": true}`.
+    pub fn hide_all(&self, subjects: &[impl Serialize]) -> Request<Moderations> {
+        self.request(Method::POST, &["hidden"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Freezes, or with `"frozen": false` ends that for, up to 100,000 subjects, such as `{"subject": "a"}`.
+    pub fn freeze_all(&self, subjects: &[impl Serialize]) -> Request<Moderations> {
+        self.request(Method::POST, &["frozen"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Reads the hidden subjects whose names begin with this text. With keys, a beginning needs a key.
+    pub fn hidden(&self, prefix: &str) -> Request<ModeratedPage> {
+        self.request(Method::GET, &["hidden"]).parameter("prefix", prefix)
+    }
+
+    /// Reads the frozen subjects, as [`hidden`](Self::hidden) reads the hidden ones.
+    pub fn frozen(&self, prefix: &str) -> Request<ModeratedPage> {
+        self.request(Method::GET, &["frozen"]).parameter("prefix", prefix)
     }
 
     /// Rolls the board over now.

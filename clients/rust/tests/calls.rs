@@ -31,6 +31,39 @@ fn code<T>(result: Result<T, Error>) -> String {
 }
 
 #[tokio::test]
+async fn subjects_are_hidden_and_frozen() {
+    for running in support::services().await {
+        let service = running.service();
+        let board = defined(&service, "moderated", LIKES).await;
+        for (subject, amount) in [("a", 3), ("b", 2), ("c", 1)] {
+            board.add_now(Increment::new(subject).amount(amount)).await.unwrap();
+        }
+        let hidden = board.hide("a").await.unwrap();
+        assert_eq!((hidden.subject.as_str(), hidden.hidden, hidden.shadow), ("a", true, false));
+        let standing = board.subject("a").await.unwrap();
+        assert_eq!((standing.rank, standing.score, standing.hidden), (None, Some(decimal("3")), true));
+        assert_eq!(lines(&board.top().await.unwrap()), [(1, "b", "2"), (2, "c", "1")]);
+        assert!(board.shadow("a").await.unwrap().shadow);
+        let standing = board.subject("a").await.unwrap();
+        assert_eq!((standing.rank, standing.hidden), (Some(1), false));
+        let changed = board.hide_all(&[json!({"subject": "b"}), json!({"subject": ""})]).await.unwrap();
+        assert_eq!((changed.accepted, changed.rejected[0].code.as_str()), (1, "invalid_subject"));
+        let page = board.hidden("").limit(1).await.unwrap();
+        assert_eq!((page.total, page.items[0].subject.as_str(), page.items[0].shadow), (2, "a", true));
+        let page = board.hidden("").cursor(&page.next.unwrap()).await.unwrap();
+        assert_eq!((page.items[0].subject.as_str(), page.next), ("b", None));
+        assert!(!board.show("a").await.unwrap().hidden);
+        assert!(board.freeze("a").await.unwrap().frozen);
+        let refused = board.add_now(Increment::new("a")).await.unwrap();
+        assert_eq!(refused.rejected[0].code, "subject_frozen");
+        assert_eq!(board.frozen("").await.unwrap().items[0].subject, "a");
+        assert!(!board.unfreeze("a").await.unwrap().frozen);
+        assert_eq!(board.freeze_all(&[json!({"subject": "a", "frozen": false})]).await.unwrap().accepted, 1);
+        assert_eq!(board.add_now(Increment::new("a")).await.unwrap().accepted, 1);
+    }
+}
+
+#[tokio::test]
 async fn reads_about_subjects() {
     for running in support::services().await {
         let service = running.service();

@@ -104,7 +104,7 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns a page of the ranking. */
   top(options: PageOptions = {}): Promise<Ranking<D>> {
-    return this.#send("GET", "/rankings", options);
+    return this.send("GET", "/rankings", options);
   }
 
   /** Returns the pages of the ranking, from the first one or the given one on. */
@@ -134,28 +134,28 @@ export class Board<D extends Decimals = "number"> {
 
   /** Returns the ranks and scores of these subjects, all of one instant. */
   lookup(subjects: readonly string[], { ranks, ...options }: LookupOptions = {}): Promise<LookupResult<D>> {
-    return this.#send("POST", "/rankings/lookup", options, { subjects, ranks });
+    return this.send("POST", "/rankings/lookup", options, { subjects, ranks });
   }
 
   /** Returns the score and rank of a subject, and what it has in each slot. */
   subject(name: string, options: ReadOptions = {}): Promise<Standing<D>> {
-    return this.#send("GET", subjectPath(name), options);
+    return this.send("GET", subjectPath(name), options);
   }
 
   /** Returns the lines around a subject, up to `radius` on each side. */
   neighbors(name: string, options: ReadOptions & { radius?: number | undefined } = {}): Promise<Neighbors<D>> {
-    return this.#send("GET", `${subjectPath(name)}/neighbors`, options);
+    return this.send("GET", `${subjectPath(name)}/neighbors`, options);
   }
 
   /** Returns the value of a subject over a window that is shorter than the board's, or a past one. */
   count(subject: string, options: CountOptions = {}): Promise<WindowValue<D>> {
-    return this.#send("GET", `${subjectPath(subject)}/window`, options);
+    return this.send("GET", `${subjectPath(subject)}/window`, options);
   }
 
   /** Returns the keys of the rankings of a board whose metric has `BY`, ordered by bytes. */
   async *keys(options: { prefix?: string; window?: string; signal?: AbortSignal } = {}): AsyncGenerator<string, void> {
     for (let cursor: string | null = ""; cursor !== null;) {
-      const page: { items: { by: string }[]; next: string | null } = await this.#send("GET", "/keys", {
+      const page: { items: { by: string }[]; next: string | null } = await this.send("GET", "/keys", {
         limit: 1000,
         cursor: cursor || undefined,
         ...options,
@@ -170,19 +170,19 @@ export class Board<D extends Decimals = "number"> {
     keys: readonly Key[],
     { limit, ...options }: Omit<ReadOptions, "by"> & { limit?: number | undefined } = {},
   ): Promise<Rankings<D>> {
-    return this.#send("POST", "/rankings/by", options, { keys: keys.map(keyText), limit });
+    return this.send("POST", "/rankings/by", options, { keys: keys.map(keyText), limit });
   }
 
   /** Defines the board. With `dryRun` it returns what the definition would do, and changes nothing. */
   define(definition: Definition, options: { dryRun: true; signal?: AbortSignal }): Promise<Read<DefinitionPreview, D>>;
   define(definition: Definition, options?: { dryRun?: false; signal?: AbortSignal }): Promise<Read<DefinedBoard, D>>;
   define(definition: Definition, { dryRun, signal }: { dryRun?: boolean; signal?: AbortSignal } = {}): Promise<never> {
-    return this.#send("PUT", "", { dry_run: dryRun, signal }, definition);
+    return this.send("PUT", "", { dry_run: dryRun, signal }, definition);
   }
 
   /** Returns the definition of the board and what it holds. */
   status(options: Pick<ReadOptions, "of" | "signal"> = {}): Promise<Read<BoardStatus, D>> {
-    return this.#send("GET", "", options);
+    return this.send("GET", "", options);
   }
 
   /** Removes a subject from the ranking and from every slot, or with `allKeys` from the rankings of all keys. */
@@ -190,10 +190,11 @@ export class Board<D extends Decimals = "number"> {
     subject: string,
     { allKeys, ...options }: { by?: Key | undefined; allKeys?: boolean; signal?: AbortSignal } = {},
   ): Promise<Removal<D>> {
-    return this.#send("DELETE", subjectPath(subject), { ...options, all_keys: allKeys });
+    return this.send("DELETE", subjectPath(subject), { ...options, all_keys: allKeys });
   }
 
-  #send<T>(method: string, path: string, options: object, body?: object): Promise<T> {
+  /** Makes a request about the board: for entries of this package. @internal */
+  send<T>(method: string, path: string, options: object, body?: object): Promise<T> {
     const { signal, ...parameters } = options as Parameters & Pick<RequestOptions, "signal">;
     return request(this.#connection, method, withParameters(this.#path + path, parameters), {
       signal,

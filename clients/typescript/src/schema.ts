@@ -371,6 +371,11 @@ export interface components {
             /** @description AVG: subject, sum and number of measurements. */
             means?: Record<string, never>[][];
             /**
+             * @description Subjects that are hidden (`h`), shadowed (`s`) or frozen (`f`), each with the letters of what is set for it. `track`
+             *     is 0.
+             */
+            moderated?: string[][];
+            /**
              * Format: int64
              * @description Number of the line, from 1.
              */
@@ -715,6 +720,7 @@ export interface components {
              *     - `memory_full`: The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is changed as before.
              *     - `too_many_subjects`: The subject is new, and the board has as many subjects as `max_subjects` allows.
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
+             *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
@@ -738,7 +744,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /** @description The missing or invalid field, if the reason is about a field. */
@@ -870,6 +876,33 @@ export interface components {
             /** @description The slots that were read. */
             window: components["schemas"]["WindowBounds"];
         };
+        /** @description Whether a subject is frozen. */
+        Freezing: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description Whether nothing counts for the subject. */
+            frozen: boolean;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+        };
+        /** @description A batch of subjects. */
+        FrozenBatch: {
+            /** @description The subjects. One that does not match this schema is rejected on its own. */
+            subjects: components["schemas"]["FrozenChange"][];
+        };
+        /** @description A single subject or a batch. */
+        FrozenBody: components["schemas"]["FrozenChange"] | components["schemas"]["FrozenBatch"];
+        /** @description A subject to freeze or to unfreeze. */
+        FrozenChange: {
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description Whether to freeze it, or to end that. Default: true. */
+            frozen?: boolean;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+        };
         /** @description Status of the instance. */
         Health: {
             /** @description `ok` or `ready`. */
@@ -878,6 +911,42 @@ export interface components {
             store: string;
             /** @description Version of the service. */
             version: string;
+        };
+        /** @description A batch of subjects. */
+        HiddenBatch: {
+            /** @description The subjects. One that does not match this schema is rejected on its own. */
+            subjects: components["schemas"]["HiddenChange"][];
+        };
+        /** @description A single subject or a batch. */
+        HiddenBody: components["schemas"]["HiddenChange"] | components["schemas"]["HiddenBatch"];
+        /** @description A subject to hide or to show. */
+        HiddenChange: {
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description Whether to hide it, or to show it. Default: true. */
+            hidden?: boolean;
+            /** @description Whether its own standing has a rank all the same. Default: false. */
+            shadow?: boolean;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+        };
+        /** @description How a subject is hidden. */
+        HideSubject: {
+            /** @description Whether the standing of the subject has the rank that it would have if it alone were shown. Default: false. */
+            shadow?: boolean;
+        };
+        /** @description Whether a subject is hidden. */
+        Hiding: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description Whether the subject is in no ranking. */
+            hidden: boolean;
+            /** @description Whether its own standing has a rank all the same. */
+            shadow: boolean;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
         };
         /** @description From the values of a subject on one COUNT_DISTINCT board to the values of those on another. */
         Hop: {
@@ -1245,6 +1314,48 @@ export interface components {
             /** @description `page`, `lookup`, `standing` or `neighbors`. */
             read: string;
         };
+        /** @description A page of a list of moderated subjects. */
+        ModeratedPage: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The subjects, ordered by the bytes of key and subject. */
+            items: components["schemas"]["ModeratedSubject"][];
+            /** @description Cursor of the next page; null on the last page. */
+            next: string | null;
+            /**
+             * Format: int64
+             * @description Number of subjects of the list, whatever `by` and `prefix` select. On a board with several keys, a subject counts
+             *     once for each.
+             */
+            total: number;
+        };
+        /** @description A moderated subject. */
+        ModeratedSubject: {
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /** @description Whether nothing counts for the subject. */
+            frozen: boolean;
+            /** @description Whether the subject is in no ranking. */
+            hidden: boolean;
+            /** @description Whether its own standing has a rank all the same. */
+            shadow: boolean;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+        };
+        /** @description What became of the subjects of a request. */
+        ModerationReceipt: {
+            /**
+             * Format: int64
+             * @description Number of subjects that are as the request wants them.
+             */
+            accepted: number;
+            /** @description The first 1,000 rejected subjects, each with its reason. */
+            rejected: components["schemas"]["Rejected"][];
+            /** @description Number of rejections by code; absent if there are none. */
+            rejected_counts?: {
+                [key: string]: number;
+            };
+        };
         /** @description A rule of the configuration. */
         NamedRule: {
             /** @description The only boards that may serve the metrics of the rule. Absent if any may. */
@@ -1314,7 +1425,7 @@ export interface components {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -1500,6 +1611,7 @@ export interface components {
              *     - `memory_full`: The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is changed as before.
              *     - `too_many_subjects`: The subject is new, and the board has as many subjects as `max_subjects` allows.
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
+             *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
@@ -1523,7 +1635,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -1852,6 +1964,8 @@ export interface components {
             at?: string;
             /** @description Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
             capped?: boolean;
+            /** @description Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed. */
+            hidden?: boolean;
             /**
              * Format: double
              * @description Percentage of ranked subjects whose score is not better; null if the subject is not ranked.

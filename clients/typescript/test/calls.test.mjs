@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
+import { moderation } from "rolltop/moderation";
 import { hasRedis, Running, startRedis } from "./service.mjs";
 
 const all = async (items) => {
@@ -178,6 +179,31 @@ for (const store of ["embedded", "redis"]) {
       await service.flush();
       assert.equal((await likes.lookup([".."])).items[0].score, 1);
       await service.call("POST", "/v1/boards/likes/removals", { subjects: [".."] });
+    });
+
+    test("subjects are hidden and frozen", async () => {
+      const board = service.board("moderated");
+      await board.define({ metric: "COUNT(24h, like, post_id)", slot: "1h" });
+      for (const [subject, amount] of [["a", 3], ["b", 2], ["c/1", 1]]) board.add(subject, amount);
+      await service.flush();
+      const moderated = moderation(board);
+      assert.deepEqual(await moderated.hide("a"), { board: "moderated", subject: "a", hidden: true, shadow: false });
+      assert.deepEqual((await board.top()).items.map((line) => line.subject), ["b", "c/1"]);
+      assert.equal((await board.subject("a")).hidden, true);
+      assert.equal((await moderated.hide("a", { shadow: true })).shadow, true);
+      assert.equal((await board.subject("a")).rank, 1);
+      assert.equal((await moderated.hideAll([{ subject: "c/1" }, { subject: "b", hidden: false }])).accepted, 2);
+      const names = async (list) => (await all(list)).map((one) => one.subject);
+      assert.deepEqual(await names(moderated.hidden()), ["a", "c/1"]);
+      assert.deepEqual(await names(moderated.hidden({ prefix: "c" })), ["c/1"]);
+      assert.equal((await moderated.show("c/1")).hidden, false);
+      assert.equal((await moderated.freeze("c/1")).frozen, true);
+      board.add("c/1");
+      await service.flush();
+      assert.equal(rejected.at(-1)[1], "subject_frozen");
+      assert.deepEqual(await names(moderated.frozen()), ["c/1"]);
+      assert.equal((await moderated.unfreeze("c/1")).frozen, false);
+      assert.equal((await moderated.freezeAll([{ subject: "b" }])).accepted, 1);
     });
 
     test("rankings of keys", async () => {

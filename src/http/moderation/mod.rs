@@ -318,10 +318,10 @@ pub(super) async fn list_frozen(
     post, path = "/v1/boards/{board}/hidden", operation_id = "hideSubjects", tag = "moderation",
     request_body(description = "A single subject, a batch or a stream.", content(
         (bulk::HiddenBody = "application/json", examples(
-            ("one" = (summary = "A single subject", value = json!({"subject": "post-1"}))),
+            ("one" = (summary = "A single subject", value = json!({"subject": "post-9"}))),
             ("batch" = (summary = "A batch", value = json!({"subjects": [
-                {"subject": "post-1", "shadow": true}, {"subject": "post-2", "hidden": false}]}))))),
-        (String = "application/x-ndjson", example = "{\"subject\":\"post-1\"}\n{\"subject\":\"post-2\",\"hidden\":false}\n"),
+                {"subject": "post-8", "shadow": true}, {"subject": "post-9", "hidden": false}]}))))),
+        (String = "application/x-ndjson", example = "{\"subject\":\"post-8\"}\n{\"subject\":\"post-9\",\"hidden\":false}\n"),
     )),
     responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
         "accepted": 2, "rejected": []}))),
@@ -345,10 +345,10 @@ pub(super) async fn hide_several(
     post, path = "/v1/boards/{board}/frozen", operation_id = "freezeSubjects", tag = "moderation",
     request_body(description = "A single subject, a batch or a stream.", content(
         (bulk::FrozenBody = "application/json", examples(
-            ("one" = (summary = "A single subject", value = json!({"subject": "post-1"}))),
+            ("one" = (summary = "A single subject", value = json!({"subject": "post-9"}))),
             ("batch" = (summary = "A batch", value = json!({"subjects": [
-                {"subject": "post-1"}, {"subject": "post-2", "frozen": false}]}))))),
-        (String = "application/x-ndjson", example = "{\"subject\":\"post-1\"}\n{\"subject\":\"post-2\",\"frozen\":false}\n"),
+                {"subject": "post-8"}, {"subject": "post-9", "frozen": false}]}))))),
+        (String = "application/x-ndjson", example = "{\"subject\":\"post-8\"}\n{\"subject\":\"post-9\",\"frozen\":false}\n"),
     )),
     responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
         "accepted": 2, "rejected": []}))),

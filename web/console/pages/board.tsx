@@ -15,6 +15,7 @@ import { Command, counted, Empty, Figure, Heading, LiveMark, Name, Notice } from
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { Rankings } from "../rankings.tsx";
+import { ModeratedSubjects } from "../moderation.tsx";
 import { Removal } from "../removal.tsx";
 import { Successor } from "../successor.tsx";
 import { go, href, route } from "../route.ts";
@@ -162,6 +163,7 @@ export function Board({ name }: { name: string }) {
         {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
+      {canChange && may("manage", name) && board && <ModeratedSubjects board={name} />}
       {canChange && may("manage", name) && chosen.by !== null && isAddressable(chosen.by) && (
         <Removal<{ subjects: number }>
           label="Remove this key"

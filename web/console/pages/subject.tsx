@@ -6,6 +6,7 @@ import { boardPath, isAddressable } from "../api.ts";
 import { chosenOf, pageOf, subjectPath, titleOf } from "../chosen.ts";
 import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
 import { may } from "../key.ts";
+import { Moderation } from "../moderation.tsx";
 import { counted, Empty, Figure, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
@@ -62,6 +63,9 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
           <Ranking lines={around.data.value.items} board={board.data.value} chosen={chosen} marked={subject} label={`Ranking around ${subject}`} />
         </section>
       )}
+      {canChange && may("manage", name) && isAskable && found && board.data.value && (
+        <Moderation chosen={chosen} subject={subject} isRanked={board.data.value.ranked} onChange={standing.refresh} />
+      )}
       {canChange && may("manage", name) && found && isCounted(found) && (
         <Removal<{ keys?: number }>
           label="Remove this subject"
@@ -101,6 +105,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
   const isOwnWindow = board.mode === "from_first" && window.from !== null && window.to !== null;
   return (
     <section class="panel" aria-label="Standing">
+      {standing.hidden && <p>It is hidden: it goes on counting, and is in no ranking.</p>}
       <dl class="figures">
         <Figure name="Score"><b class="large">{standing.score === null ? "none" : score(standing.score, board)}</b></Figure>
         {standing.rank !== null && <Figure name="Rank"><b class="large">{formatted(standing.rank)}</b> of {formatted(standing.total ?? 0)}</Figure>}

@@ -407,6 +407,40 @@ class AsyncBoard:
     async def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
         return await self._client._call(calls.remove(self.name, subject, by, all_keys))
 
+    async def hide(self, subject: str, *, shadow: bool = False, by: str | None = None) -> schema.Hiding:
+        return await self._client._call(calls.hide(self.name, subject, shadow, by))
+
+    async def show(self, subject: str, *, by: str | None = None) -> schema.Hiding:
+        return await self._client._call(calls.show(self.name, subject, by))
+
+    async def freeze(self, subject: str, *, by: str | None = None) -> schema.Freezing:
+        return await self._client._call(calls.freeze(self.name, subject, by))
+
+    async def unfreeze(self, subject: str, *, by: str | None = None) -> schema.Freezing:
+        return await self._client._call(calls.unfreeze(self.name, subject, by))
+
+    async def hide_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        return await self._client._call(calls.moderate_all(self.name, "hidden", subjects))
+
+    async def freeze_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        return await self._client._call(calls.moderate_all(self.name, "frozen", subjects))
+
+    def hidden(self, prefix: str = "", *, by: str | None = None) -> AsyncIterator[schema.ModeratedSubject]:
+        return self._moderated("hidden", prefix, by)
+
+    def frozen(self, prefix: str = "", *, by: str | None = None) -> AsyncIterator[schema.ModeratedSubject]:
+        return self._moderated("frozen", prefix, by)
+
+    async def _moderated(self, what: str, prefix: str, by: str | None) -> AsyncIterator[schema.ModeratedSubject]:
+        cursor: str | None = None
+        while True:
+            page = await self._client._call(calls.moderated(self.name, what, prefix, by, cursor))
+            for item in page["items"]:
+                yield item
+            cursor = page["next"]
+            if cursor is None:
+                return
+
 
 def _describe() -> None:
     """Gives the calls that have no description of their own that of the same call of the other client."""

@@ -153,6 +153,30 @@ def remove(board: str, name: str, by: str | None, all_keys: bool) -> Call[schema
     return Call("DELETE", of_board(board, "subjects", name), {"by": by, "all_keys": all_keys or None})
 
 
+def hide(board: str, name: str, shadow: bool, by: str | None) -> Call[schema.Hiding]:
+    return Call("PUT", of_board(board, "subjects", name, "hidden"), {"by": by}, {"shadow": shadow})
+
+
+def show(board: str, name: str, by: str | None) -> Call[schema.Hiding]:
+    return Call("DELETE", of_board(board, "subjects", name, "hidden"), {"by": by})
+
+
+def freeze(board: str, name: str, by: str | None) -> Call[schema.Freezing]:
+    return Call("PUT", of_board(board, "subjects", name, "frozen"), {"by": by})
+
+
+def unfreeze(board: str, name: str, by: str | None) -> Call[schema.Freezing]:
+    return Call("DELETE", of_board(board, "subjects", name, "frozen"), {"by": by})
+
+
+def moderate_all(board: str, what: str, subjects: Iterable[Mapping[str, object]]) -> Call[schema.ModerationReceipt]:
+    return Call("POST", of_board(board, what), body={"subjects": list(subjects)})
+
+
+def moderated(board: str, what: str, prefix: str, by: str | None, cursor: str | None) -> Call[schema.ModeratedPage]:
+    return Call("GET", of_board(board, what), {"prefix": prefix, "by": by, "cursor": cursor, "limit": 1000})
+
+
 def boards() -> Call[schema.BoardList]:
     return Call("GET", "/v1/boards")
 

@@ -371,3 +371,46 @@ class Board:
     def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
         """Removes a subject from the ranking and every slot, with `all_keys` from the rankings of all keys."""
         return self._client._call(calls.remove(self.name, subject, by, all_keys))
+
+    def hide(self, subject: str, *, shadow: bool = False, by: str | None = None) -> schema.Hiding:
+        """Takes a subject out of the rankings; it goes on counting. With `shadow` its own standing has the rank that it
+        would have."""
+        return self._client._call(calls.hide(self.name, subject, shadow, by))
+
+    def show(self, subject: str, *, by: str | None = None) -> schema.Hiding:
+        """Shows a hidden subject again, with everything that it has counted."""
+        return self._client._call(calls.show(self.name, subject, by))
+
+    def freeze(self, subject: str, *, by: str | None = None) -> schema.Freezing:
+        """Has nothing count for a subject any more. What it has leaves the window slot by slot."""
+        return self._client._call(calls.freeze(self.name, subject, by))
+
+    def unfreeze(self, subject: str, *, by: str | None = None) -> schema.Freezing:
+        """Has items of a subject count again."""
+        return self._client._call(calls.unfreeze(self.name, subject, by))
+
+    def hide_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        """Hides up to 100,000 subjects, such as `{"subject": "a", "shadow": True}`, or shows those with
+        `"hidden": False`."""
+        return self._client._call(calls.moderate_all(self.name, "hidden", subjects))
+
+    def freeze_all(self, subjects: Iterable[Mapping[str, object]]) -> schema.ModerationReceipt:
+        """Freezes up to 100,000 subjects, such as `{"subject": "a"}`, or ends that for those with `"frozen": False`."""
+        return self._client._call(calls.moderate_all(self.name, "frozen", subjects))
+
+    def hidden(self, prefix: str = "", *, by: str | None = None) -> Iterator[schema.ModeratedSubject]:
+        """Reads the hidden subjects that begin with a text, of all keys or of one. With keys, a prefix needs `by`."""
+        return self._moderated("hidden", prefix, by)
+
+    def frozen(self, prefix: str = "", *, by: str | None = None) -> Iterator[schema.ModeratedSubject]:
+        """Reads the frozen subjects, as `hidden` reads the hidden ones."""
+        return self._moderated("frozen", prefix, by)
+
+    def _moderated(self, what: str, prefix: str, by: str | None) -> Iterator[schema.ModeratedSubject]:
+        cursor: str | None = None
+        while True:
+            page = self._client._call(calls.moderated(self.name, what, prefix, by, cursor))
+            yield from page["items"]
+            cursor = page["next"]
+            if cursor is None:
+                return

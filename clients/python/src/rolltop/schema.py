@@ -62,6 +62,7 @@ class ContentsLine(TypedDict):
     events: NotRequired[list[list[int]]]
     extremes: NotRequired[list[list[dict[str, Any]]]]
     means: NotRequired[list[list[dict[str, Any]]]]
+    moderated: NotRequired[list[list[str]]]
     n: int
     newest: NotRequired[list[list[dict[str, Any]]]]
     prev: NotRequired[int]
@@ -131,7 +132,7 @@ class EventBatch(TypedDict):
 
 class EventRejected(TypedDict):
     board: NotRequired[str]
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     field: NotRequired[str]
     index: NotRequired[int]
@@ -166,10 +167,42 @@ class Fill(TypedDict):
     state: str
 
 
+class Freezing(TypedDict):
+    board: str
+    by: NotRequired[str]
+    frozen: bool
+    subject: str
+
+
+class FrozenChange(TypedDict):
+    by: NotRequired[str]
+    frozen: NotRequired[bool]
+    subject: str
+
+
 class Health(TypedDict):
     status: str
     store: str
     version: str
+
+
+class HiddenChange(TypedDict):
+    by: NotRequired[str]
+    hidden: NotRequired[bool]
+    shadow: NotRequired[bool]
+    subject: str
+
+
+class HideSubject(TypedDict):
+    shadow: NotRequired[bool]
+
+
+class Hiding(TypedDict):
+    board: str
+    by: NotRequired[str]
+    hidden: bool
+    shadow: bool
+    subject: str
 
 
 class HopEnd(TypedDict):
@@ -269,6 +302,14 @@ class MetricQuery(TypedDict):
     metric: str
 
 
+class ModeratedSubject(TypedDict):
+    by: NotRequired[str]
+    frozen: bool
+    hidden: bool
+    shadow: bool
+    subject: str
+
+
 class NewKey(TypedDict):
     boards: NotRequired[list[str]]
     expires_at: NotRequired[str]
@@ -293,7 +334,7 @@ class NewShards(TypedDict):
 
 class Problem(TypedDict):
     board: NotRequired[str]
-    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'editions_conflict', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
+    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'editions_conflict', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
     column: NotRequired[int]
     detail: str
     field: NotRequired[str]
@@ -334,7 +375,7 @@ class Ready(Health):
 
 
 class Rejected(TypedDict):
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     index: NotRequired[int]
     line: NotRequired[int]
@@ -605,6 +646,20 @@ class Frame(TypedDict):
     window: WindowBounds
 
 
+class FrozenBatch(TypedDict):
+    subjects: list[FrozenChange]
+
+
+FrozenBody: TypeAlias = FrozenChange | FrozenBatch
+
+
+class HiddenBatch(TypedDict):
+    subjects: list[HiddenChange]
+
+
+HiddenBody: TypeAlias = HiddenChange | HiddenBatch
+
+
 Hop = TypedDict(
     'Hop',
     {
@@ -692,6 +747,19 @@ class MirroredDifference(TypedDict):
     read: str
 
 
+class ModeratedPage(TypedDict):
+    board: str
+    items: list[ModeratedSubject]
+    next: str | None
+    total: int
+
+
+class ModerationReceipt(TypedDict):
+    accepted: int
+    rejected: list[Rejected]
+    rejected_counts: NotRequired[dict[str, int]]
+
+
 class NamedRule(TypedDict):
     boards: NotRequired[list[str]]
     metrics: list[ServedMetric]
@@ -756,6 +824,7 @@ class Shards(TypedDict):
 class Standing(RankingFrame):
     at: NotRequired[str]
     capped: NotRequired[bool]
+    hidden: NotRequired[bool]
     percentile: Number | None
     rank: int | None
     score: Number | None
