@@ -19,6 +19,7 @@ mod instances;
 mod load;
 mod lookups;
 mod metrics;
+mod moderation;
 mod moving;
 mod parted_pages;
 mod proxy;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rolltop::board::{ModerationChange, ModerationList, Visibility};
+use rolltop::store::TextRange;
 
 use super::*;
 use crate::carrying::{all_of, assert_same, every_definition, history, subjects};
@@ -56,6 +58,12 @@ async fn a_board_of_every_form_holds_the_same_in_other_partitions() {
             site.add(board, items.clone()).await;
             assert_eq!(site.add(board, vec![with_id.clone()]).await, [COUNTED], "{definition:?}");
         }
+        let (hide, freeze) = (ModerationChange::Visibility(Visibility::Hidden), ModerationChange::Frozen(true));
+        let who = [&items[0].subject, &items[1].subject];
+        for board in [&board, &twin] {
+            let changes = [(who[0].clone(), hide), (who[1].clone(), freeze)];
+            site.store.moderate(board, &changes).await.unwrap();
+        }
         let expected = all_of(&site, &board, &subjects()).await;
         let mut known = board;
         for shards in [5, 1, 3] {
@@ -63,6 +71,10 @@ async fn a_board_of_every_form_holds_the_same_in_other_partitions() {
             assert_eq!(divided.definition().shards, Some(shards));
             assert_eq!(divided.partitions().map(|numbers| numbers.len()), Some(shards as usize));
             assert_same(&all_of(&site, &divided, &subjects()).await, &expected, &format!("{definition:?} in {shards}"));
+            for (list, who) in [(ModerationList::Hidden, who[0]), (ModerationList::Frozen, who[1])] {
+                let found = site.store.moderated(&divided, list, TextRange::default(), 9).await.unwrap();
+                assert_eq!((found.total, &found.items[0].0), (1, who), "{definition:?} in {shards}");
+            }
             // An instance that knows the board as it was has to look it up, and its writes count there.
             let standing = site.other.status(&known.main()).await;
             assert!(matches!(standing, Err(StoreError::StaleEpoch)), "{standing:?}");
