@@ -30,14 +30,8 @@ pub(super) async fn run(args: BoardsArgs) -> anyhow::Result<()> {
         None => drop(format.show(service.boards(), all).await?),
         Some(board) if !keys => drop(format.show(board.status(), one).await?),
         Some(board) => {
-            let mut cursor: Option<String> = None;
-            loop {
-                let request = board.keys(&prefix).limit(1_000).optional("cursor", cursor.as_ref());
-                cursor = format.show(request, key_lines).await?.next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
+            let request = |cursor: Option<&String>| board.keys(&prefix).limit(1_000).optional("cursor", cursor);
+            format.show_pages(request, |page| page.next, key_lines).await?;
         }
     }
     Ok(())

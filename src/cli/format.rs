@@ -28,6 +28,8 @@ pub(super) struct Table {
     rows: Vec<Vec<String>>,
     /// A line below the table, for people.
     note: Option<String>,
+    /// Whether it goes on with a table that is printed already, and its header with it.
+    is_continued: bool,
 }
 
 impl Table {
@@ -65,7 +67,7 @@ impl Table {
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         let bold = |line: &str| if colors { format!("\x1b[1m{line}\x1b[0m") } else { line.to_owned() };
         // A table of names and values has no header.
-        let header = lines.first().filter(|line| !line.is_empty()).map(|line| bold(line));
+        let header = lines.first().filter(|line| !self.is_continued && !line.is_empty()).map(|line| bold(line));
         let note = self.note.as_ref().map(|note| printable(note).into_owned());
         header.into_iter().chain(lines.iter().skip(1).cloned()).chain(note).collect::<Vec<_>>().join("\n")
     }
@@ -73,7 +75,7 @@ impl Table {
     fn print_csv(&self) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(io::stdout().lock());
         let header = self.header.iter().map(|name| name.trim_end_matches(':').replace(' ', "_"));
-        if !self.header.iter().all(|name| name.is_empty()) {
+        if !self.is_continued && !self.header.iter().all(|name| name.is_empty()) {
             writer.write_record(header).map_err(csv_error)?;
         }
         for row in &self.rows {
@@ -94,6 +96,25 @@ impl FormatArgs {
         let answer = serde_json::from_str(&text)?;
         self.print(&text, || table(&answer))?;
         Ok(answer)
+    }
+
+    /// Sends the requests for all pages, of which each begins at the cursor that the one before ends with, and prints
+    /// the answers as one.
+    pub(super) async fn show_pages<T: DeserializeOwned>(
+        self,
+        request: impl Fn(Option<&String>) -> Request<T>,
+        next: impl Fn(T) -> Option<String>,
+        table: impl Fn(&T) -> Table,
+    ) -> anyhow::Result<()> {
+        let mut cursor: Option<String> = None;
+        loop {
+            let is_continued = cursor.is_some();
+            let page = self.show(request(cursor.as_ref()), |page| Table { is_continued, ..table(page) }).await?;
+            cursor = next(page);
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Prints an answer, of which `json` is the text.

@@ -14,6 +14,7 @@ mod export;
 mod format;
 pub mod healthcheck;
 mod keys;
+mod lines;
 mod manual;
 mod moderate;
 mod next;
@@ -74,11 +75,11 @@ enum Command {
     Export(export::ExportArgs),
     /// Remove subjects from boards
     Erase(erase::EraseArgs),
-    /// Take subjects out of the rankings of a board
+    /// Take subjects out of the rankings of a board. They go on counting, and `show` brings them back
     Hide(moderate::HideArgs),
     /// Show hidden subjects again
     Show(moderate::SubjectsArgs),
-    /// Let nothing count for subjects any more
+    /// Let nothing count for subjects until `unfreeze`. What they have stays, and expires as ever
     Freeze(moderate::SubjectsArgs),
     /// Let items of frozen subjects count again
     Unfreeze(moderate::SubjectsArgs),
@@ -157,9 +158,9 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Export(args) => Ok(export::run(args).await?),
             Command::Erase(args) => Ok(erase::run(args).await?),
             Command::Hide(args) => Ok(moderate::hide(args).await?),
-            Command::Show(args) => Ok(moderate::change(args, moderate::To::Shown).await?),
-            Command::Freeze(args) => Ok(moderate::change(args, moderate::To::Frozen).await?),
-            Command::Unfreeze(args) => Ok(moderate::change(args, moderate::To::Unfrozen).await?),
+            Command::Show(args) => Ok(moderate::change(args, moderate::Change::Shown).await?),
+            Command::Freeze(args) => Ok(moderate::change(args, moderate::Change::Frozen).await?),
+            Command::Unfreeze(args) => Ok(moderate::change(args, moderate::Change::Unfrozen).await?),
             Command::Hidden(args) => Ok(moderate::hidden(args).await?),
             Command::Next(command) => Ok(next::run(command).await?),
             Command::Rollover(args) => Ok(rollover::run(args).await?),

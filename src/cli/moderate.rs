@@ -1,6 +1,6 @@
 //! `rolltop hide`, `show`, `freeze`, `unfreeze` and `hidden`: the moderation of a board.
 
-use std::io::{self, BufRead};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, bail};
 use rolltop_client::Board;
@@ -8,6 +8,7 @@ use rolltop_client::answers::{ModeratedPage, ModeratedSubject, Moderations};
 use serde_json::{Value, json};
 
 use super::format::{FormatArgs, Table, printable};
+use super::lines::Lines;
 use super::server::ServerArgs;
 
 /// The number of subjects of a request.
@@ -29,7 +30,7 @@ pub(super) struct SubjectsArgs {
     format: FormatArgs,
 }
 
-/// Take subjects out of the rankings of a board. They go on counting, and `rolltop show` brings them back
+/// Which subjects to hide, and how.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct HideArgs {
     #[command(flatten)]
@@ -39,7 +40,7 @@ pub(super) struct HideArgs {
     shadow: bool,
 }
 
-/// Print the hidden subjects of a board
+/// Which subjects to print.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct HiddenArgs {
     board: String,
@@ -60,18 +61,18 @@ pub(super) struct HiddenArgs {
 
 /// What becomes of subjects.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum To {
+pub(super) enum Change {
     Hidden { shadow: bool },
     Shown,
     Frozen,
     Unfrozen,
 }
 
-impl To {
+impl Change {
     fn word(self) -> &'static str {
         match self {
             Self::Hidden { shadow: false } => "hidden",
-            Self::Hidden { shadow: true } => "hidden as a shadow",
+            Self::Hidden { shadow: true } => "shadowed",
             Self::Shown => "shown",
             Self::Frozen => "frozen",
             Self::Unfrozen => "no longer frozen",
@@ -100,62 +101,102 @@ impl To {
 }
 
 pub(super) async fn hide(args: HideArgs) -> anyhow::Result<()> {
-    change(args.subjects, To::Hidden { shadow: args.shadow }).await
+    change(args.subjects, Change::Hidden { shadow: args.shadow }).await
 }
 
-/// Changes subjects. One that is not valid does not keep the others from being changed.
-pub(super) async fn change(args: SubjectsArgs, to: To) -> anyhow::Result<()> {
+/// Changes subjects. One that is refused does not keep the others from being changed.
+pub(super) async fn change(args: SubjectsArgs, change: Change) -> anyhow::Result<()> {
     let SubjectsArgs { board, subjects, by, server, format } = args;
-    let board = server.reached().await?.board(&board);
-    let mut names: Box<dyn Iterator<Item = io::Result<String>>> = match &*subjects {
-        [only] if only == "-" => {
-            Box::new(io::stdin().lock().lines().filter(|line| !matches!(line, Ok(line) if line.is_empty())))
-        }
-        _ => Box::new(subjects.into_iter().map(Ok)),
-    };
-    let (mut accepted, mut refused, mut answers) = (0, 0, Vec::new());
-    loop {
-        let some: Vec<String> =
-            names.by_ref().take(AT_ONCE).collect::<Result<_, _>>().context("cannot read standard input")?;
-        if some.is_empty() {
-            break;
-        }
-        let items: Vec<Value> = some.iter().map(|subject| to.item(subject, by.as_deref())).collect();
-        let text = to.send(&board, &items).await?;
-        let answer: Moderations = serde_json::from_str(&text)?;
-        accepted += answer.accepted;
-        for rejection in &answer.rejected {
-            let subject = some.get(rejection.index).map_or("?", String::as_str);
-            eprintln!("'{}' is refused: {} ({})", printable(subject), rejection.detail, rejection.code);
-        }
-        refused += answer.rejected.len();
-        answers.push(text.trim_end().to_owned());
+    let from_input = subjects == ["-"];
+    if !from_input && subjects.iter().any(|subject| subject == "-") {
+        bail!("- stands for the lines of standard input, so give it without other subjects");
     }
-    let row = vec![board.name().to_owned(), accepted.to_string(), to.word().to_owned()];
-    format.print(&answers.join("\n"), || Table::new(["board", "subjects:", "are"]).rows([row]))?;
-    match refused {
+    if from_input && io::stdin().is_terminal() {
+        bail!("give the subjects to standard input, one on each line");
+    }
+    let board = server.reached().await?.board(&board);
+    let mut changing = Changing { board: &board, change, by: by.as_deref(), format, accepted: 0, refused: 0 };
+    let changed = match from_input {
+        true => changing.lines().await,
+        false => changing.subjects(&subjects).await,
+    };
+    let row = vec![board.name().to_owned(), changing.accepted.to_string(), change.word().to_owned()];
+    if !format.json {
+        format.print("", || Table::new(["board", "subjects:", "state"]).rows([row]))?;
+    }
+    changed?;
+    match changing.refused {
         0 => Ok(()),
-        refused => bail!("{refused} subjects are refused"),
+        1 => bail!("1 subject was refused"),
+        refused => bail!("{refused} subjects were refused"),
+    }
+}
+
+/// A change of subjects, and how far it is.
+struct Changing<'a> {
+    board: &'a Board,
+    change: Change,
+    by: Option<&'a str>,
+    format: FormatArgs,
+    accepted: u64,
+    refused: u64,
+}
+
+impl Changing<'_> {
+    /// Changes the subjects that standard input has on its lines.
+    async fn lines(&mut self) -> anyhow::Result<()> {
+        let (mut input, mut subjects) = (Lines::new(tokio::io::stdin()), Vec::with_capacity(AT_ONCE));
+        while let Some((number, line)) = input.next().await.context("cannot read standard input")? {
+            match line {
+                Ok(line) => subjects.push(line.trim_end_matches(['\n', '\r']).to_owned()),
+                Err(detail) => self.refuse(&format!("line {number}"), &detail),
+            }
+            if subjects.len() == AT_ONCE {
+                self.subjects(&subjects).await?;
+                subjects.clear();
+            }
+        }
+        self.subjects(&subjects).await
+    }
+
+    async fn subjects(&mut self, subjects: &[String]) -> anyhow::Result<()> {
+        for some in subjects.chunks(AT_ONCE) {
+            let items: Vec<Value> = some.iter().map(|subject| self.change.item(subject, self.by)).collect();
+            let text = self.change.send(self.board, &items).await?;
+            let answer: Moderations = serde_json::from_str(&text)?;
+            self.accepted += answer.accepted;
+            for rejection in &answer.rejected {
+                let subject = some.get(rejection.index).map_or("?", String::as_str);
+                let detail = format!("{} ({})", rejection.detail, rejection.code);
+                self.refuse(&format!("'{}'", printable(subject)), &detail);
+            }
+            if self.format.json {
+                self.format.print(&text, Table::default)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, what: &str, detail: &str) {
+        self.refused += 1;
+        // If standard error cannot be written, the number at the end says it.
+        drop(writeln!(io::stderr(), "{what} is refused: {}", printable(detail)));
     }
 }
 
 pub(super) async fn hidden(args: HiddenArgs) -> anyhow::Result<()> {
     let HiddenArgs { board, frozen, by, prefix, server, format } = args;
     let board = server.service()?.board(&board);
-    let mut cursor: Option<String> = None;
-    loop {
+    let request = |cursor: Option<&String>| {
         let request = if frozen { board.frozen(&prefix) } else { board.hidden(&prefix) };
-        let request = request.limit(1_000).optional("by", by.as_ref()).optional("cursor", cursor.as_ref());
-        cursor = format.show(request, lines).await?.next;
-        if cursor.is_none() {
-            return Ok(());
-        }
-    }
+        request.limit(1_000).optional("by", by.as_ref()).optional("cursor", cursor)
+    };
+    format.show_pages(request, |page| page.next, lines).await
 }
 
 fn lines(page: &ModeratedPage) -> Table {
     let state = |subject: &ModeratedSubject| {
-        let hidden = if subject.shadow { "shadow" } else { "hidden" };
+        let hidden = if subject.shadow { "shadowed" } else { "hidden" };
         let words = [(subject.hidden, hidden), (subject.frozen, "frozen")];
         words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect::<Vec<_>>().join(", ")
     };
@@ -166,7 +207,7 @@ fn lines(page: &ModeratedPage) -> Table {
     };
     let rows = page.items.iter().map(row);
     match has_keys {
-        true => Table::new(["by", "subject", "is"]).rows(rows),
-        false => Table::new(["subject", "is"]).rows(rows),
+        true => Table::new(["by", "subject", "state"]).rows(rows),
+        false => Table::new(["subject", "state"]).rows(rows),
     }
 }

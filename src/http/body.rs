@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use actix_web::HttpRequest;
-use actix_web::http::header::CONTENT_TYPE;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use actix_web::web::{Bytes, Payload};
 
 use super::body_memory::Hold;
@@ -111,6 +111,21 @@ pub(super) async fn read_json(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",
         )),
+    }
+}
+
+/// Reads a JSON body, or returns `None` if the request has none or an empty one.
+pub(super) async fn read_optional_json(
+    request: &HttpRequest,
+    caller: &Caller,
+    payload: Payload,
+    state: &HttpState,
+) -> Result<Option<Body>, Problem> {
+    let headers = request.headers();
+    let length = headers.get(CONTENT_LENGTH).map(|length| length.as_bytes());
+    match headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0") {
+        true => read_json(request, caller, payload, state).await.map(Some),
+        false => Ok(None),
     }
 }
 

@@ -226,7 +226,7 @@ request_codes! {
     /// Something is set for as many subjects of the board as may be hidden or frozen. Some of the changes of the request
     /// may be done.
     TooManyModerated = "too_many_moderated", CONFLICT, "There are too many moderated subjects",
-        "Show or unfreeze subjects that are no longer sent, then send the request again.";
+        "Show or unfreeze subjects of which no more items come, then send the request again.";
     /// The board does not take the import, or the import is not open; the detail gives the reason.
     ImportRefused = "import_refused", CONFLICT, "The import was refused",
         "Follow the detail.";

@@ -161,6 +161,9 @@ pub(super) async fn standing(
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
+    // What it is to see is the ranking as if it were shown.
+    let is_shadowed = standing.visibility == Visibility::Shadowed && standing.rank.is_some();
+    let total = standing.total + u64::from(is_shadowed);
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let kept = track.edition().kept_slots().cloned().zip(kept);
     let slots_are_partial = kept.is_some();
@@ -173,12 +176,12 @@ pub(super) async fn standing(
         None => slots_of(&track, &standing.frame.window, standing.slots),
     };
     Ok(response::json(&Standing {
-        frame: RankingFrame::of(&track, &standing.frame, standing.total),
+        frame: RankingFrame::of(&track, &standing.frame, total),
         subject,
         score: response::score(track.decimals(), standing.score),
         rank: standing.rank,
         hidden: standing.visibility == Visibility::Hidden,
-        percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
+        percentile: standing.rank.map(|_| response::percentile(total, standing.better)),
         capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),
         slots,

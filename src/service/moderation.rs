@@ -1,10 +1,11 @@
 //! What moderators set for subjects: hidden, shadowed and frozen ones.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::ranking_keys::spelled_key;
 use super::reads::ranked;
-use super::{About, AboutBoard, Result, Service, ServiceError};
+use super::{Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, ModerationChange, ModerationList, RankingKey, Subject};
 use crate::store::{Moderated, StoreError, TextRange};
@@ -24,14 +25,7 @@ impl Service {
         change: ModerationChange,
     ) -> Result<()> {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
-        match self.moderate_several(&board, &[(stored, change)]).await {
-            Err(ServiceError::Store(StoreError::BoardChanged | StoreError::StaleEpoch)) => {
-                let fresh = self.refreshed(&board).await?;
-                let (fresh, stored) = self.stored_subject(&fresh, subject, key).await?;
-                self.moderate_several(&fresh, &[(stored, change)]).await
-            }
-            changed => changed,
-        }
+        self.moderate_several(&board, &[(stored, change)]).await
     }
 
     /// Changes what is set for subjects, given as they are stored. The changes of one subject take effect in their
@@ -43,14 +37,23 @@ impl Service {
         if changes.iter().any(|(_, change)| hides(*change)) {
             ranked(&board.main())?;
         }
-        Ok(self.store.moderate(board, changes).await?)
+        match self.store.moderate(board, changes).await {
+            Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) => {
+                let fresh = self.refreshed(board).await?;
+                // By another metric, subjects may be stored in another way.
+                match fresh.definition().metric == board.definition().metric {
+                    true => Ok(self.store.moderate(&fresh, changes).await?),
+                    false => Err(error.into()),
+                }
+            }
+            changed => Ok(changed?),
+        }
     }
 
     /// Returns subjects of a list, with their keys if the board has keys, in the order of their bytes, after `after`, at
     /// most `limit`: those of the ranking of `key`, if one is given, whose names begin with `prefix`.
     ///
-    /// Returns [`ServiceError::MissingKey`] if there are keys, and a prefix without one
-    /// is given.
+    /// Returns [`ServiceError::MissingKey`] if there are keys, and a prefix without one is given.
     pub async fn moderated(
         &self,
         caller: &Caller,
@@ -58,7 +61,7 @@ impl Service {
         list: ModerationList,
         of: ModeratedRange<'_>,
         limit: u32,
-    ) -> Result<AboutBoard<Moderated>> {
+    ) -> Result<Moderated> {
         let board = self.board(caller, name).await?;
         let board = self.refreshed(&board).await?;
         let prefix = match of.key {
@@ -69,27 +72,36 @@ impl Service {
             Some(_) => return Err(ServiceError::UnexpectedKey { board }),
         };
         let range = TextRange { prefix: &prefix, after: of.after };
-        let answer = self.store.moderated(&board, list, range, limit).await?;
-        Ok(About { of: board, answer })
+        Ok(self.store.moderated(&board, list, range, limit).await?)
     }
 
-    /// Ends what is set for the subjects that `is_meant` selects.
-    pub(super) async fn end_moderation(&self, board: &Arc<Board>, is_meant: impl Fn(&Subject) -> bool) -> Result<()> {
+    /// Ends what is set for the subjects that begin with this text, as they are stored, and that `is_meant` selects.
+    /// After each step it pauses for as long as the step took, so that other requests run.
+    pub(super) async fn end_moderation(
+        &self,
+        caller: &Caller,
+        board: &Arc<Board>,
+        prefix: &str,
+        is_meant: impl Fn(&Subject) -> bool,
+    ) -> Result<()> {
         for list in [ModerationList::Hidden, ModerationList::Frozen] {
             let mut after: Option<Subject> = None;
             loop {
-                let range = TextRange { prefix: "", after: after.as_ref().map(Subject::as_str) };
-                let page = self.store.moderated(board, list, range, READ_TOGETHER).await?;
+                caller.require_current()?;
+                let started = Instant::now();
+                let range = TextRange { prefix, after: after.as_ref().map(Subject::as_str) };
+                let mut page = self.store.moderated(board, list, range, READ_TOGETHER).await?;
                 let subjects = page.items.iter().map(|(subject, _)| subject);
                 let changes: Vec<(Subject, ModerationChange)> = subjects
                     .filter(|subject| is_meant(subject))
                     .map(|subject| (subject.clone(), ModerationChange::Clear))
                     .collect();
                 self.store.moderate(board, &changes).await?;
-                match page.items.into_iter().last() {
+                match page.items.pop() {
                     Some((last, _)) => after = Some(last),
                     None => break,
                 }
+                tokio::time::sleep(started.elapsed()).await;
             }
         }
         Ok(())

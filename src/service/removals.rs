@@ -76,7 +76,7 @@ impl Service {
     pub async fn remove_key(&self, caller: &Caller, name: &BoardName, key: &RankingKey) -> Result<RemovedAll> {
         let board = self.board_with_keys(caller, name).await?;
         let key = spelled_key(&board, key.clone())?;
-        self.remove_all(caller, board, |subject| subject.key() == Some(key.as_str())).await
+        self.remove_all(caller, board, &format!("{key}\0"), |subject| subject.key() == Some(key.as_str())).await
     }
 
     /// Removes the subjects of these names from the rankings of all keys. One walk serves any number of names. What is
@@ -90,7 +90,7 @@ impl Service {
         names: &HashSet<Subject>,
     ) -> Result<RemovedAll> {
         let board = self.board_with_keys(caller, name).await?;
-        self.remove_all(caller, board, |subject| names.contains(subject.name())).await
+        self.remove_all(caller, board, "", |subject| names.contains(subject.name())).await
     }
 
     /// Returns the board as the store has it now.
@@ -103,13 +103,14 @@ impl Service {
         }
     }
 
-    /// Removes the subjects that a walk over the contents of all tracks meets and that `is_meant` selects. After each
-    /// step it pauses for as long as the step took, so that other requests run. If the store loses the position of the
+    /// Removes the subjects that a walk over the contents of all tracks meets and that `is_meant` selects, all of which
+    /// begin with `prefix` as they are stored. After each step it pauses for as long as the step took, so that other requests run. If the store loses the position of the
     /// walk, the walk begins again.
     async fn remove_all(
         &self,
         caller: &Caller,
         board: Arc<Board>,
+        prefix: &str,
         is_meant: impl Fn(&Subject) -> bool,
     ) -> Result<RemovedAll> {
         // A subject of which only expired slots are left is in no contents, but it may still be in the ranking.
@@ -142,7 +143,7 @@ impl Service {
             }
         }
         // A subject without contents may be hidden or frozen.
-        self.end_moderation(&board, is_meant).await?;
+        self.end_moderation(caller, &board, prefix, is_meant).await?;
         Ok(RemovedAll { subjects, as_of: self.store.now().await? })
     }
 }

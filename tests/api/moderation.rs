@@ -76,7 +76,8 @@ async fn a_hidden_subject_is_in_nothing_that_shows_a_ranking() {
     let shadowed = client.put("/v1/boards/b/subjects/a/hidden", json!({"shadow": true})).await;
     assert_eq!(json!([shadowed.body["hidden"], shadowed.body["shadow"]]), json!([true, true]));
     let standing = client.get("/v1/boards/b/subjects/a").await.body;
-    assert_eq!(json!([standing["rank"], standing["score"], standing["total"]]), json!([1, 6, 2]));
+    let shown = ["rank", "score", "total", "percentile"].map(|name| standing[name].clone());
+    assert_eq!(json!(shown), json!([1, 6, 3, 100.0]), "as if it were shown");
     assert!(standing.get("hidden").is_none(), "nothing says that it is hidden: {standing}");
     assert_eq!(ranking(client).await, json!([[1, "b"], [2, "c"]]));
 
@@ -84,6 +85,25 @@ async fn a_hidden_subject_is_in_nothing_that_shows_a_ranking() {
     assert_eq!(shown.body, json!({"board": "b", "subject": "a", "hidden": false, "shadow": false}));
     assert_eq!(ranking(client).await, json!([[1, "a"], [2, "b"], [3, "c"]]));
     assert_eq!(client.delete("/v1/boards/b/subjects/a/hidden").await.status, 200, "not an error");
+}
+
+/// A body that is not understood must not be taken for none, and none of its fields for its opposite.
+#[actix_web::test]
+async fn bodies_are_read_as_they_are_or_refused() {
+    let site = site().await;
+    let client = &site.client;
+    let with = |path, media, body| client.send(Method::PUT, path, media, body);
+    let (hidden, frozen) = ("/v1/boards/b/subjects/a/hidden", "/v1/boards/b/subjects/a/frozen");
+    assert_eq!(with(hidden, None, r#"{"shadow":true}"#).await.code(), "unsupported_media_type");
+    assert_eq!(with(hidden, Some("application/json"), r#"{"hidden":false}"#).await.code(), "unknown_field");
+    assert_eq!(with(frozen, Some("application/json"), r#"{"frozen":false}"#).await.code(), "unknown_field");
+    assert_eq!(list(client, "/v1/boards/b/frozen").await.1 + list(client, "/v1/boards/b/hidden").await.1, 0);
+    assert_eq!(with(hidden, Some("application/json"), "").await.status, 200);
+    assert_eq!(with(frozen, Some("application/json"), "{}").await.status, 200);
+    for body in [json!({"subject": "b", "hidden": null}), json!({"subject": "b", "hidden": true, "shadow": null})] {
+        assert_eq!(client.post("/v1/boards/b/hidden", body).await.body["accepted"], 1);
+        assert_eq!(list(client, "/v1/boards/b/hidden").await.0, ["a hf", "b h"], "null is the default");
+    }
 }
 
 #[actix_web::test]

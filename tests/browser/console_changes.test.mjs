@@ -38,6 +38,40 @@ async function pointsAt(page, box, index) {
 
 // Most of the time is spent waiting.
 describe("the console", { concurrency: 4 }, () => {
+  // --- Moderation -----------------------------------------------------------------------------------------------------
+
+  test("a subject is hidden, shown and frozen, and the page of the board lists what is set", inUtc({}, async ({ page }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    await service.count("hot-posts", { a: 5, b: 3, ab: 1 });
+    await service.call("PUT", "/v1/boards/hot-posts/subjects/ab/hidden");
+    await visit(page, service, "boards/hot-posts/subjects/a");
+    const moderation = page.getByRole("region", { name: "Moderation" });
+    await moderation.getByText("It is in the ranking as all others.").waitFor();
+    await becomes(() => figure(page, "Rank").count(), 1);
+    await moderation.getByRole("button", { name: "Hide", exact: true }).click();
+    await moderation.getByText("no ranking has it").waitFor();
+    await page.getByText("is in no ranking", { exact: false }).first().waitFor();
+    await becomes(() => figure(page, "Rank").count(), 0);
+    assert.equal(await figure(page, "Score").textContent(), "5", "it has its score");
+    await moderation.getByRole("button", { name: "Freeze" }).click();
+    await moderation.getByText("nothing counts for it").waitFor();
+    await checkAccessibility(page);
+    await visit(page, service, "boards/hot-posts");
+    await ranks(page, ["1 b 3"]);
+    const listed = page.getByRole("region", { name: "Moderated subjects" });
+    await becomes(() => listed.locator("p").allTextContents(), ["Hidden 2: a, ab", "Frozen 1: a"]);
+    await listed.getByRole("link", { name: "a", exact: true }).first().click();
+    await moderation.getByRole("button", { name: "Show" }).click();
+    await moderation.getByRole("button", { name: "Unfreeze" }).click();
+    await moderation.getByText("What is sent for it counts.").waitFor();
+    await moderation.getByRole("button", { name: "Hide as a shadow" }).click();
+    await moderation.getByText("Its own standing has the rank that it would have.").waitFor();
+    await becomes(async () => (await figure(page, "Rank").textContent()).trim(), "1 of 1");
+    await moderation.getByRole("button", { name: "Show" }).click();
+    await visit(page, service, "boards/hot-posts");
+    await ranks(page, ["1 a 5", "2 b 3"]);
+  }));
+
   // --- Definitions ----------------------------------------------------------------------------------------------------
 
   test("a metric is made from its parts, tried while it is typed, and defined by a button", inUtc({}, async ({ page }) => {

@@ -230,26 +230,37 @@ async fn subjects_are_hidden_shown_frozen_and_listed() {
     for (subject, amount) in [("a", "5"), ("b", "3"), ("c", "1")] {
         service.ok(&["post", "likes", subject, amount]);
     }
-    assert_eq!(service.ok(&["hide", "likes", "a", "b", "--csv"]), "board,subjects,are\nlikes,2,hidden\n");
+    assert_eq!(service.ok(&["hide", "likes", "a", "b", "--csv"]), "board,subjects,state\nlikes,2,hidden\n");
     assert_eq!(service.json(&["top", "likes"])["items"], json!([{"rank": 1, "subject": "c", "score": 1}]));
     service.ok(&["hide", "likes", "a", "--shadow"]);
     service.ok(&["freeze", "likes", "b", "z"]);
-    assert_eq!(service.ok(&["hidden", "likes", "--csv"]), "subject,is\na,shadow\nb,\"hidden, frozen\"\n");
-    assert_eq!(service.ok(&["hidden", "likes", "--frozen", "--prefix", "z", "--csv"]), "subject,is\nz,frozen\n");
+    assert_eq!(service.ok(&["hidden", "likes", "--csv"]), "subject,state\na,shadowed\nb,\"hidden, frozen\"\n");
+    assert_eq!(service.ok(&["hidden", "likes", "--frozen", "--prefix", "z", "--csv"]), "subject,state\nz,frozen\n");
     assert!(service.fails_with(&["post", "likes", "z"]).contains("frozen"));
-    assert_eq!(service.ok(&["unfreeze", "likes", "b", "z", "--csv"]), "board,subjects,are\nlikes,2,no longer frozen\n");
+    assert_eq!(
+        service.ok(&["unfreeze", "likes", "b", "z", "--csv"]),
+        "board,subjects,state\nlikes,2,no longer frozen\n"
+    );
     // One from each line; what is not valid is named, and the others are changed.
     let (code, printed, said) = service.feed(&["show", "likes", "-", "--csv"], b"a\n\n\x07\nb\n");
-    assert_eq!((code, printed.as_str()), (1, "board,subjects,are\nlikes,2,shown\n"), "{said}");
-    assert!(said.contains("'\\u{7}' is refused") && said.contains("1 subjects are refused"), "{said}");
+    assert_eq!((code, printed.as_str()), (1, "board,subjects,state\nlikes,2,shown\n"), "{said}");
+    assert!(said.contains("'\\u{7}' is refused") && said.contains("1 subject was refused"), "{said}");
     assert_eq!(service.json(&["hidden", "likes"])["items"], json!([]));
     assert_eq!(service.json(&["top", "likes"])["total"], 3);
 
     service.ok(&["post", "by-country", "ann", "2", "--by", "se"]);
     assert!(service.fails_with(&["hide", "by-country", "ann"]).contains("missing_key"));
     service.ok(&["hide", "by-country", "ann", "--by", "se"]);
-    assert_eq!(service.ok(&["hidden", "by-country", "--csv"]), "by,subject,is\nse,ann,hidden\n");
+    assert_eq!(service.ok(&["hidden", "by-country", "--csv"]), "by,subject,state\nse,ann,hidden\n");
     assert!(service.fails(&["hide", "none", "a"]).contains("rolltop boards"));
+    assert!(service.fails(&["hide", "likes", "-", "a"]).contains("without other subjects"));
+
+    // A list of several pages has one header.
+    let names: String = (0..1_001).map(|number| format!("n{number}\n")).collect();
+    let (code, printed, said) = service.feed(&["freeze", "likes", "-", "--csv"], names.as_bytes());
+    assert_eq!((code, printed.as_str()), (0, "board,subjects,state\nlikes,1001,frozen\n"), "{said}");
+    let listed = service.ok(&["hidden", "likes", "--frozen", "--csv"]);
+    assert_eq!((listed.lines().count(), listed.matches("subject").count()), (1_002, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,15 +90,16 @@ export function ModeratedSubjects({ board }: { board: string }) {
       {some.map(([name, page]) => (
         <p key={name}>
           {name} {formatted(page.total)}:{" "}
-          {page.items.map(({ by, subject }, at) => (
+          {page.items.map(({ by, subject, shadow }, at) => (
             <span key={`${by ?? ""}\0${subject}`}>
               {at > 0 && ", "}
               <a href={href(...subjectPage({ board, window: null, by: by ?? null }, subject))}>
                 <Name of={subject} />{by !== undefined && <> in {by}</>}
               </a>
+              {shadow && " (shadowed)"}
             </span>
           ))}
-          {page.total > page.items.length && " …"}
+          {page.total > page.items.length && <>, … (<code>rolltop hidden {board}{name === "Frozen" && " --frozen"}</code> prints all)</>}
         </p>
       ))}
     </section>

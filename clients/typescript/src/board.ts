@@ -66,7 +66,8 @@ export interface CountOptions extends ReadOptions {
   edge?: "slots" | "weighted" | undefined;
 }
 
-const subjectPath = (subject: string): string => `/subjects/${encodeURIComponent(subject)}`;
+/** Returns the path of a subject below its board. */
+export const subjectPath = (subject: string): string => `/subjects/${encodeURIComponent(subject)}`;
 
 /** A board of a service. It is made by `service.board(name)` and asks the service nothing by itself. */
 export class Board<D extends Decimals = "number"> {

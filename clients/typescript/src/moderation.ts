@@ -1,14 +1,18 @@
 // Hides and freezes subjects of a board: for backends, because it needs a key with the scope `manage`.
 
-import type { Board } from "./board.ts";
+import { type Board, subjectPath } from "./board.ts";
+import { keyText } from "./http.ts";
 import type { Decimals, Key, Schemas } from "./types.ts";
 
 export type ModeratedSubject = Schemas["ModeratedSubject"];
 
-/** The key of the ranking, on a board whose metric has `BY`. */
-interface InRanking {
-  by?: Key | undefined;
+interface Signal {
   signal?: AbortSignal | undefined;
+}
+
+interface InRanking extends Signal {
+  /** The key of the ranking, on a board whose metric has `BY`. */
+  by?: Key | undefined;
 }
 
 export interface ListOptions extends InRanking {
@@ -19,10 +23,11 @@ export interface ListOptions extends InRanking {
 /** A subject of many that are to be changed. */
 export interface Change {
   subject: string;
-  by?: string | undefined;
+  by?: Key | undefined;
 }
 
-const path = (subject: string, what: string): string => `/subjects/${encodeURIComponent(subject)}/${what}`;
+const listed = (subjects: readonly Change[]) =>
+  subjects.map(({ by, ...change }) => ({ ...change, by: by === undefined ? undefined : keyText(by) }));
 
 /** Returns the calls about the moderation of a board. It asks the service nothing by itself. */
 export function moderation<D extends Decimals>(board: Board<D>) {
@@ -39,27 +44,27 @@ export function moderation<D extends Decimals>(board: Board<D>) {
      * have.
      */
     hide: (subject: string, { shadow = false, ...options }: InRanking & { shadow?: boolean | undefined } = {}) =>
-      board.send<Schemas["Hiding"]>("PUT", path(subject, "hidden"), options, { shadow }),
+      board.send<Schemas["Hiding"]>("PUT", `${subjectPath(subject)}/hidden`, options, { shadow }),
 
     /** Shows a hidden subject again, with everything that it has counted. */
     show: (subject: string, options: InRanking = {}) =>
-      board.send<Schemas["Hiding"]>("DELETE", path(subject, "hidden"), options),
+      board.send<Schemas["Hiding"]>("DELETE", `${subjectPath(subject)}/hidden`, options),
 
     /** Has nothing count for a subject any more. What it has leaves the window slot by slot. */
     freeze: (subject: string, options: InRanking = {}) =>
-      board.send<Schemas["Freezing"]>("PUT", path(subject, "frozen"), options),
+      board.send<Schemas["Freezing"]>("PUT", `${subjectPath(subject)}/frozen`, options),
 
     /** Has items of a subject count again. */
     unfreeze: (subject: string, options: InRanking = {}) =>
-      board.send<Schemas["Freezing"]>("DELETE", path(subject, "frozen"), options),
+      board.send<Schemas["Freezing"]>("DELETE", `${subjectPath(subject)}/frozen`, options),
 
     /** Hides up to 100,000 subjects, or shows those with `hidden: false`. */
-    hideAll: (subjects: readonly (Change & { hidden?: boolean; shadow?: boolean })[], options: InRanking = {}) =>
-      board.send<Schemas["ModerationReceipt"]>("POST", "/hidden", options, { subjects }),
+    hideAll: (subjects: readonly (Change & { hidden?: boolean; shadow?: boolean })[], options: Signal = {}) =>
+      board.send<Schemas["ModerationReceipt"]>("POST", "/hidden", options, { subjects: listed(subjects) }),
 
     /** Freezes up to 100,000 subjects, or ends that for those with `frozen: false`. */
-    freezeAll: (subjects: readonly (Change & { frozen?: boolean })[], options: InRanking = {}) =>
-      board.send<Schemas["ModerationReceipt"]>("POST", "/frozen", options, { subjects }),
+    freezeAll: (subjects: readonly (Change & { frozen?: boolean })[], options: Signal = {}) =>
+      board.send<Schemas["ModerationReceipt"]>("POST", "/frozen", options, { subjects: listed(subjects) }),
 
     /** Returns the hidden subjects, ordered by bytes. */
     hidden: (options: ListOptions = {}) => list("hidden", options),

@@ -84,10 +84,10 @@ impl<'a> ImportLines<'a> {
             (Line::Part(_) | Line::End(_), Some(ImportState::Ended)) => {}
             (Line::Part(line), Some(ImportState::Open(import))) => {
                 let moderated = parts::moderated(&line, import.has_keys()).map_err(invalid)?;
+                let part = parts::part(&line, import.kind(), import.has_keys()).map_err(invalid)?;
                 if !moderated.is_empty() {
                     import.moderate(&moderated).await?;
                 }
-                let part = parts::part(&line, import.kind(), import.has_keys()).map_err(invalid)?;
                 outcome.merged.add(import.merge(&part).await?);
             }
             (Line::End(ReceivedEnd { complete: false, .. }), Some(ImportState::Open(_))) => {

@@ -216,10 +216,11 @@ fn add_security(described: &mut Described, operation: &Operation) {
 /// Adds the header of requests that may be repeated: those with items, which may also be streams, and those that record
 /// an event.
 fn add_idempotency_key(described: &mut Described, operation: &Operation) {
-    let takes_items = match &described.request_body {
+    let takes_streams = match &described.request_body {
         Some(RefOr::T(body)) => body.content.contains_key("application/x-ndjson"),
         _ => false,
     };
+    let takes_items = matches!(operation.needs, Needs::Items(_)) && takes_streams;
     if !takes_items && operation.path != "/v1/evaluate" {
         return;
     }

@@ -81,7 +81,7 @@ impl EventItem<'_> {
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
         let id = self.id.id()?;
-        let retract = items::parse_flag(self.retract, "retract", Self::INVALID)?;
+        let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         items::check_retraction_time(retract, at)?;
         Ok(ParsedEvent { event: Event { kind, fields, at, id, retract }, nested })
     }

@@ -54,7 +54,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         let subject = ranking::subject(self.subject, self.by, board)?;
         let at = self.at.at()?;
         let id = self.id.id()?;
-        let retract = items::parse_flag(self.retract, "retract", Self::INVALID)?;
+        let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         let (field, raw) = number::used(&[("amount", self.amount), ("value", self.value)], board)?;
         let change = match board.kind() {
             Kind::Sum => Change::Amount(match number::given(raw) {

@@ -40,9 +40,15 @@ pub(in crate::http) enum TextField<'a> {
 }
 
 /// Parses a boolean field; an absent or null field is false.
-pub(in crate::http) fn parse_flag(raw: Option<&RawValue>, field: &str, code: ItemCode) -> Result<bool, ItemError> {
+pub(in crate::http) fn parse_flag(
+    raw: Option<&RawValue>,
+    field: &str,
+    default: bool,
+    code: ItemCode,
+) -> Result<bool, ItemError> {
     match raw.map(RawValue::get) {
-        None | Some("null" | "false") => Ok(false),
+        None | Some("null") => Ok(default),
+        Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(_) => Err(ItemError::structural(code, field, format!("'{field}' must be true or false"))),
     }

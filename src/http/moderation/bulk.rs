@@ -80,19 +80,14 @@ pub(super) trait ModerationItem {
     fn into_change(item: Self::Of<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError>;
 }
 
-/// Parses a flag that is true by default.
-fn flag_or_true(raw: Option<&RawValue>, name: &str) -> Result<bool, ItemError> {
-    if raw.is_none() { Ok(true) } else { parse_flag(raw, name, ItemCode::InvalidSubject) }
-}
-
 impl ModerationItem for HiddenItem<'static> {
     type Of<'a> = HiddenItem<'a>;
 
     fn into_change(item: HiddenItem<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError> {
         let HiddenItem { subject, by, hidden, shadow } = item;
         let subject = ranking::subject(subject, by, board)?;
-        let shadow = parse_flag(shadow, "shadow", ItemCode::InvalidSubject)?;
-        let visibility = match flag_or_true(hidden, "hidden")? {
+        let shadow = parse_flag(shadow, "shadow", false, ItemCode::InvalidSubject)?;
+        let visibility = match parse_flag(hidden, "hidden", true, ItemCode::InvalidSubject)? {
             false => Visibility::Visible,
             true if shadow => Visibility::Shadowed,
             true => Visibility::Hidden,
@@ -107,7 +102,8 @@ impl ModerationItem for FrozenItem<'static> {
     fn into_change(item: FrozenItem<'_>, board: &Board) -> Result<(Subject, ModerationChange), ItemError> {
         let FrozenItem { subject, by, frozen } = item;
         let subject = ranking::subject(subject, by, board)?;
-        Ok((subject, ModerationChange::Frozen(flag_or_true(frozen, "frozen")?)))
+        let frozen = parse_flag(frozen, "frozen", true, ItemCode::InvalidSubject)?;
+        Ok((subject, ModerationChange::Frozen(frozen)))
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod bulk;
 
-use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine;
@@ -17,12 +16,12 @@ use super::state::HttpState;
 use super::{body, object, path, response, schemas};
 use crate::access::Caller;
 use crate::board::{BoardName, ModerationChange, ModerationList, RankingKey, Subject, Visibility};
-use crate::service::{AboutBoard, ModeratedRange};
+use crate::service::ModeratedRange;
 
 /// Maximum number of subjects on a page of a list.
 const MAX_SUBJECTS: u64 = 1_000;
 /// Maximum length of a cursor: the text of a key, a zero byte and a subject, in Base64.
-const MAX_CURSOR: usize = (2 * Subject::MAX_BYTES + 1) * 4 / 3 + 1;
+const MAX_CURSOR: usize = ((2 * Subject::MAX_BYTES + 1) * 4).div_ceil(3);
 
 /// Whether a subject is hidden.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,6 +63,11 @@ pub(super) struct HideBody {
     #[schema(required = false, example = true)]
     shadow: bool,
 }
+
+/// A body that says nothing.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
 
 /// Makes a change of the subject in the path.
 async fn change(
@@ -113,7 +117,7 @@ async fn set_frozen(
 #[utoipa::path(
     put, path = "/v1/boards/{board}/subjects/{subject}/hidden", operation_id = "hideSubject", tag = "moderation",
     params(("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`.")),
-    request_body(content = HideBody, description = "How it is hidden. Without a body: not as a shadow.", example = json!({"shadow": true})),
+    request_body(content = Option<HideBody>, description = "How it is hidden. Without a body: not as a shadow.", example = json!({"shadow": true})),
     responses((status = 200, description = "The subject is hidden.", body = Hiding, example = json!({
         "board": "hot-posts", "subject": "post-1", "hidden": true, "shadow": true}))),
 )]
@@ -123,11 +127,8 @@ pub(super) async fn hide(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let has_body = request.headers().contains_key(CONTENT_TYPE);
-    let HideBody { shadow } = match has_body {
-        true => object::parse(&body::read_json(&request, &caller, payload, &state).await?)?,
-        false => HideBody::default(),
-    };
+    let body = body::read_optional_json(&request, &caller, payload, &state).await?;
+    let HideBody { shadow } = body.map(|body| object::parse(&body)).transpose()?.unwrap_or_default();
     let visibility = if shadow { Visibility::Shadowed } else { Visibility::Hidden };
     set_visibility(&request, &caller, &state, visibility).await
 }
@@ -165,8 +166,13 @@ pub(super) async fn show(
 pub(super) async fn freeze(
     request: HttpRequest,
     caller: Caller,
+    payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
+    // A body with `"frozen": false` must not freeze.
+    if let Some(body) = body::read_optional_json(&request, &caller, payload, &state).await? {
+        let NoFields {} = object::parse(&body)?;
+    }
     set_frozen(&request, &caller, &state, true).await
 }
 
@@ -199,7 +205,7 @@ pub(super) struct ModeratedPage {
     #[schema(max_items = 1000)]
     items: Vec<ModeratedSubject>,
     /// Cursor of the next page; null on the last page.
-    #[schema(required = true, max_length = 1368)]
+    #[schema(required = true, max_length = 1367)]
     next: Option<String>,
 }
 
@@ -232,8 +238,7 @@ async fn list(
     let prefix = parameters.text("prefix").unwrap_or_default();
     let range = ModeratedRange { key: by.as_ref(), prefix, after: after.as_deref() };
     // One more, which says whether there is a next page.
-    let AboutBoard { of: _, answer: mut found } =
-        state.service.moderated(&caller, &name, list, range, limit.saturating_add(1)).await?;
+    let mut found = state.service.moderated(&caller, &name, list, range, limit.saturating_add(1)).await?;
     let has_next = found.items.len() > limit as usize;
     found.items.truncate(limit as usize);
     let last = found.items.last().filter(|_| has_next);
@@ -270,7 +275,7 @@ fn parse_cursor(text: &str) -> Result<String, Problem> {
     params(
         ("by" = String, Query, max_length = 512, description = "Key of the ranking whose subjects are listed, for a board whose metric has `BY`. Default: those of all keys."),
         ("prefix" = String, Query, max_length = 512, example = "post-", description = "Beginning of the subjects. With keys, only together with `by`. Upper and lower case differ."),
-        ("cursor" = String, Query, max_length = 1368, description = "`next` of another page."),
+        ("cursor" = String, Query, max_length = 1367, description = "`next` of another page."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of subjects. Default: 50."),
     ),
     responses((status = 200, description = "A page of hidden subjects.", body = ModeratedPage, example = json!({
@@ -293,7 +298,7 @@ pub(super) async fn list_hidden(
     params(
         ("by" = String, Query, max_length = 512, description = "Key of the ranking whose subjects are listed, for a board whose metric has `BY`. Default: those of all keys."),
         ("prefix" = String, Query, max_length = 512, example = "post-", description = "Beginning of the subjects. With keys, only together with `by`. Upper and lower case differ."),
-        ("cursor" = String, Query, max_length = 1368, description = "`next` of another page."),
+        ("cursor" = String, Query, max_length = 1367, description = "`next` of another page."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of subjects. Default: 50."),
     ),
     responses((status = 200, description = "A page of frozen subjects.", body = ModeratedPage, example = json!({

@@ -1,6 +1,6 @@
 //! What is set for the subjects of a board: see [`Store::moderate`](crate::store::Store::moderate).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -12,24 +12,28 @@ use crate::store::{Moderated, TextRange};
 #[derive(Debug, Default)]
 pub(super) struct ModeratedSubjects {
     subjects: BTreeMap<Arc<str>, Moderation>,
-    hidden: u64,
-    frozen: u64,
+    hidden: BTreeSet<Arc<str>>,
+    frozen: BTreeSet<Arc<str>>,
     /// The bytes of the texts.
     texts: usize,
 }
 
 /// The approximate bytes of a subject in addition to its text: in an `Arc`, and in the tree.
 const SUBJECT_BYTES: usize = 16 + (16 + 2) * 3 / 2;
+/// The approximate bytes of a subject in a list.
+const LISTED_BYTES: usize = 16 * 3 / 2;
 
 impl ModeratedSubjects {
     /// Returns whether items of a subject are rejected. O(1) if nothing is frozen, otherwise O(log n).
     pub(super) fn is_frozen(&self, subject: &str) -> bool {
-        self.frozen > 0 && self.subjects.get(subject).is_some_and(|moderation| moderation.is_frozen)
+        !self.frozen.is_empty() && self.frozen.contains(subject)
     }
 
-    /// Returns the number of subjects for which something is set.
-    pub(super) fn len(&self) -> usize {
-        self.subjects.len()
+    /// Returns whether a change leaves no more subjects than may be moderated. O(log n).
+    pub(super) fn has_room_for(&self, subject: &str, change: ModerationChange) -> bool {
+        (self.subjects.len() as u64) < Moderation::MOST
+            || !Moderation::default().after(change).is_set()
+            || self.subjects.contains_key(subject)
     }
 
     /// Changes what is set for a subject. Returns its text and what is set now, if that is something else. O(log n).
@@ -51,40 +55,48 @@ impl ModeratedSubjects {
     }
 
     fn set(&mut self, subject: Arc<str>, moderation: Moderation) {
+        for list in [ModerationList::Hidden, ModerationList::Frozen] {
+            match moderation.is_in(list) {
+                true => self.list_mut(list).insert(subject.clone()),
+                false => self.list_mut(list).remove(&subject),
+            };
+        }
         let bytes = subject.len();
-        let before = match moderation.is_set() {
-            true => self.subjects.insert(subject, moderation),
-            false => self.subjects.remove(&subject),
-        };
-        match before {
-            None if moderation.is_set() => self.texts += bytes,
-            Some(_) if !moderation.is_set() => self.texts -= bytes,
-            _ => {}
+        if !moderation.is_set() {
+            self.texts -= self.subjects.remove(&subject).map_or(0, |_| bytes);
+        } else if self.subjects.insert(subject, moderation).is_none() {
+            self.texts += bytes;
         }
-        let count = |moderation: Moderation, list| u64::from(moderation.is_in(list));
-        let before = before.unwrap_or_default();
-        for (number, list) in [(&mut self.hidden, ModerationList::Hidden), (&mut self.frozen, ModerationList::Frozen)] {
-            *number = *number + count(moderation, list) - count(before, list);
+    }
+
+    fn list_mut(&mut self, list: ModerationList) -> &mut BTreeSet<Arc<str>> {
+        match list {
+            ModerationList::Hidden => &mut self.hidden,
+            ModerationList::Frozen => &mut self.frozen,
         }
+    }
+
+    fn moderation(&self, subject: &str) -> Moderation {
+        self.subjects.get(subject).copied().unwrap_or_default()
     }
 
     /// Returns the hidden subjects.
     pub(super) fn hidden(&self) -> impl Iterator<Item = (&Arc<str>, Visibility)> {
-        let all = self.subjects.iter().take(if self.hidden > 0 { usize::MAX } else { 0 });
-        all.map(|(subject, moderation)| (subject, moderation.visibility))
-            .filter(|(_, visibility)| visibility.is_hidden())
+        self.hidden.iter().map(|subject| (subject, self.moderation(subject).visibility))
     }
 
-    /// Returns subjects of a list. O(log n + the subjects that were looked at).
+    /// Returns subjects of a list. O(limit x log n).
     pub(super) fn list(&self, list: ModerationList, range: TextRange<'_>, limit: u32) -> Moderated {
-        let from = self.subjects.range::<str, _>((range.start(), Bound::Unbounded));
-        let items = from
-            .take_while(|(subject, _)| range.reaches(subject))
-            .filter(|(_, moderation)| moderation.is_in(list))
+        let subjects = match list {
+            ModerationList::Hidden => &self.hidden,
+            ModerationList::Frozen => &self.frozen,
+        };
+        let items = subjects
+            .range::<str, _>((range.start(), Bound::Unbounded))
+            .take_while(|subject| range.reaches(subject))
             .take(limit as usize)
-            .map(|(subject, moderation)| (Subject::from_stored(&**subject), *moderation));
-        let total = if list == ModerationList::Hidden { self.hidden } else { self.frozen };
-        Moderated { total, items: items.collect() }
+            .map(|subject| (Subject::from_stored(&**subject), self.moderation(subject)));
+        Moderated { total: subjects.len() as u64, items: items.collect() }
     }
 
     /// Appends the operations that restore the subjects after this one, in a portion of about this many bytes. Returns
@@ -107,7 +119,8 @@ impl ModeratedSubjects {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.texts + self.subjects.len() * SUBJECT_BYTES
+        let listed = self.hidden.len() + self.frozen.len();
+        self.texts + self.subjects.len() * SUBJECT_BYTES + listed * LISTED_BYTES
     }
 }
 
@@ -126,12 +139,29 @@ mod tests {
         assert!(moderated.change("c", ModerationChange::Clear).is_none());
         let total = |moderated: &ModeratedSubjects, list| moderated.list(list, TextRange::default(), 9).total;
         assert_eq!((total(&moderated, ModerationList::Hidden), total(&moderated, ModerationList::Frozen)), (1, 2));
-        assert_eq!(moderated.memory_bytes(), 3 + 2 * SUBJECT_BYTES);
+        assert_eq!(moderated.memory_bytes(), 3 + 2 * SUBJECT_BYTES + 3 * LISTED_BYTES);
         assert!(moderated.is_frozen("bb") && !moderated.is_frozen("c"));
         for subject in ["a", "bb"] {
             assert!(moderated.change(subject, ModerationChange::Clear).is_some());
         }
         assert_eq!((total(&moderated, ModerationList::Hidden), total(&moderated, ModerationList::Frozen)), (0, 0));
         assert_eq!(moderated.memory_bytes(), 0);
+    }
+    #[test]
+    fn what_is_set_is_changed_and_ended_where_there_is_no_room_for_more() {
+        let mut moderated = ModeratedSubjects::default();
+        let hide = ModerationChange::Visibility(Visibility::Hidden);
+        for number in 0..Moderation::MOST {
+            let subject = number.to_string();
+            assert!(moderated.has_room_for(&subject, hide));
+            moderated.change(&subject, hide);
+        }
+        assert!(!moderated.has_room_for("new", hide));
+        assert!(moderated.has_room_for("new", ModerationChange::Frozen(false)));
+        for change in [hide, ModerationChange::Frozen(true), ModerationChange::Clear] {
+            assert!(moderated.has_room_for("7", change));
+        }
+        moderated.change("7", ModerationChange::Clear);
+        assert!(moderated.has_room_for("new", hide));
     }
 }

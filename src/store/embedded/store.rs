@@ -335,10 +335,10 @@ impl Store for Embedded {
             let bytes = some.iter().map(|(subject, _)| subject.as_str().len() + 16).sum::<usize>();
             let permit = self.journal().admit(bytes + 64)?;
             let (is_done, ticket) = self.change_state(board, |state, operations| {
-                if (state.moderated.len() + some.len()) as u64 > Moderation::MOST {
-                    return (false, Awaited::Yes);
-                }
                 for (subject, change) in some {
+                    if !state.moderated.has_room_for(subject.as_str(), *change) {
+                        return (false, Awaited::Yes);
+                    }
                     if let Some(moderation) = state.moderate(subject.as_str(), *change) {
                         operations.moderated(subject.as_str(), moderation);
                     }

@@ -47,8 +47,7 @@ impl Folded {
     fn words(self) -> [&'static str; 2] {
         let visibility = self.visibility.map_or("", |visibility| match visibility {
             Visibility::Visible => "v",
-            Visibility::Hidden => "h",
-            Visibility::Shadowed => "s",
+            visibility => Moderation { visibility, is_frozen: false }.letters(),
         });
         [visibility, self.frozen.map_or("", |frozen| if frozen { "1" } else { "0" })]
     }
@@ -152,8 +151,7 @@ async fn share(
     let ScriptAnswer { mut reply, .. } = answer.await?;
     let mut share = Moderated { total: reply.count()?, items: Vec::new() };
     while !reply.is_empty() {
-        let (subject, letters) = (reply.text()?, reply.text()?);
-        share.items.push((Subject::from_stored(subject), parsed(&letters)?));
+        share.items.push((Subject::from_stored(reply.text()?), reply.moderation()?));
     }
     Ok(share)
 }
@@ -161,10 +159,11 @@ async fn share(
 /// Returns whether items of a subject are rejected. One command.
 pub(super) async fn is_frozen(session: &Session, board: &Arc<Board>, subject: &Subject) -> Result<bool, ServerFailure> {
     let part = session.part_for(&board.main(), subject);
+    // The reply is a list of one.
     let mut letters = cmd("HMGET");
     letters.arg(part.keys.marks()).arg(subject.as_str());
-    let letters = Reply::new(session.servers.read(part.slot(), Channel::Calls, &letters).await?)?.maybe_text()?;
-    Ok(parsed(&letters.unwrap_or_default())?.is_frozen)
+    let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &letters).await?)?;
+    Ok(reply.moderation()?.is_frozen)
 }
 
 /// Copies what is set for the subjects of a frozen board to its copy, which has no data yet.
@@ -188,9 +187,4 @@ pub(super) async fn copy(session: &Session, from: &Arc<Board>, to: &Arc<Board>) 
         }
     }
     Ok(())
-}
-
-fn parsed(letters: &str) -> Result<Moderation, ServerFailure> {
-    let corrupt = || ServerFailure::Corrupt(format!("the letters '{letters}' of a moderated subject"));
-    Moderation::of_letters(letters).ok_or_else(corrupt)
 }

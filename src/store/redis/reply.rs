@@ -5,7 +5,7 @@ use redis::Value;
 use super::kinds;
 use super::numbers::read_amount;
 use super::servers::ServerFailure;
-use crate::board::{Aggregate, Amount, Counted, Frame, Kind, Subject, Timestamp, Value as Score, Window};
+use crate::board::{Aggregate, Amount, Counted, Frame, Kind, Moderation, Subject, Timestamp, Value as Score, Window};
 
 /// The values of a reply that have not been read yet.
 #[derive(Debug)]
@@ -92,6 +92,13 @@ impl Reply {
 
     pub fn text(&mut self) -> Result<String, ServerFailure> {
         text(self.next()?)
+    }
+
+    /// Reads the letters of a subject, which has none if nothing is set for it.
+    pub fn moderation(&mut self) -> Result<Moderation, ServerFailure> {
+        let letters = self.maybe_text()?.unwrap_or_default();
+        let corrupt = || ServerFailure::Corrupt(format!("the letters '{letters}' of a moderated subject"));
+        Moderation::of_letters(&letters).ok_or_else(corrupt)
     }
 
     /// Reads a text. Bytes that are not UTF-8 become replacement characters: others may have written them, and must not

@@ -35,6 +35,10 @@ async fn nothing_is_left_of_what_was_undone_or_of_a_removed_board() {
     assert_eq!(number(), before + 2);
     store.moderate(&board, &changes(ModerationChange::Clear, ModerationChange::Clear)).await.unwrap();
     assert_eq!((number(), marks()), (before, None), "scripts look for nothing any more");
+    let version = || behind::<Option<String>>(&server, &["HGET", "rolltop:1:{board}:meta", "version"]);
+    let unchanged = version();
+    store.moderate(&board, &changes(SHOW, ModerationChange::Clear)).await.unwrap();
+    assert_eq!(version(), unchanged, "what changes nothing writes nothing");
     store.moderate(&board, &changes(HIDE, HIDE)).await.unwrap();
     store.undefine(&board).await.unwrap();
     while !store.tidy_step().await.unwrap() {}

@@ -28,7 +28,7 @@ end
 -- of subjects and letters.
 local hidden, shown, held, without = {}, {}, {}, {}
 local entering, leaving = {[HIDDEN_LIST] = {}, [FROZEN_LIST] = {}}, {[HIDDEN_LIST] = {}, [FROZEN_LIST] = {}}
-local more = 0
+local more, changed = 0, false
 for at = first, last, 3 do
   local subject, visibility, frozen = argv[at], argv[at + 1], argv[at + 2]
   local before = call('HGET', MARKS, subject) or ''
@@ -43,6 +43,7 @@ for at = first, last, 3 do
     is_frozen = frozen == '1'
   end
   local after = (is_hidden and seen or '') .. (is_frozen and 'f' or '')
+  changed = changed or after ~= before
   if is_hidden and not was_hidden then
     hidden[#hidden + 1] = subject
   elseif was_hidden and not is_hidden then
@@ -63,10 +64,14 @@ for at = first, last, 3 do
     more = more + (before == '' and 1 or 0)
   end
 end
+if not changed then
+  return reply
+end
 if more > 0 and call('HLEN', MARKS) + more > tonumber(argv.most) then
   reply[5] = 0
   return reply
 end
+-- A value of another type must end the script before it writes.
 for _, track in ipairs(tracks) do
   call('ZCARD', track.keys[3])
 end

@@ -16,7 +16,7 @@ use super::pages::{CachedPage, Extent, Pages};
 use super::question::{FARTHEST, Peek, Read, Seen, add_ranking, cells};
 use super::share::{About, Excerpt, Share, Stamp};
 use super::slot_range::Range;
-use super::subject::{positioned, visibility};
+use super::subject::positioned;
 use crate::board::{Frame, Kind, Order, RankingKey, Subject, Track};
 use crate::store::redis::merge::{Center, Located, Near};
 use crate::store::redis::part::Part;
@@ -68,7 +68,7 @@ impl Read for Near {
         let subject = match &self.center {
             Center::Subject { .. } => {
                 let mut located = reply.part()?;
-                let (score, visibility) = (located.score(kind)?, visibility(&located.text()?)?);
+                let (score, visibility) = (located.score(kind)?, located.moderation()?.visibility);
                 let capped = located.maybe_time()?;
                 let slots = positioned(&mut located, &Range::whole(moment), kind)?;
                 Some(Located { score, visibility, extra: About { slots, capped } })

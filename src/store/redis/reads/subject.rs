@@ -16,9 +16,7 @@ use super::question::{Peek, Question, Read, Seen, add_ranking, cells};
 use super::share::Cells;
 use super::slot_range::Range;
 use super::subject_keys;
-use crate::board::{
-    Aggregate, Frame, Kind, Moderation, RankingKey, Subject, Timestamp, Track, Value as Score, Visibility, Window,
-};
+use crate::board::{Aggregate, Frame, Kind, RankingKey, Subject, Timestamp, Track, Value as Score, Visibility, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{READ_SLOTS, SUBJECTS, Script, ScriptCall};
@@ -262,15 +260,9 @@ fn read_together(
 ) -> Result<SubjectSlots, ServerFailure> {
     let kind = moment.part.track.kind();
     let (score, better) = (reply.score(kind)?, reply.count()?);
-    let (visibility, capped) = (visibility(&reply.text()?)?, reply.maybe_time()?);
+    let (visibility, capped) = (reply.moderation()?.visibility, reply.maybe_time()?);
     let held = positioned(reply, range, kind)?;
     Ok(SubjectSlots { score, visibility, better, ..read.found(moment, frame, capped, held) })
-}
-
-/// Reads the letters of a subject.
-pub(super) fn visibility(letters: &str) -> Result<Visibility, ServerFailure> {
-    let corrupt = || ServerFailure::Corrupt(format!("the letters '{letters}' of a moderated subject"));
-    Moderation::of_letters(letters).map(|moderation| moderation.visibility).ok_or_else(corrupt)
 }
 
 /// Reads cells. Each is preceded by the position of its slot in the range, from 1.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use super::scores::FoundScore;
 use super::*;
-use crate::board::{Amount, BoardName, Frame, Window};
+use crate::board::{Amount, BoardName, Frame, Visibility, Window};
 use crate::store::Ranked;
 use crate::store::redis::division::Division;
 
@@ -316,7 +316,7 @@ impl PartitionReads for Memory {
                 Center::Subject { subject, absent } => {
                     let score = lines.iter().find(|line| line.subject == *subject).map(|line| line.score);
                     let extra = if question.with_slots { subject.as_str().len() } else { 0 };
-                    located = Some(Located { score, extra });
+                    located = Some(Located { score, visibility: Visibility::default(), extra });
                     let place = |score| Place { score, subject: subject.clone() };
                     score.or(*absent).map(|score| content.position(part, &place(score)))
                 }
