@@ -207,7 +207,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}/frozen",
         Manage,
         || web::to(moderation::freeze),
-        &[QUERY, BOARD, BY, SUBJECT, &[TooManyModerated], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,

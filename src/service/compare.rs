@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use super::{NextTo, Place, Result, Service, ServiceError, StoreError, WindowChoice};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    BoardName, BoardTrack, Decimals, EditionRole, RankingKey, Subject, Timestamp, TrackId, Value, WindowLength,
+    BoardName, BoardTrack, Decimals, EditionRole, ModerationList, RankingKey, Subject, Timestamp, TrackId, Value,
+    WindowLength,
 };
 use crate::store::{self, Compared, Content, ContentsCursor, PageStart, Ranked, TextRange};
 
@@ -202,20 +203,21 @@ impl Service {
             Walk::Ended => Ok(None),
             Walk::Ranking(start) => {
                 let page = self.store.page_from(track, &start, Compared::MAX_SUBJECTS as u32).await?;
-                if let Some(last) = page.items.last() {
-                    *walk = Walk::Ranking(PageStart::Place(NextTo::after(Place::of(last))));
-                }
-                Ok((!page.items.is_empty()).then(|| page.items.iter().map(|line| line.subject.clone()).collect()))
+                *walk = match page.items.last() {
+                    Some(last) => Walk::Ranking(PageStart::Place(NextTo::after(Place::of(last)))),
+                    None => Walk::Hidden { after: None },
+                };
+                Ok(Some(page.items.iter().map(|line| line.subject.clone()).collect()))
             }
             Walk::Keys { after, mut rest, start } => {
                 let Some(key) = rest.pop_front() else {
                     let range = TextRange { after: after.as_ref().map(RankingKey::as_str), ..TextRange::default() };
                     let keys = self.store.keys(track, range, KEYS).await?.keys;
-                    if let Some(last) = keys.last().cloned() {
-                        *walk = Walk::Keys { after: Some(last), rest: keys.into(), start };
-                        return Ok(Some(Vec::new()));
-                    }
-                    return Ok(None);
+                    *walk = match keys.last().cloned() {
+                        Some(last) => Walk::Keys { after: Some(last), rest: keys.into(), start },
+                        None => Walk::Hidden { after: None },
+                    };
+                    return Ok(Some(Vec::new()));
                 };
                 let track = track.clone().of_key(Some(key.clone()));
                 let page = self.store.page_from(&track, &start, Compared::MAX_SUBJECTS as u32).await?;
@@ -228,6 +230,15 @@ impl Service {
                 };
                 *walk = Walk::Keys { after, rest, start };
                 Ok(Some(page.items.iter().map(|line| track.stored(&line.subject).into_owned()).collect()))
+            }
+            Walk::Hidden { after } => {
+                let range = TextRange { after: after.as_ref().map(Subject::as_str), ..TextRange::default() };
+                let most = Compared::MAX_SUBJECTS as u32;
+                let hidden = self.store.moderated(track.board(), ModerationList::Hidden, range, most).await?.items;
+                let subjects: Vec<Subject> = hidden.into_iter().map(|(subject, _)| subject).collect();
+                let last = subjects.last().cloned();
+                *walk = last.map_or(Walk::Ended, |last| Walk::Hidden { after: Some(last) });
+                Ok(Some(subjects))
             }
             Walk::Contents(cursor, mut seen) => {
                 let step = self.store.contents_step(track, cursor).await?;
@@ -259,6 +270,10 @@ enum Walk {
         after: Option<RankingKey>,
         rest: VecDeque<RankingKey>,
         start: PageStart,
+    },
+    /// Over the hidden subjects, which no ranking has, in the order of their bytes.
+    Hidden {
+        after: Option<Subject>,
     },
     /// Over contents, with the subjects so far, because a subject has several of them.
     Contents(ContentsCursor, HashSet<Subject>),

@@ -179,6 +179,14 @@ async fn a_successor_that_counts_the_same_is_filled_and_compared() {
     );
     assert_eq!(compared["tops"][0], json!({"lines": 3, "common": 2, "largest_change": 0}), "{compared}");
     assert_eq!(compared["differences"], json!([{"subject": "c", "score": 3, "next_score": null}]));
+    // What rankings leave out is compared, too.
+    let hidden = json!({"subjects": [{"subject": "a"}, {"subject": "c"}, {"subject": "unknown"}]});
+    assert_eq!(client.post("/v1/boards/posts/hidden", hidden).await.body["accepted"], 3);
+    let compared = compare(client).await;
+    assert_eq!(json!([compared["in_both"], compared["only_board"]]), json!([2, 1]), "{compared}");
+    for subject in ["a", "c", "unknown"] {
+        client.delete(&format!("/v1/boards/posts/subjects/{subject}/hidden")).await;
+    }
     assert_eq!(client.get(NEXT).await.body["not_counted"], json!({"too_late": 1}));
     assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await.status, 200);
     assert_eq!(lines(client, "").await, scores(&[("a", 7), ("b", 5)]));

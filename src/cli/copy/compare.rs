@@ -24,11 +24,11 @@ const LISTS: [(&str, Option<usize>); 9] = [
     ("values", Some(2)),
     ("retracted", Some(2)),
     ("dropped", Some(1)),
-    (MODERATED, None),
+    (MODERATED.2, None),
 ];
 
-/// The list of moderated subjects, which never expires.
-const MODERATED: &str = "moderated";
+/// The list of moderated subjects, which never expires, in [`Digest::contents`].
+const MODERATED: (usize, i64, &str) = (0, i64::MAX, "moderated");
 
 /// What a board holds, in short.
 #[derive(Debug, Default)]
@@ -81,6 +81,8 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
             "no differences between scores and slots; {name} has counted {more} items of its own, so its contents were not compared"
         ));
     }
+    // It may be changed where the board is now, at any time.
+    let [moderated, moderated_there] = [&mut here, &mut there].map(|digest| digest.contents.remove(&MODERATED));
     let all: u64 = here.contents.values().map(|(number, _)| number).sum();
     let same = |(of, what): (&(usize, i64, &str), &(u64, u128))| there.contents.get(of) == Some(what);
     if here.contents.len() != there.contents.len() || !here.contents.iter().all(same) {
@@ -88,7 +90,11 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
             "{name} differs from the contents although it has counted no items of its own: was something removed there?"
         );
     }
-    Ok(format!("{all} contents are the same at {}, and no scores differ from them", to.url()))
+    let moderation = match moderated == moderated_there {
+        true => "",
+        false => "; other subjects are hidden or frozen there",
+    };
+    Ok(format!("{all} contents are the same at {}, and no scores differ from them{moderation}", to.url()))
 }
 
 /// Returns how many items the board at the source has counted since the contents in the file were read, in slots that
@@ -155,7 +161,7 @@ impl Digest {
         for (list, time) in LISTS {
             for content in line[list].as_array().into_iter().flatten() {
                 let slot = match time {
-                    _ if list == MODERATED => i64::MAX,
+                    _ if list == MODERATED.2 => MODERATED.1,
                     Some(member) => content[member].as_i64().unwrap_or(0) / HOUR * HOUR,
                     None => line["slot"].as_i64().unwrap_or(0),
                 };

@@ -313,7 +313,7 @@ impl EntryApplication<'_> {
         (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
     }
 
-    /// Returns whether an entry is of a key without a ranking, and a track has as many keys as it may have. The current
+    /// Returns whether an entry of a subject that is not hidden is of a key without a ranking, and a track has as many keys as it may have. The current
     /// edition decides.
     fn too_many_keys(&self, entry: &Entry) -> bool {
         // Without keys nothing is looked for in the subject, on the path of every write.
@@ -321,6 +321,10 @@ impl EntryApplication<'_> {
             return false;
         }
         let Some(key) = entry.subject.key() else { return false };
+        // It is in no ranking, and goes on counting whatever others have counted for keys meanwhile.
+        if self.state.moderated.is_hidden(entry.subject.as_str()) {
+            return false;
+        }
         let (mut is_full, mut is_known) = (false, false);
         for number in self.board.edition().numbers().filter(|number| self.slot(entry, *number).is_some()) {
             let holdings = &self.state.tracks[number].holdings;

@@ -29,6 +29,11 @@ impl ModeratedSubjects {
         !self.frozen.is_empty() && self.frozen.contains(subject)
     }
 
+    /// Returns whether a subject is hidden, shadowed ones included. O(1) if nothing is hidden, otherwise O(log n).
+    pub(super) fn is_hidden(&self, subject: &str) -> bool {
+        !self.hidden.is_empty() && self.hidden.contains(subject)
+    }
+
     /// Returns whether a change leaves no more subjects than may be moderated. O(log n).
     pub(super) fn has_room_for(&self, subject: &str, change: ModerationChange) -> bool {
         (self.subjects.len() as u64) < Moderation::MOST

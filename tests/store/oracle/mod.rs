@@ -149,6 +149,10 @@ impl HeldBoard {
         self.moderated.get(subject).is_some_and(|moderation| moderation.is_frozen)
     }
 
+    fn is_hidden(&self, subject: &Subject) -> bool {
+        self.moderated.get(subject).is_some_and(|moderation| moderation.visibility.is_hidden())
+    }
+
     /// Removes the data of a subject.
     fn remove_data(&mut self, subject: &Subject, now: Timestamp) -> Result<Removal> {
         if self.imports.is_open() {

@@ -82,10 +82,11 @@ impl HeldBoard {
         outcomes
     }
 
-    /// Returns whether an item is of a key without a ranking in any track of the current edition, one of which has as
-    /// many keys as it may have.
+    /// Returns whether an item of a subject that is not hidden is of a key without a ranking in any track of the current
+    /// edition, one of which has as many keys as it may have.
     fn too_many_keys(&self, frames: &[Frame], placed: &Placed, item: &Increment) -> bool {
-        let Some(key) = item.subject.key().filter(|_| placed.missed[0].is_none()) else { return false };
+        let is_limited = placed.missed[0].is_none() && !self.is_hidden(&item.subject);
+        let Some(key) = item.subject.key().filter(|_| is_limited) else { return false };
         let reached = self.board.edition().numbers().filter(|number| placed.slots[*number].is_some());
         let keys: Vec<_> = reached.map(|number| self.tracks[number].keys(&frames[number])).collect();
         let most = self.board.definition().most_keys().unwrap_or(u32::MAX) as usize;

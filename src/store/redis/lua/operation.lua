@@ -73,6 +73,7 @@ local track = {
   hide = hide,
   show = show,
   is_frozen = is_frozen,
+  is_hidden = is_hidden,
   run_when_full = run_when_full,
   note_negative = note_negative,
   count_keys = count_keys,

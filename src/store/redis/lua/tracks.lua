@@ -87,8 +87,12 @@ local function begin()
 end
 
 -- Returns whether the key of a subject has no ranking in any of these tracks, which an entry of it changes, while one
--- of them has as many keys as it may have. Tracks without such a limit do not count.
+-- of them has as many keys as it may have. Tracks without such a limit do not count. A hidden subject goes on counting,
+-- whatever others have counted for keys meanwhile: it is in no ranking.
 local function has_too_many_keys(changed, subject)
+  if main.is_hidden(subject) then
+    return false
+  end
   local is_full = false
   for _, track in ipairs(changed) do
     if track.most_keys then
