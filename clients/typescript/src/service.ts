@@ -74,7 +74,7 @@ export class Service<D extends Decimals = "number"> {
     };
     // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
     const { batchItems } = this.#connection;
-    if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems must be 1 to 1000");
+    if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems is not 1 to 1000");
     const { signal } = this.#gone;
     globalThis.addEventListener?.("pagehide", this.#leave, { signal });
     globalThis.document?.addEventListener("visibilitychange", this.#leave, { signal });
