@@ -66,7 +66,10 @@ describe("the console", { concurrency: 4 }, () => {
     await moderation.getByText("What is sent for it counts.").waitFor();
     await moderation.getByRole("button", { name: "Hide as a shadow" }).click();
     await moderation.getByText("Its own standing has the rank that it would have.").waitFor();
-    await becomes(async () => (await figure(page, "Rank").textContent()).trim(), "1 of 1");
+    await becomes(async () => (await figure(page, "Rank").textContent()).trim(), "1 of 2");
+    await visit(page, service, "boards/hot-posts");
+    await becomes(() => listed.locator("p").allTextContents(), ["Hidden 2: a (shadowed), ab"]);
+    await listed.getByRole("link", { name: "a", exact: true }).click();
     await moderation.getByRole("button", { name: "Show" }).click();
     await visit(page, service, "boards/hot-posts");
     await ranks(page, ["1 a 5", "2 b 3"]);
