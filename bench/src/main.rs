@@ -24,6 +24,7 @@ mod keys;
 mod latencies;
 mod load;
 mod mixed;
+mod moderation;
 mod page;
 mod parts;
 mod process;
@@ -108,6 +109,8 @@ enum Scenario {
     DualRun(Setting),
     /// Increments to boards with a ranking for each key, against a board without keys.
     Keys(Setting),
+    /// Increments to boards on which subjects are hidden, against a board on which none is.
+    Moderation(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
@@ -266,6 +269,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::DualRun(setting) => dual_run::run(&setting).await,
         Scenario::Keys(setting) => keys::run(&setting).await,
+        Scenario::Moderation(setting) => moderation::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
@@ -292,6 +296,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     fanout::run(&setting).await?;
     dual_run::run(&setting).await?;
     keys::run(&setting).await?;
+    moderation::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await
 }
