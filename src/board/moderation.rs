@@ -90,10 +90,10 @@ impl Moderation {
 
     /// Parses what [`letters`](Self::letters) returned.
     pub fn of_letters(letters: &str) -> Option<Self> {
-        let both = [Visibility::Visible, Visibility::Hidden, Visibility::Shadowed]
+        let all = [Visibility::Visible, Visibility::Hidden, Visibility::Shadowed]
             .into_iter()
             .flat_map(|visibility| [false, true].map(|is_frozen| Self { visibility, is_frozen }));
-        both.into_iter().find(|moderation| moderation.letters() == letters)
+        all.into_iter().find(|moderation| moderation.letters() == letters)
     }
 }
 

@@ -104,8 +104,8 @@ impl Service {
     }
 
     /// Removes the subjects that a walk over the contents of all tracks meets and that `is_meant` selects, all of which
-    /// begin with `prefix` as they are stored. After each step it pauses for as long as the step took, so that other requests run. If the store loses the position of the
-    /// walk, the walk begins again.
+    /// begin with `prefix` as they are stored. After each step it pauses for as long as the step took, so that other
+    /// requests run. If the store loses the position of the walk, the walk begins again.
     async fn remove_all(
         &self,
         caller: &Caller,

@@ -313,8 +313,8 @@ impl EntryApplication<'_> {
         (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
     }
 
-    /// Returns whether an entry of a subject that is not hidden is of a key without a ranking, and a track has as many keys as it may have. The current
-    /// edition decides.
+    /// Returns whether an entry of a subject that is not hidden is of a key without a ranking, and a track has as many
+    /// keys as it may have. The current edition decides.
     fn too_many_keys(&self, entry: &Entry) -> bool {
         // Without keys nothing is looked for in the subject, on the path of every write.
         if !self.board.has_keys() || entry.change(0).is_none() {

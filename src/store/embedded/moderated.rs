@@ -152,6 +152,7 @@ mod tests {
         assert_eq!((total(&moderated, ModerationList::Hidden), total(&moderated, ModerationList::Frozen)), (0, 0));
         assert_eq!(moderated.memory_bytes(), 0);
     }
+
     #[test]
     fn what_is_set_is_changed_and_ended_where_there_is_no_room_for_more() {
         let mut moderated = ModeratedSubjects::default();

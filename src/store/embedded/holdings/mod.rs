@@ -5,9 +5,9 @@
 //! - the *ranking*: the scores in order.
 //!
 //! Invariants between calls: a record's key is the key of the combined value of its cells. The ranking contains a
-//! subject if and only if its key is not that of absence and it is not hidden. A slot's list names each subject with a cell in the slot
-//! exactly once, at the place that the cell stores. A subject without data has no record. An unranked track has
-//! neither lists nor a ranking, and its records have no key.
+//! subject if and only if its key is not that of absence and it is not hidden. A slot's list names each
+//! subject with a cell in the slot exactly once, at the place that the cell stores. A subject without data has no
+//! record. An unranked track has neither lists nor a ranking, and its records have no key.
 //!
 //! What differs between kinds of metrics is behind [`StoredKind`], which [`kinds`](super::kinds) implements for each.
 //!

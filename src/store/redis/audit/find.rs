@@ -1,9 +1,10 @@
 //! Finding the subjects that an audit compares, each once.
 //!
 //! First all subjects with a total are found, then those in the ranking, and hidden ones with a score, without a total,
-//! then those in slots that have neither. A subject of several slots is compared when its oldest slot is looked through: a subject found in a later
-//! slot is looked for in the slots before it, from the newest on, until one of them has it. So a subject costs as many
-//! checks as there are slots, or as it has cells, whichever is more, and its cells are read once.
+//! then those in slots that have neither. A subject of several slots is compared when its oldest slot is looked
+//! through: a subject found in a later slot is looked for in the slots before it, from the newest on, until one of them
+//! has it. So a subject costs as many checks as there are slots, or as it has cells, whichever is more, and its cells
+//! are read once.
 
 use std::collections::HashSet;
 

@@ -1,15 +1,15 @@
 -- Returns a bounded number of subjects for an audit to compare.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to look through
--- ARGV  the board's, `place`: where to look: `totals`, `ranking`, `hidden` or `slots`, `cursor` within it, or within the first of
---       the slots, `key`: in rankings of several keys, the one to continue with, or '' for the first, number of
+-- ARGV  the board's, `place`: where to look: `totals`, `ranking`, `hidden` or `slots`, `cursor` within it, or within the
+--       first of the slots, `key`: in rankings of several keys, the one to continue with, or '' for the first, number of
 --       `subjects` to look at, `version`: a new board version, to remove slots that do not exist from the index, or '',
 --       `from`: start of the first slot to look through, or `-inf`, `slots`: the largest number of slots, then the
 --       start of each of those slots: all that exist from the first one on, but no more than that number
 -- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were looked through completely,
 --       number of slots that the index names and that do not exist, the key with which to continue or '', then the
---       subjects: of the totals all; of the
---       ranking and of the hidden subjects those without a total; of a slot those that have neither
+--       subjects: of the totals all; of the ranking and of the hidden subjects those without a total; of a slot those
+--       that have neither
 -- errors  stale_keys: other slots exist
 -- cost  1 us per subject looked at and 4 us per slot. A key in the compact form is always looked at completely: it has
 --       a few hundred fields at most

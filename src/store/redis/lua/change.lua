@@ -23,9 +23,8 @@
 --       counted
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
---       `frozen`, `too_many_keys`,
---       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
---       it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
+--       `frozen`, `too_many_keys`, `behind` (not tried: an earlier sum of its subject was refused, and the items of
+--       that sum must be tried before it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
 --       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
 --       the first track. A sum of several items that one of the editions refuses is `refused` in both
 -- errors  superseded: a later operation of this caller has been done, so this one never will be

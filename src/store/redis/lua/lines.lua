@@ -9,8 +9,9 @@
 --       `before` the center, number of lines from there on (`after`), `capped` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
 --       none), lines with a better score than the first, the partition's version or ''; then, if the center is a
---       subject, a list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because of the limit or '', then
---       position (from 1) and cell of every slot that has data; then subject, score, … of the lines
+--       subject, a list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because
+--       of the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
+--       lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
 -- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
 --       between them could change the position

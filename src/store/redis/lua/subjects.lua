@@ -6,8 +6,8 @@
 --       number of `subjects`, `capped` to get the time of the latest dropped value, or ''; then the subjects, with
 --       their key if there are keys
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
---       score or 0, the letters (hidden.lua) or '', the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
---       every slot that has data
+--       score or 0, the letters (hidden.lua) or '', the time of the latest value dropped because of the limit or '',
+--       then position (from 1) and cell of every slot that has data
 -- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
 

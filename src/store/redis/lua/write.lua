@@ -16,10 +16,9 @@
 --       for the items of a refused sum, plus 1 if its score is wanted; in the main track ids, if there are any, with an
 --       empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `frozen`, `refused` (out of range), `too_many_keys`, `behind` (not
---       tried: an earlier sum of its subject was refused, and the items of that sum must be tried before it) or
---       `damaged`; the subject's
---       score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
+--       wanted: its position from 0; `counted`, `duplicate`, `frozen`, `refused` (out of range), `too_many_keys`,
+--       `behind` (not tried: an earlier sum of its subject was refused, and the items of that sum must be tried before
+--       it) or `damaged`; the subject's score after all entries if wanted, else ''. All numbers are those of the main track. Or `unusual`: one of two
 --       editions would refuse an entry. Nothing was done except advancing, and change.lua must be called with the same
 --       sequence number
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
