@@ -121,7 +121,9 @@ pub(super) async fn change(args: SubjectsArgs, change: Change) -> anyhow::Result
         false => changing.subjects(&subjects).await,
     };
     let row = vec![board.name().to_owned(), changing.accepted.to_string(), change.word().to_owned()];
-    if !format.json {
+    // What was done before an error is done.
+    let has_something_to_say = changed.is_ok() || changing.accepted > 0;
+    if has_something_to_say && !format.json {
         format.print("", || Table::new(["board", "subjects:", "state"]).rows([row]))?;
     }
     changed?;
