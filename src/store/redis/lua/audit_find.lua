@@ -87,9 +87,13 @@ elseif ARGV.place == 'ranking' and HAS_KEYS then
     end
   end
 elseif ARGV.place == 'hidden' then
-  look('ZSCAN', hidden_ranking(), function(subject)
-    return is_hidden(subject) and not has_total(subject)
-  end)
+  if marks then
+    look('ZSCAN', hidden_ranking(), function(subject)
+      return is_hidden(subject) and not has_total(subject)
+    end)
+  else
+    cursor = '0'
+  end
 elseif ARGV.place == 'ranking' then
   look('ZSCAN', RANKING, function(subject)
     return not has_total(subject)
