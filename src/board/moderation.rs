@@ -16,6 +16,11 @@ impl Visibility {
     pub fn is_hidden(self) -> bool {
         self != Self::Visible
     }
+
+    /// Returns whether the standing of a subject with a score has a rank.
+    pub fn sees_rank(self) -> bool {
+        self != Self::Hidden
+    }
 }
 
 /// What moderators have set for a subject.

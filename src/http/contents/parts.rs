@@ -115,16 +115,13 @@ pub(super) fn moderated(line: &ContentsLine<'_>, has_keys: bool) -> Result<Vec<(
     if moderated.len() > MOST {
         return Err(format!("a line may have at most {MOST} moderated subjects"));
     }
-    if !moderated.is_empty() && by.len() != if has_keys { moderated.len() } else { 0 } {
-        return Err(match has_keys {
-            true => "'by' must have a key for each moderated subject of the line".to_owned(),
-            false => "the metric has no BY, so 'by' must be absent".to_owned(),
-        });
+    if moderated.is_empty() {
+        return Ok(Vec::new());
     }
+    let keys = keys(by, "moderated subject", moderated.len(), has_keys)?;
     let parsed = moderated.iter().enumerate().map(|(at, (subject, letters))| {
-        let key = by.get(at).map(|key| RankingKey::parse(key)).transpose().map_err(|error| error.to_string())?;
         let moderation = Moderation::of_letters(letters).ok_or("the letters of a moderated subject are not valid")?;
-        Ok((named(subject)?.in_ranking(key.as_ref()), moderation))
+        Ok((named(subject)?.in_ranking(keys.get(at)), moderation))
     });
     parsed.collect()
 }
@@ -204,15 +201,9 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
     if !moderated.is_empty() && !contents.is_empty() {
         return Err("a line with 'moderated' must have no contents".to_owned());
     }
-    if by.len() != if has_keys { contents.len() + moderated.len() } else { 0 } {
-        return Err(match has_keys {
-            true => "'by' must have a key for each content of the line".to_owned(),
-            false => "the metric has no BY, so 'by' must be absent".to_owned(),
-        });
-    }
-    for ((subject, _), key) in contents.iter_mut().zip(by) {
-        let key = RankingKey::parse(key).map_err(|error| error.to_string())?;
-        *subject = subject.clone().in_ranking(Some(&key));
+    let keys = keys(by, "content", contents.len() + moderated.len(), has_keys)?;
+    for ((subject, _), key) in contents.iter_mut().zip(&keys) {
+        *subject = subject.clone().in_ranking(Some(key));
     }
     if contents.len() > MOST {
         return Err(format!("a line may have at most {MOST} contents"));
@@ -231,6 +222,17 @@ pub(super) fn part(line: &ContentsLine<'_>, kind: Kind, has_keys: bool) -> Resul
         contents,
         events: events.collect::<Result<_, String>>()?,
     })
+}
+
+/// Reads the keys of a line that has this number of a thing, each in the ranking of a key or not.
+fn keys(by: &[Cow<'_, str>], thing: &str, number: usize, has_keys: bool) -> Result<Vec<RankingKey>, String> {
+    if by.len() != if has_keys { number } else { 0 } {
+        return Err(match has_keys {
+            true => format!("'by' must have a key for each {thing} of the line"),
+            false => "the metric has no BY, so 'by' must be absent".to_owned(),
+        });
+    }
+    by.iter().map(|key| RankingKey::parse(key).map_err(|error| error.to_string())).collect()
 }
 
 fn named(subject: &str) -> Result<Subject, String> {

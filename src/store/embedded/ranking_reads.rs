@@ -9,7 +9,7 @@ use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value, Visibility};
+use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
 use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange};
 
 /// The largest number of subjects of a ranking that is settled before it is read.
@@ -214,7 +214,7 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
         frame,
         total: ranking.len() as u64,
         score: score(tables, &subject),
-        rank: (ranked && visibility != Visibility::Hidden).then_some(better + 1),
+        rank: (ranked && visibility.sees_rank()).then_some(better + 1),
         visibility,
         better,
         slots: live_aggregates(tables, &subject),

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InRanking, Item, Over
+from .calls import Call, InLive, InPage, InRanking, Item, Over, Page
 from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
@@ -386,14 +386,9 @@ class AsyncBoard:
         return await self._client._call(calls.count(self.name, name, options))
 
     async def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> AsyncIterator[str]:
-        cursor: str | None = None
-        while True:
-            page = await self._client._call(calls.keys(self.name, prefix, cursor, options))
+        async for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):
             for item in page["items"]:
                 yield item["by"]
-            cursor = page["next"]
-            if cursor is None:
-                return
 
     async def status(self) -> schema.BoardStatus:
         return await self._client._call(calls.status(self.name))
@@ -432,11 +427,15 @@ class AsyncBoard:
         return self._moderated("frozen", prefix, by)
 
     async def _moderated(self, what: str, prefix: str, by: str | None) -> AsyncIterator[schema.ModeratedSubject]:
-        cursor: str | None = None
-        while True:
-            page = await self._client._call(calls.moderated(self.name, what, prefix, by, cursor))
+        async for page in self._pages(lambda cursor: calls.moderated(self.name, what, prefix, by, cursor)):
             for item in page["items"]:
                 yield item
+
+    async def _pages(self, call: Callable[[str | None], Call[Page]]) -> AsyncIterator[Page]:
+        cursor: str | None = None
+        while True:
+            page = await self._client._call(call(cursor))
+            yield page
             cursor = page["next"]
             if cursor is None:
                 return

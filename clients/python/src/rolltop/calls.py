@@ -12,6 +12,7 @@ from . import schema
 from .numbers import exact
 
 T = TypeVar("T")
+Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InRanking, Item, Over
+from .calls import Call, InLive, InPage, InRanking, Item, Over, Page
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
@@ -347,13 +347,8 @@ class Board:
 
     def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> Iterator[str]:
         """Reads the keys that have a ranking and begin with a text."""
-        cursor: str | None = None
-        while True:
-            page = self._client._call(calls.keys(self.name, prefix, cursor, options))
+        for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):
             yield from (item["by"] for item in page["items"])
-            cursor = page["next"]
-            if cursor is None:
-                return
 
     def status(self) -> schema.BoardStatus:
         """Reads the definition, the window and the number of subjects."""
@@ -407,10 +402,14 @@ class Board:
         return self._moderated("frozen", prefix, by)
 
     def _moderated(self, what: str, prefix: str, by: str | None) -> Iterator[schema.ModeratedSubject]:
+        for page in self._pages(lambda cursor: calls.moderated(self.name, what, prefix, by, cursor)):
+            yield from page["items"]
+
+    def _pages(self, call: Callable[[str | None], Call[Page]]) -> Iterator[Page]:
         cursor: str | None = None
         while True:
-            page = self._client._call(calls.moderated(self.name, what, prefix, by, cursor))
-            yield from page["items"]
+            page = self._client._call(call(cursor))
+            yield page
             cursor = page["next"]
             if cursor is None:
                 return

@@ -33,6 +33,11 @@ local function rankings_of(epoch)
   return string.sub(RANKING, 1, -2) .. 'r:' .. format(epoch) .. ':'
 end
 
+-- Returns the name of the sorted set that has the scores of hidden subjects (hidden.lua).
+local function hidden_ranking()
+  return string.sub(RANKING, 1, -2) .. 'h'
+end
+
 -- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses only the first
 -- write of a script, and never one that deletes.
 local function run_when_full()
@@ -98,7 +103,7 @@ local function advance(time, read)
       -- The names of the rankings of keys contain `dropped`, and retire.lua deletes those of earlier epochs.
       local has_keys = string.sub(RANKING, -2) == ':k'
       dropped = FLOOR
-      redis.call('UNLINK', has_keys and TOTALS or RANKING, TOTALS, string.sub(RANKING, 1, -2) .. 'h')
+      redis.call('UNLINK', has_keys and TOTALS or RANKING, TOTALS, hidden_ranking())
       redis.call('HDEL', META, 'cursor')
       fields = {'head', ARGV.head, 'floor', ARGV.floor, 'dropped', ARGV.floor, 'version', 'd:' .. ARGV.head}
       if has_keys then

@@ -7,11 +7,6 @@
 -- By subject, as far as they were read: its letters, or false.
 local letters_of = {}
 
--- Returns the name of the sorted set that has the scores of hidden subjects.
-local function hidden_ranking()
-  return string.sub(RANKING, 1, -2) .. 'h'
-end
-
 -- Reads the letters of subjects, which are every `step`th of the values.
 local function read_letters(values, first, last, step)
   local unknown = {}

@@ -11,7 +11,7 @@ use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
 use super::share::{About, Excerpt, Share, Stamp};
 use super::status::{keys_of, status_of};
-use crate::board::{RankingKey, Subject, Timestamp, Value, Visibility};
+use crate::board::{RankingKey, Subject, Timestamp, Value};
 use crate::store::redis::merge::{
     self, Between, Center, KnownPage, MergeError, Near, PartitionReads, Round, Sampled, Scored, Scores, Wanted,
     of_one_head,
@@ -128,7 +128,7 @@ impl Spread<'_> {
             frame,
             total,
             score: score.or(absent),
-            rank: score.filter(|_| visibility != Visibility::Hidden).map(|_| better + 1),
+            rank: score.filter(|_| visibility.sees_rank()).map(|_| better + 1),
             visibility,
             better,
             slots: extra.slots,

@@ -161,10 +161,7 @@ impl SubjectSlots {
         let Self { frame, total, score: ranked, visibility, better, cells: slots, capped, .. } = self;
         let capped = capped.is_some_and(|time| time >= frame.window.floor);
         let (score, rank) = match track.is_ranked() {
-            true => (
-                ranked.or(track.kind().absent()),
-                ranked.filter(|_| visibility != Visibility::Hidden).map(|_| better + 1),
-            ),
+            true => (ranked.or(track.kind().absent()), ranked.filter(|_| visibility.sees_rank()).map(|_| better + 1)),
             false => (track.value(slots.iter().map(|(_, aggregate)| aggregate)), None),
         };
         Standing { frame, total, score, rank, visibility, better, slots, capped }

@@ -9,7 +9,7 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
-//! | `hidden` | what is set for subjects: `is_hidden`, `is_frozen`, `letters`, `read_letters`; `hidden_ranking` |
+//! | `hidden` | what is set for subjects: `is_hidden`, `is_frozen`, `letters`, `read_letters` |
 //! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`, `hide`, `show`; with keys also the list of keys and counts of it; `note_negative` |
 //! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
 //! | `ranking` | `enter_ranking`, which chooses the ranking that is read |
