@@ -63,6 +63,8 @@
 //!   its [standing](Standing::visibility) has its score, and its slots are read and audited as those of any other. Items
 //!   of a frozen subject are rejected ([`Rejection::SubjectFrozen`]), unless they are duplicates or their slots have left the
 //!   windows. What is merged or filled is not rejected. A change is atomic for each subject.
+//! - **Distribution.** The [score at a percentile](Percentile) and the [numbers at a score](AtScore) are those of the
+//!   ranking as [pages](Store::page_from) show it, without hidden subjects.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -121,6 +123,7 @@
 
 mod batch;
 mod contents;
+mod distribution;
 mod editions;
 pub mod embedded;
 mod entry;
@@ -141,6 +144,7 @@ use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Increment, Outcome, Plan, Rejection};
 pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
+pub use distribution::{AtScore, Distribution, Percentile, PercentileError};
 pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
@@ -155,7 +159,7 @@ pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp};
+use crate::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp, Value};
 
 /// Returns an error if a read of this track must name a key, and does not.
 fn require_key(track: &BoardTrack) -> Result<()> {
@@ -273,6 +277,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing>;
+
+    /// Returns the scores at percentiles of a ranking, and for each of some scores the numbers of subjects that have a
+    /// better one and that have this one, all of one instant (of a board of several partitions: of each of them).
+    /// O(log n) each.
+    async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<Distribution>;
 
     /// Returns what subjects have in some of their slots. Each result shows one instant; all are read in one round trip
     /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots

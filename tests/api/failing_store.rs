@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rolltop::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp};
+use rolltop::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp, Value};
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
 
@@ -261,6 +261,7 @@ reads! {
     neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
     lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
+    distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     replace(board: &Arc<Board>, increment: Increment) -> Added;

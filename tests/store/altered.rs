@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{
     Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, RankingKey, Subject,
-    Timestamp,
+    Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart,
-    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName, TextRange,
-    Values, ValuesStart,
+    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
+    PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
+    TableName, TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -164,6 +164,15 @@ impl Store for Altered {
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         self.store.standing(&self.to.track(track), subject).await
+    }
+
+    async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<Distribution> {
+        self.store.distribution(&self.to.track(track), percentiles, scores).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {

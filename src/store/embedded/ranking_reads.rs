@@ -10,7 +10,10 @@ use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
 use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
-use crate::store::{Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange};
+use crate::store::{
+    AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Percentile, Place, Ranked, Standing, Status,
+    TextRange,
+};
 
 /// The largest number of subjects of a ranking that is settled before it is read.
 const MOST_SETTLED: usize = 200;
@@ -79,6 +82,19 @@ impl<'a> OneRanking<'a> {
         let count = match self.order {
             Order::Desc => self.positions.end - ranking.position_after_score(self.group, key),
             Order::Asc => ranking.position_of_score(self.group, key) - self.positions.start,
+        };
+        count as u64
+    }
+
+    /// Returns the number of ranked subjects with the score of this key or a better one. O(log n).
+    fn count_at_least(&self, key: i64) -> u64 {
+        if self.positions.is_empty() {
+            return 0;
+        }
+        let ranking = &self.tables.holdings.ranking;
+        let count = match self.order {
+            Order::Desc => self.positions.end - ranking.position_of_score(self.group, key),
+            Order::Asc => ranking.position_after_score(self.group, key) - self.positions.start,
         };
         count as u64
     }
@@ -160,6 +176,29 @@ pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, frame: Frame, subje
         }
         None => ranking.lines(0, 0),
     }
+}
+
+/// Returns scores at percentiles, and numbers of subjects around scores. O(log n) each.
+pub(super) fn distribution(
+    track: &BoardTrack,
+    tables: &Tables,
+    frame: Frame,
+    percentiles: &[Percentile],
+    scores: &[Value],
+) -> Distribution {
+    let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
+    let total = ranking.len() as u64;
+    let at = |percentile: &Percentile| {
+        let position = usize::try_from(percentile.position(total)?).ok()?;
+        ranking.lines(position, 1).items.first().map(|line| line.score)
+    };
+    let around = |score: &Value| {
+        let key = traits.key_of_score(Some(*score));
+        let better = ranking.count_better(key);
+        AtScore { better, equal: ranking.count_at_least(key) - better }
+    };
+    let (percentiles, scores) = (percentiles.iter().map(at).collect(), scores.iter().map(around).collect());
+    Distribution { frame, total, percentiles, scores }
 }
 
 /// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log

@@ -15,12 +15,14 @@ use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Subject, Timestamp};
+use crate::board::{
+    Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Subject, Timestamp, Value,
+};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart,
-    Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName,
-    TextRange, Values, ValuesStart,
+    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
+    PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
+    StoreError, TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -305,6 +307,15 @@ impl Store for Embedded {
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         self.read_ranking(track, |tables, frame| ranking_reads::standing(track, tables, frame, subject))
+    }
+
+    async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<Distribution> {
+        self.read_ranking(track, |tables, frame| ranking_reads::distribution(track, tables, frame, percentiles, scores))
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {

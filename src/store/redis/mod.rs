@@ -110,12 +110,12 @@ use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    CopyProgress, Defined, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
-    Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status,
-    Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
+    CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
+    Lookup, Merged, Moderated, Page, PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents,
+    SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
 };
 use crate::board::{
-    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, RankingKey, Subject, Timestamp,
+    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, RankingKey, Subject, Timestamp, Value,
 };
 
 /// The number of partitions of a new board with many keys on a cluster.
@@ -456,6 +456,20 @@ impl Store for RedisStore {
         let (key, subject) = (ranking_key(track)?, &*track.stored(subject));
         let read =
             |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key }, subject).await };
+        self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
+    }
+
+    async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<Distribution> {
+        let key = ranking_key(track)?;
+        let read = |parts: Arc<Parts>| async move {
+            let ranking = Ranking { parts: &parts, key };
+            self.reads.distribution(&self.session, ranking, percentiles, scores).await
+        };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 

@@ -17,13 +17,14 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Moderation, ModerationChange,
-    ModerationList, Order, RankingKey, Subject, Timestamp, Track, Visibility, Window,
+    ModerationList, Order, RankingKey, Subject, Timestamp, Track, Value, Visibility, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    Defined, Direction, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged,
-    Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
-    Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace, Values, ValuesStart,
+    Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
+    ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits,
+    Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Percentile, Piece, Ranked, Removal, Result,
+    RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace,
+    Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -404,6 +405,37 @@ impl Store for Oracle {
                 slots: held.live(&frame, stored).into_iter().collect(),
                 capped: held.is_capped(&frame, stored, frame.window.floor),
             }
+        })
+    }
+
+    async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<Distribution> {
+        self.with_ranking(track, |held, frame, _| {
+            let ranking = held.ranking(&frame, track.key());
+            let total = ranking.len() as u64;
+            let is_better = |one: Value, other: Value| match held.track.order() {
+                Order::Desc => one > other,
+                Order::Asc => one < other,
+            };
+            let better = |score: Value| ranking.iter().filter(|line| is_better(line.score, score)).count() as u64;
+            // The worst score of which the percentile is at least this one.
+            let at = |percentile: &Percentile| {
+                let has = |line: &&Ranked| {
+                    let not_better = u128::from(total - better(line.score));
+                    not_better * 100_000 >= u128::from(total) * u128::from(percentile.thousandths())
+                };
+                ranking.iter().rev().find(has).map(|line| line.score)
+            };
+            let around = |score: &Value| AtScore {
+                better: better(*score),
+                equal: ranking.iter().filter(|line| line.score == *score).count() as u64,
+            };
+            let (percentiles, scores) = (percentiles.iter().map(at).collect(), scores.iter().map(around).collect());
+            Distribution { frame, total, percentiles, scores }
         })
     }
 

@@ -27,6 +27,7 @@
 
 mod asked;
 mod counts;
+mod distribution;
 mod flight;
 mod lane;
 mod lanes;

@@ -32,7 +32,7 @@ pub(super) struct Spread<'a> {
     pub is_here: bool,
 }
 
-fn failure(error: MergeError<ServerFailure>) -> ServerFailure {
+pub(super) fn failure(error: MergeError<ServerFailure>) -> ServerFailure {
     match error {
         MergeError::Partition(failure) => failure,
         MergeError::Unsettled => ServerFailure::KeptChanging,

@@ -260,6 +260,8 @@ scripts! {
         BETWEEN = "between" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "from_score", "from_subject", "till_score", "till_subject", "samples",
             "all_up_to"] repeatable;
+        DISTRIBUTION = "distribution" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
+            ["board", "order", "key", "percentiles"] repeatable;
         LOOKUP = "lookup" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
