@@ -40,6 +40,7 @@ mod counts;
 mod cursor;
 mod definition;
 mod delivery;
+mod distribution;
 mod document;
 mod editions;
 mod evaluate;

@@ -8,9 +8,9 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
-    backup, boards, clock, contents, editions, evaluate, events, increments, keys, live, moderation, operations,
-    problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards, subjects,
-    values, windows,
+    backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
+    operations, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards,
+    subjects, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -124,6 +124,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         View,
         || web::to(rankings::lookup),
         &[QUERY, BODY, BOARD, OF, BY, &[NotRanked], READ],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/distribution",
+        View,
+        || web::to(distribution::distribution),
+        &[QUERY, BOARD, OF, BY, &[NotRanked], READ],
     ),
     operation(
         Method::POST,

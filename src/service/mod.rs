@@ -114,9 +114,10 @@ use crate::board::{Board, BoardName, BoardTrack, Definition, Timestamp};
 use crate::store::{self, Defined, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction, IdCost,
-    ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome, Page, Place, Ranked, Rejection,
-    Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace, Values,
+    Added, AtScore, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction,
+    Distribution, IdCost, ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome, Page,
+    Percentile, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace,
+    Values,
 };
 use about::about;
 use compare::Comparisons;

@@ -4,8 +4,10 @@ use super::about::about;
 use super::mirror::{self, MirroredRead};
 use super::{About, Result, Service, ServiceError, WindowChoice};
 use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, Subject, Visibility};
-use crate::store::{self, Lookup, Page, SlotContents, SlotRange, Standing, Values};
+use crate::board::{BoardName, BoardTrack, Subject, Value, Visibility};
+use crate::store::{
+    self, Distribution, Lookup, Page, Percentile, SlotContents, SlotRange, Standing, StoreError, Values,
+};
 
 /// Returns an error if the track has no ranking.
 pub(super) fn ranked(track: &BoardTrack) -> Result<()> {
@@ -75,6 +77,22 @@ impl Service {
             });
         }
         Ok(read)
+    }
+
+    /// Returns the scores at percentiles of a ranking, and the numbers of subjects around scores. O(log n) for each.
+    ///
+    /// Returns [`StoreError::BoardChanged`] if the board has been defined again with other scores.
+    pub async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> Result<About<Distribution>> {
+        let read = about!(self, track, ranked, |current| self.store.distribution(current, percentiles, scores))?;
+        match (read.of.kind(), read.of.decimals()) == (track.kind(), track.decimals()) {
+            true => Ok(read),
+            false => Err(StoreError::BoardChanged.into()),
+        }
     }
 
     /// Returns the score, rank and slots of one subject.

@@ -20,6 +20,16 @@ pub struct PercentileError;
 impl Percentile {
     const WHOLE: u32 = 100_000;
 
+    /// Returns the percentile of this many thousandths, of which there are at most 100,000.
+    pub fn of_thousandths(thousandths: u32) -> Option<Self> {
+        Some(Self(thousandths)).filter(|percentile| percentile.0 <= Self::WHOLE)
+    }
+
+    /// Returns the percentile as a number.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 1_000.0
+    }
+
     /// Returns the percentile in thousandths.
     pub fn thousandths(self) -> u32 {
         self.0
@@ -45,7 +55,7 @@ impl FromStr for Percentile {
         }
         let number = |text: &str| text.parse::<u32>().map_err(|_| PercentileError);
         let thousandths = number(whole)? * 1_000 + number(&format!("{fraction:0<3}"))?;
-        Some(Self(thousandths)).filter(|percentile| percentile.0 <= Self::WHOLE).ok_or(PercentileError)
+        Self::of_thousandths(thousandths).ok_or(PercentileError)
     }
 }
 

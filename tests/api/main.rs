@@ -22,6 +22,7 @@ mod connections;
 mod console;
 mod contents;
 mod delivery;
+mod distribution;
 mod document;
 mod editions;
 mod evaluate;

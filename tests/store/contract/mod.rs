@@ -14,6 +14,7 @@ mod clock;
 mod concurrency;
 mod contents;
 mod distinct;
+mod distribution;
 mod editions;
 mod events;
 mod everything;
@@ -187,6 +188,9 @@ contract! {
         moderation::both_editions_know_what_is_set,
         moderation::a_subject_is_hidden_in_the_ranking_of_one_key,
         moderation::counters_and_kept_slots_of_a_frozen_subject_stay,
+        distribution::a_distribution_is_that_of_the_lines,
+        distribution::a_distribution_is_that_of_one_key,
+        distribution::a_distribution_follows_the_window_and_needs_a_ranking,
         merging::a_copied_board_is_equal,
         merging::a_copied_board_expires_and_counts_like_its_source,
         merging::a_merged_board_has_the_items_of_both,

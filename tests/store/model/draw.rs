@@ -369,7 +369,11 @@ fn any_subject(rng: &mut StdRng) -> usize {
 
 fn any_look(rng: &mut StdRng) -> Look {
     let who = any_subject(rng);
-    match rng.random_range(0..10) {
+    match rng.random_range(0..11) {
+        10 => Look::Distribution {
+            percentiles: [(); 3].map(|()| pick(rng, &[0, 1, 25_000, 33_333, 50_000, 90_000, 99_999, 100_000])),
+            scores: [(); 2].map(|()| pick(rng, &[-3, 0, 1, 2, 3, 5, 10, 100])),
+        },
         9 => Look::Place {
             who,
             score: pick(rng, &[-3, 0, 1, 2, 3, 5, 10, 100]),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rolltop::board::{Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection, Removal, Result,
+    Added, AtScore, Distribution, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection, Removal, Result,
     SlotContents, Standing, Status, Store, StoreError, Values,
 };
 
@@ -18,6 +18,7 @@ pub enum Seen {
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
+    Distribution(Distribution),
     SlotContents(SlotContents),
     Removal(Removal),
     Status(Status),
@@ -66,6 +67,7 @@ impl Seen {
             Seen::Page(page) => Some(&page.frame),
             Seen::Lookup(lookup) => Some(&lookup.frame),
             Seen::Standing(standing) => Some(&standing.frame),
+            Seen::Distribution(distribution) => Some(&distribution.frame),
             Seen::SlotContents(reading) => Some(&reading.frame),
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Values(values) => Some(&values.frame),
@@ -111,6 +113,11 @@ impl Seen {
             Seen::Standing(standing) => {
                 (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);
                 (standing.score, standing.rank) = (None, None);
+            }
+            Seen::Distribution(distribution) => {
+                (distribution.frame.retiring, distribution.total) = (0, 0);
+                distribution.percentiles.fill(None);
+                distribution.scores.fill(AtScore::default());
             }
             Seen::SlotContents(reading) => reading.frame.retiring = 0,
             Seen::Values(values) => values.frame.retiring = 0,
@@ -165,7 +172,7 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Begun: ImportBegun, Keys: Keys, Merged: Merged, Moderated: Moderated, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
+seen_as!(Begun: ImportBegun, Distribution: Distribution, Keys: Keys, Merged: Merged, Moderated: Moderated, Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal);
 
 impl From<Status> for Seen {
     fn from(status: Status) -> Seen {

@@ -303,6 +303,11 @@ pub enum Look {
     Standing {
         who: usize,
     },
+    /// Scores at percentiles, in thousandths, and numbers around scores.
+    Distribution {
+        percentiles: [u32; 3],
+        scores: [i64; 2],
+    },
     Read(Question),
     Values {
         who: usize,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Timestamp, Value};
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Percentile, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
 };
 
 use super::editions::comparable;
@@ -277,23 +277,27 @@ impl Side {
             Look::Place { who, .. } | Look::Neighbors { who, .. } | Look::Standing { who } => who,
             Look::Values { who, .. } | Look::Lookup { who: [who, ..] } => who,
             Look::Read(question) => question.who,
+            Look::Distribution { percentiles: [first, ..], .. } => first as usize,
             Look::Status => 0,
         };
         let (board, who) = (&of_key(board, nth), |nth| who(board.board(), nth));
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
             Look::Page { .. } | Look::Place { .. } | Look::Neighbors { .. } | Look::Lookup { .. }
+            | Look::Distribution { .. }
                 if !board.is_ranked() =>
             {
                 Ok(Seen::Done)
             }
             Look::Values { .. } if board.kind() != Kind::Distinct => Ok(Seen::Done),
             Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
+            Look::Distribution { percentiles, scores } => {
+                let percentiles = percentiles.map(Percentile::of_thousandths).map(|one| one.expect("a percentile"));
+                let scores = scores.map(|score| score_of(board, score));
+                seen(&*store, store.distribution(board, &percentiles, &scores).await)
+            }
             Look::Place { who: nth, score, is_forward, inclusive, limit } => {
-                let score = match board.kind() {
-                    Kind::Mean => Value::Real(score as f64 / 2.0),
-                    _ => Value::Exact(Amount(score)),
-                };
+                let score = score_of(board, score);
                 let direction = if is_forward { Direction::Forward } else { Direction::Backward };
                 let next_to = NextTo { place: Place { score, subject: who(nth) }, direction, inclusive };
                 seen(&*store, store.page_from(board, &PageStart::Place(next_to), limit).await)
@@ -385,7 +389,17 @@ impl Side {
         }
         all.push(self.look(board, Look::Neighbors { who: 0, radius: 2 }, 0).await?);
         all.push(self.look(board, Look::Lookup { who: [2, 0, 4] }, 0).await?);
+        let at = Look::Distribution { percentiles: [10_000, 50_000, 90_000], scores: [1, 3] };
+        all.push(self.look(board, at, 0).await?);
         Ok(())
+    }
+}
+
+/// Returns a number as a score of the board.
+fn score_of(board: &BoardTrack, score: i64) -> Value {
+    match board.kind() {
+        Kind::Mean => Value::Real(score as f64 / 2.0),
+        _ => Value::Exact(Amount(score)),
     }
 }
 
