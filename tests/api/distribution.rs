@@ -25,7 +25,7 @@ async fn scores_at_percentiles_and_subjects_between_scores() {
     let items: Vec<Value> = (1..=10).map(|n| json!({"subject": format!("s{n}"), "amount": n * 10})).collect();
     client.add("b", json!({"increments": items})).await;
     let answer = client.get(&format!("{PATH}?percentiles=0,50,90.5,100&scores=1,20,25,100")).await.body;
-    assert_eq!(pairs(&answer), json!([[0.0, 10], [50.0, 60], [90.5, 100], [100.0, 100]]), "{answer}");
+    assert_eq!(pairs(&answer), json!([[0.0, 10], [50.0, 50], [90.5, 100], [100.0, 100]]), "{answer}");
     assert_eq!(ranges(&answer), json!([[null, 1, 0], [1, 20, 1], [20, 25, 1], [25, 100, 7], [100, null, 1]]));
     assert_eq!(json!([answer["board"], answer["total"], answer["retiring"]]), json!(["b", 10, 0]));
     assert!(answer["metric"].as_str().is_some_and(|metric| metric.starts_with("COUNT(24h")), "{answer}");
@@ -35,8 +35,16 @@ async fn scores_at_percentiles_and_subjects_between_scores() {
     assert_eq!(pairs(&at), json!([[standing["percentile"], standing["score"]]]));
     assert_eq!(ranges(&at), json!([]));
     for wrong in [
-        "percentiles=", "percentiles=101", "percentiles=5,", "percentiles=50.0001", "scores=", "scores=1,x", "scores=2,1",
-        "scores=1,1", "scores=1.5", "scores=1e400",
+        "percentiles=",
+        "percentiles=101",
+        "percentiles=5,",
+        "percentiles=50.0001",
+        "scores=",
+        "scores=1,x",
+        "scores=2,1",
+        "scores=1,1",
+        "scores=1.5",
+        "scores=1e400",
     ] {
         assert_eq!(client.get(&format!("{PATH}?{wrong}")).await.refusal(), (422, "invalid_field"), "{wrong}");
     }

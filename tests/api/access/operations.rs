@@ -45,6 +45,7 @@ fn table() -> Vec<Row> {
             One(Write),
         ),
         row("GET", of("rankings"), "/v1/boards/BOARD/rankings", None, One(View)),
+        row("GET", of("distribution"), "/v1/boards/BOARD/distribution", None, One(View)),
         row(
             "POST",
             of("rankings/lookup"),

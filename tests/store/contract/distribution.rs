@@ -1,9 +1,10 @@
 //! Tests of how the scores of a ranking are distributed.
 
 use rolltop::board::{Amount, BoardTrack, Definition, ModerationChange, Order, RankingKey, Value, Visibility};
-use rolltop::store::{AtScore, Percentile, StoreError};
+use rolltop::store::{AtScore, Percentile};
 
-use crate::given::{OnTrack, With, definition, plus, subject, unranked};
+use super::keys::InKey as _;
+use crate::given::{With, definition, plus, subject};
 use crate::site::Site;
 
 /// Asserts that an answer is the one that follows from the page of the whole ranking. Returns the number of lines.
@@ -26,9 +27,8 @@ async fn check(site: &Site, track: &BoardTrack) -> u64 {
     let better = |score: &Value| lines.iter().filter(|line| is_better(line, score)).count() as u64;
     for (percentile, found) in percentiles.iter().zip(&answer.percentiles) {
         // The worst score that has the percentile.
-        let has = |line: &&Value| {
-            (page.total - better(line)) * 100_000 >= page.total * u64::from(percentile.thousandths())
-        };
+        let has =
+            |line: &&Value| (page.total - better(line)) * 100_000 >= page.total * u64::from(percentile.thousandths());
         assert_eq!(*found, lines.iter().rev().find(has).copied(), "{percentile} of {lines:?}");
     }
     for (score, found) in scores.iter().zip(&answer.scores) {
@@ -78,7 +78,7 @@ pub async fn a_distribution_is_that_of_one_key(site: Site) {
     }
 }
 
-pub async fn a_distribution_follows_the_window_and_needs_a_ranking(site: Site) {
+pub async fn a_distribution_follows_the_window(site: Site) {
     let board = site.define("board", &definition("COUNT(3h, like, post)", "1h")).await;
     site.count(&board, (0..20).map(|n| plus(&format!("s{n}"), n % 5).at("2026-01-01T08:00:00Z")).collect()).await;
     site.count(&board, (0..10).map(|n| plus(&format!("s{n}"), 1)).collect()).await;
@@ -86,7 +86,4 @@ pub async fn a_distribution_follows_the_window_and_needs_a_ranking(site: Site) {
     site.clock("2026-01-01T11:00:00Z").await;
     site.retire(&board).await;
     assert_eq!(check(&site, &board.main()).await, 10);
-    let plain = site.define("plain", &unranked("COUNT(3h, like, post)", "1h")).await;
-    let refused = site.store.distribution(&plain.main().track(), &[], &[]).await;
-    assert!(matches!(refused, Err(StoreError::Unsupported { .. })), "{refused:?}");
 }

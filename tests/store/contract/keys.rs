@@ -31,7 +31,7 @@ fn key(text: &str) -> RankingKey {
     RankingKey::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-trait InKey {
+pub(super) trait InKey {
     /// Returns the same item in the ranking of a key.
     fn by(self, text: &str) -> Self;
 }

@@ -190,7 +190,7 @@ contract! {
         moderation::counters_and_kept_slots_of_a_frozen_subject_stay,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
-        distribution::a_distribution_follows_the_window_and_needs_a_ranking,
+        distribution::a_distribution_follows_the_window,
         merging::a_copied_board_is_equal,
         merging::a_copied_board_expires_and_counts_like_its_source,
         merging::a_merged_board_has_the_items_of_both,

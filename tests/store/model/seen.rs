@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rolltop::board::{Frame, NotCounted, Timestamp, Value};
 use rolltop::store::{
-    Added, AtScore, Distribution, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection, Removal, Result,
-    SlotContents, Standing, Status, Store, StoreError, Values,
+    Added, AtScore, Distribution, DualRun, ImportBegun, Keys, Lookup, Merged, Moderated, Outcome, Page, Rejection,
+    Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
 };
 
 use crate::carrying::Contents;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Timestamp, Value};
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Percentile, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Percentile, Place, SlotQuery, SlotRange, Store, TableName,
+    TextRange,
 };
 
 use super::editions::comparable;
@@ -283,7 +284,10 @@ impl Side {
         let (board, who) = (&of_key(board, nth), |nth| who(board.board(), nth));
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
-            Look::Page { .. } | Look::Place { .. } | Look::Neighbors { .. } | Look::Lookup { .. }
+            Look::Page { .. }
+            | Look::Place { .. }
+            | Look::Neighbors { .. }
+            | Look::Lookup { .. }
             | Look::Distribution { .. }
                 if !board.is_ranked() =>
             {
