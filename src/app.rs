@@ -126,6 +126,10 @@ impl Application {
             ServiceError::Store(error) => StartError::Store(error),
             source => StartError::Keys { source },
         })?;
+        // A store that does not answer now is asked again each second.
+        if let Err(error) = service.read_tiers().await {
+            tracing::warn!(%error, "the tiers of boards are not known yet");
+        }
         if service.keys().is_empty() && !config.is_anonymous_explicit && !config.is_for_this_machine_only {
             return Err(StartError::NoKeys { address, file: config.source.clone() });
         }

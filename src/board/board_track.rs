@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, RankingKey, Subject, Timestamp, Track, WindowLength};
+use super::{Board, Edition, EditionRole, RankingKey, Subject, Tiers, Timestamp, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 ///
@@ -15,13 +15,14 @@ pub struct BoardTrack {
     board: Arc<Board>,
     number: usize,
     key: Option<RankingKey>,
+    tiers: Option<Arc<Tiers>>,
 }
 
 impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number, key: None }
+        Self { board: board.clone(), number, key: None, tiers: None }
     }
 
     /// Returns the same track, for reads of the ranking of this key.
@@ -33,6 +34,23 @@ impl BoardTrack {
     /// Returns the key of the ranking that reads are about, if the board has keys.
     pub fn key(&self) -> Option<&RankingKey> {
         self.key.as_ref()
+    }
+
+    /// Returns the same track, with the tiers of the board.
+    #[must_use]
+    pub fn with_tiers(self, tiers: Option<Arc<Tiers>>) -> Self {
+        Self { tiers, ..self }
+    }
+
+    /// Returns the tiers of the board, if it has any.
+    pub fn tiers(&self) -> Option<&Arc<Tiers>> {
+        self.tiers.as_ref()
+    }
+
+    /// Returns whether reads of the ranking also count the subjects whose scores are not worse than those that they
+    /// return, because tiers depend on it.
+    pub fn counts_ties(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|tiers| tiers.count_ties())
     }
 
     /// Returns a subject of the ranking as it is stored: [with the key](Subject::in_ranking), if there is one.

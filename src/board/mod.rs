@@ -11,6 +11,7 @@
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
+//! - [`Tiers`]: named parts of a ranking; [`Percentile`].
 //! - [`Moderation`]: whether a subject is hidden or frozen.
 //! - [`Edge`]: the weight of the oldest slot of a window.
 //! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
@@ -39,11 +40,13 @@ mod metric;
 mod moderation;
 mod name;
 mod number;
+mod percentile;
 mod redivision;
 mod rule;
 mod sample;
 mod sketch;
 mod span;
+mod tiers;
 mod timestamp;
 mod track;
 mod translation;
@@ -74,11 +77,13 @@ pub use metric::{Function, KeyFormError, Metric};
 pub use moderation::{Moderation, ModerationChange, ModerationList, Visibility};
 pub use name::{BoardName, Counted, EventId, NameError, RankingKey, Subject};
 pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
+pub use percentile::{Percentile, PercentileError};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
+pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};
 pub use timestamp::{Timestamp, TimestampError};
 pub use track::{Track, TrackId, TrackRole};
 pub use value::{Shown, Value};

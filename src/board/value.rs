@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::{Serialize, Serializer};
 
-use super::{Amount, Decimals, Score};
+use super::{Amount, AmountError, Decimals, Kind, Score};
 
 /// A subject's score, or the value of a window.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,27 @@ pub enum Value {
 impl Value {
     /// The value of an additive metric for a subject without data.
     pub const ZERO: Self = Value::Exact(Amount(0));
+
+    /// Parses a JSON number as a score of this kind, in the unit in which responses show it.
+    ///
+    /// A mean may have more digits than the board has decimals, and is then the nearest number that is possible.
+    pub fn parse(text: &str, kind: Kind, decimals: Decimals) -> Result<Self, AmountError> {
+        if kind != Kind::Mean {
+            return Amount::parse(text, decimals).map(Value::Exact);
+        }
+        let shown = || text.chars().take(40).collect::<String>();
+        // One conversion of the digits as they are written, so that the result is the nearest number.
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let is_number = serde_json::from_str::<f64>(text).is_ok_and(f64::is_finite);
+        let exponent = exponent.parse::<i32>().ok().filter(|_| is_number);
+        let exponent = exponent.ok_or_else(|| AmountError::NotANumber { text: shown() })?;
+        let units = format!("{mantissa}e{}", exponent.saturating_add(decimals.digits().into())).parse::<f64>();
+        match units.ok().filter(|units| units.is_finite()) {
+            // Adding 0.0 turns −0 into 0.
+            Some(units) => Ok(Value::Real(units + 0.0)),
+            None => Err(AmountError::Range { text: shown(), decimals: decimals.digits() }),
+        }
+    }
 
     /// Returns the mean of `count` amounts with this sum, or `None` if `count` is not positive.
     pub fn mean(sum: i64, count: i64) -> Option<Self> {
@@ -123,6 +144,19 @@ fn with_point_moved(units: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scores_are_read_as_they_are_shown() {
+        let decimals = Decimals::new(1).unwrap();
+        let mean = |text| Value::parse(text, Kind::Mean, decimals);
+        assert_eq!(mean("4.55"), Ok(Value::Real(45.5)));
+        assert_eq!(mean("-1e2"), Ok(Value::Real(-1000.0)));
+        for wrong in ["", "x", "1e999", "1e", "NaN", "inf", "01", "1,2", "1e99999999999"] {
+            assert!(mean(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Value::parse("1.5", Kind::Sum, decimals), Ok(Value::Exact(Amount(15))));
+        assert!(Value::parse("1.55", Kind::Sum, decimals).is_err());
+    }
 
     #[test]
     fn values_are_shown_with_decimals_without_double_rounding() {

@@ -13,8 +13,8 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{path, response};
 use crate::access::Caller;
-use crate::board::{Amount, BoardTrack, Decimals, Kind, Order, Shown, Value};
-use crate::service::{About, AtScore, Percentile};
+use crate::board::{BoardTrack, Order, Percentile, Shown, Value};
+use crate::service::{About, AtScore};
 
 /// Maximum number of percentiles, and of scores.
 const MOST: usize = 100;
@@ -102,7 +102,7 @@ pub(super) async fn distribution(
     let name = path::board_name(&request)?;
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
     let scores = match parameters.text("scores") {
-        Some(texts) => list("scores", texts, |text| parse_score(text, track.kind(), track.decimals()))?,
+        Some(texts) => list("scores", texts, |text| Value::parse(text, track.kind(), track.decimals()))?,
         None => Vec::new(),
     };
     let is_ascending = scores.windows(2).all(|pair| pair[0] < pair[1]);
@@ -152,37 +152,4 @@ fn list<T, E: Display>(field: &str, texts: &str, parse: impl Fn(&str) -> Result<
         })
     });
     parsed.collect()
-}
-
-/// Parses a score of a board, as responses show it.
-fn parse_score(text: &str, kind: Kind, decimals: Decimals) -> Result<Value, String> {
-    if kind != Kind::Mean {
-        return Amount::parse(text, decimals).map(Value::Exact).map_err(|error| error.to_string());
-    }
-    // A mean has more digits than the measurements. One conversion, so that it is the number that was written.
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let is_number = serde_json::from_str::<f64>(text).is_ok_and(f64::is_finite);
-    let exponent = exponent.parse::<i32>().ok().filter(|_| is_number);
-    let units = exponent.map(|exponent| format!("{mantissa}e{}", exponent.saturating_add(decimals.digits().into())));
-    let units = units.and_then(|units| units.parse::<f64>().ok()).filter(|units| units.is_finite());
-    // Adding 0.0 turns −0 into 0.
-    units.map(|units| Value::Real(units + 0.0)).ok_or_else(|| "it must be a JSON number".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scores_are_read_as_they_are_shown() {
-        let decimals = Decimals::new(1).unwrap();
-        let mean = |text| parse_score(text, Kind::Mean, decimals);
-        assert_eq!(mean("4.55"), Ok(Value::Real(45.5)));
-        assert_eq!(mean("-1e2"), Ok(Value::Real(-1000.0)));
-        for wrong in ["", "x", "1e999", "1e", "NaN", "inf", "01", "1,2", "1e99999999999"] {
-            assert!(mean(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(parse_score("1.5", Kind::Sum, decimals), Ok(Value::Exact(Amount(15))));
-        assert!(parse_score("1.55", Kind::Sum, decimals).is_err());
-    }
 }

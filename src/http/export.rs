@@ -54,7 +54,7 @@ pub(super) enum Format {
     Csv,
 }
 
-const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
+const CSV_HEADER: [&str; 4] = ["rank", "subject", "score", "tier"];
 
 impl Format {
     /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what
@@ -230,10 +230,10 @@ impl Writing {
     /// Returns the lines of a page.
     fn page(&mut self, read: &About<Page>) -> Result<Vec<u8>, Problem> {
         let About { of: track, answer: page } = read;
-        let lines = page.items.iter().map(|ranked| RankingLine::of(track.decimals(), ranked));
+        let lines = RankingLine::of_page(track, page);
         let text = match self.format {
             Format::Ndjson => ndjson(lines)?,
-            Format::Csv => csv(lines, self.lines == 0)?,
+            Format::Csv => csv(lines, track.tiers().is_some(), self.lines == 0)?,
         };
         self.frame = frame_of(read);
         self.lines += page.items.len() as u64;
@@ -282,18 +282,22 @@ fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, P
 }
 
 /// Returns lines as CSV.
-fn csv(lines: impl IntoIterator<Item = RankingLine>, with_header: bool) -> Result<Vec<u8>, Problem> {
+fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_header: bool) -> Result<Vec<u8>, Problem> {
     let not_written = |error: &dyn std::fmt::Display| {
         Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
     };
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let mut write = |record: [&str; 3]| writer.write_record(record).map_err(|error| not_written(&error));
+    let mut write = |record: &[&str]| writer.write_record(record).map_err(|error| not_written(&error));
+    // Only boards with tiers have their column.
+    let columns = if with_tiers { CSV_HEADER.len() } else { CSV_HEADER.len() - 1 };
     if with_header {
-        write(CSV_HEADER)?;
+        write(&CSV_HEADER[..columns])?;
     }
-    for RankingLine { rank, subject, score } in lines {
+    for RankingLine { rank, subject, score, tier } in lines {
         let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
-        write([&rank.to_string(), subject.as_str(), &score])?;
+        let tier = tier.flatten();
+        let record = [&rank.to_string(), subject.as_str(), &score, tier.as_deref().unwrap_or_default()];
+        write(&record[..columns])?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
 }
@@ -350,7 +354,12 @@ mod tests {
 
     fn line(rank: u64, subject: &str, score: Option<Value>) -> RankingLine {
         let decimals = Decimals::new(2).unwrap();
-        RankingLine { rank, subject: Subject::parse(subject).unwrap(), score: score.map(|score| score.shown(decimals)) }
+        RankingLine {
+            rank,
+            subject: Subject::parse(subject).unwrap(),
+            score: score.map(|score| score.shown(decimals)),
+            tier: None,
+        }
     }
 
     fn lines() -> Vec<RankingLine> {
@@ -378,7 +387,7 @@ mod tests {
 
     #[test]
     fn lines_of_csv_are_quoted_where_they_must_be() {
-        let text = String::from_utf8(csv(lines(), true).unwrap()).unwrap();
+        let text = String::from_utf8(csv(lines(), false, true).unwrap()).unwrap();
         let expected = [
             "rank,subject,score",
             "1,plain,12.5",
@@ -388,12 +397,12 @@ mod tests {
             "5,=1+2,",
         ];
         assert_eq!(text, expected.map(|line| format!("{line}\r\n")).concat());
-        assert_eq!(csv(Vec::new(), false).unwrap(), b"");
+        assert_eq!(csv(Vec::new(), false, false).unwrap(), b"");
     }
 
     #[test]
     fn csv_and_json_have_the_same_numbers() {
-        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), true).unwrap());
+        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), false, true).unwrap());
         let mut reader = csv::Reader::from_reader(&csv[..]);
         let records: Vec<_> = reader.records().map(Result::unwrap).collect();
         for (line, record) in json.split(|b| *b == b'\n').zip(&records) {

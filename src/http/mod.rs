@@ -87,6 +87,7 @@ mod set_subject;
 mod shards;
 mod state;
 mod subjects;
+mod tiers;
 mod trace_parent;
 mod values;
 mod windows;

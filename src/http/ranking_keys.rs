@@ -204,7 +204,7 @@ impl RankingOfKey {
             frame: FrameShown::of(&track, &page.frame, track.slots()),
             total: page.total,
             next: cursor::beside(&track, &page, None).1,
-            items: RankingLines::new(track.decimals(), page.items),
+            items: RankingLines::new(&track, page),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Rankings: pages, and the ranks of given subjects.
 
+use std::sync::Arc;
+
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{body, cursor, object, path, response, schemas};
 use crate::access::Caller;
-use crate::board::{BoardTrack, Order, Shown, Subject, Track};
+use crate::board::{BoardTrack, Order, RankingTiers, Shown, Subject};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
@@ -52,7 +54,7 @@ impl Ranking {
         Self {
             frame: RankingFrame::of(track, &page.frame, page.total),
             metric: track.metric().to_string(),
-            items: RankingLines::new(track.decimals(), page.items),
+            items: RankingLines::new(track, page),
             next,
             prev,
         }
@@ -193,6 +195,9 @@ pub(super) struct LookupEntry {
     /// `"ranks": false`.
     #[schema(required = true, minimum = 0, maximum = 100)]
     percentile: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tier, required = false)]
+    tier: Option<Option<Arc<str>>>,
 }
 
 /// Look up given subjects
@@ -237,7 +242,7 @@ pub(super) async fn lookup(
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&track, &found.frame, found.total),
         metric: track.metric().to_string(),
-        items: entries(&track, subjects, found),
+        items: entries(&track, subjects, found, ranks),
     }))
 }
 
@@ -258,11 +263,17 @@ fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool
 }
 
 /// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.
-fn entries(track: &Track, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEntry> {
+fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: bool) -> Vec<LookupEntry> {
     let (mut ranked, mut absent) = (Vec::new(), Vec::new());
-    for (subject, (score, rank)) in subjects.into_iter().zip(found.scores.into_iter().zip(found.ranks)) {
+    // Without ranks nothing is known of tiers.
+    let tiers = RankingTiers::of(track, found.total).filter(|_| ranks);
+    let counts = found.ranks.into_iter().zip(found.not_worse);
+    for (subject, (score, (rank, not_worse))) in subjects.into_iter().zip(found.scores.into_iter().zip(counts)) {
         match score {
-            Some(score) => ranked.push((score, subject, rank)),
+            Some(score) => {
+                let tier = tiers.as_ref().zip(rank).and_then(|(tiers, rank)| tiers.tier(rank, not_worse, score));
+                ranked.push((score, subject, rank, tier));
+            }
             None => absent.push(subject),
         }
     }
@@ -272,7 +283,8 @@ fn entries(track: &Track, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEn
     }
     let mut items = Vec::with_capacity(ranked.len() + absent.len());
     let mut last = None;
-    for (position, (value, subject, rank)) in (1..).zip(ranked) {
+    let shown = |tier: Option<&Arc<str>>| tiers.as_ref().map(|_| tier.cloned());
+    for (position, (value, subject, rank, tier)) in (1..).zip(ranked) {
         let rank_among = match last {
             Some((rank, last_value)) if last_value == value => rank,
             _ => position,
@@ -280,10 +292,13 @@ fn entries(track: &Track, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEn
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
         let score = response::score(track.decimals(), value);
-        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile });
+        let tier = shown(tier);
+        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile, tier });
     }
     let score = response::score(track.decimals(), track.kind().absent());
-    let entry = |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None };
+    let tier = shown(None);
+    let entry =
+        |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: tier.clone() };
     items.extend(absent.into_iter().map(entry));
     items
 }

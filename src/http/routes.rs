@@ -10,7 +10,7 @@ use super::needs::Needs;
 use super::{
     backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
     operations, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards,
-    subjects, values, windows,
+    subjects, tiers, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -124,6 +124,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         View,
         || web::to(rankings::lookup),
         &[QUERY, BODY, BOARD, OF, BY, &[NotRanked], READ],
+    ),
+    operation(Method::GET, "/v1/boards/{board}/tiers", View, || web::to(tiers::get), &[QUERY, BOARD, READ]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/tiers",
+        Manage,
+        || web::to(tiers::put),
+        &[QUERY, BODY, BOARD, &[NotRanked], WRITE],
     ),
     operation(
         Method::GET,

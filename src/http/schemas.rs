@@ -50,6 +50,17 @@ pub(super) fn subject() -> Object {
         .build()
 }
 
+/// The tier of a line. Always optional: only boards with tiers have it.
+pub(super) fn tier() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .max_length(Some(64))
+        .description(Some(
+            "The name of the best tier that the subject reaches; null if none. Absent if the board has no tiers.",
+        ))
+        .build()
+}
+
 /// The key of a ranking. Always optional: only boards with `BY` have keys.
 pub(super) fn by() -> Object {
     string()

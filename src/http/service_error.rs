@@ -31,6 +31,7 @@ impl From<ServiceError> for Problem {
             ServiceError::EditionsRefused { board, .. } => {
                 Problem::new(Code::EditionsConflict, detail).with("board", board.as_str())
             }
+            ServiceError::Tiers(error) => error.into(),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
             ServiceError::MissingKey { board } => about_key(Code::MissingKey, detail, &board),
             ServiceError::KeyForm { board, .. } => about_key(Code::InvalidField, detail, &board),

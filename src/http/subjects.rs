@@ -1,5 +1,7 @@
 //! Single subjects: score and rank, neighbors.
 
+use std::sync::Arc;
+
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
@@ -12,7 +14,9 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::access::Caller;
-use crate::board::{Aggregate, Amount, Decimals, Shown, Subject, Timestamp, Track, Value, Visibility, Window};
+use crate::board::{
+    Aggregate, Amount, Decimals, RankingTiers, Shown, Subject, Timestamp, Track, Value, Visibility, Window,
+};
 use crate::service::About;
 
 /// Score, rank and slots of a subject.
@@ -34,6 +38,9 @@ pub(super) struct Standing {
     /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked.
     #[schema(required = true, minimum = 0, maximum = 100)]
     percentile: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tier, required = false)]
+    tier: Option<Option<Arc<str>>>,
     /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -164,6 +171,11 @@ pub(super) async fn standing(
     // What it is to see is the ranking as if it were shown.
     let is_shadowed = standing.visibility == Visibility::Shadowed && standing.rank.is_some();
     let total = standing.total + u64::from(is_shadowed);
+    let not_worse = standing.not_worse.map(|not_worse| not_worse + u64::from(is_shadowed));
+    let tier = RankingTiers::of(&track, total).map(|tiers| {
+        let (rank, score) = standing.rank.zip(standing.score)?;
+        tiers.tier(rank, not_worse, score).cloned()
+    });
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let kept = track.edition().kept_slots().cloned().zip(kept);
     let slots_are_partial = kept.is_some();
@@ -182,6 +194,7 @@ pub(super) async fn standing(
         rank: standing.rank,
         hidden: standing.visibility == Visibility::Hidden,
         percentile: standing.rank.map(|_| response::percentile(total, standing.better)),
+        tier,
         capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),
         slots,
@@ -236,6 +249,6 @@ pub(super) async fn neighbors(
     Ok(response::json(&Neighbors {
         frame: RankingFrame::of(&track, &page.frame, page.total),
         subject,
-        items: RankingLines::new(track.decimals(), page.items),
+        items: RankingLines::new(&track, page),
     }))
 }

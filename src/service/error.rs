@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{
     Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, KeyFormError,
-    Metric, Span, SuccessorError, Timestamp, WindowLength,
+    Metric, Span, SuccessorError, TiersError, Timestamp, WindowLength,
 };
 use crate::store::{ImportId, StoreError};
 
@@ -53,6 +53,9 @@ pub enum ServiceError {
     /// The board has another edition already, or its editions cannot be changed now.
     #[error("{detail}")]
     EditionsRefused { board: BoardName, detail: String },
+    /// The tiers are not possible on the board.
+    #[error(transparent)]
+    Tiers(#[from] TiersError),
     /// The definition cannot be that of a successor.
     #[error(transparent)]
     Successor(#[from] SuccessorError),

@@ -69,6 +69,7 @@ mod rules;
 mod scheduler;
 mod set_subject;
 mod shards;
+mod tiers;
 mod verified;
 mod windows;
 
@@ -102,6 +103,7 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 pub use shards::ShardsState;
+pub use tiers::{LineTiers, tiers_of_lines};
 pub use windows::WindowChoice;
 
 use futures_util::FutureExt;
@@ -116,8 +118,7 @@ use crate::store::{self, Defined, Store, Unreadable};
 pub use crate::store::{
     Added, AtScore, BackedUp, Batch, BytesPerSubject, Content, ContentsCursor, ContentsStep, Difference, Direction,
     Distribution, IdCost, ImportId, Increment, Keys as RankingKeys, Lines, Lookup, Merged, NextTo, Outcome, Page,
-    Percentile, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace,
-    Values,
+    Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, TextRange, ValuePlace, Values,
 };
 use about::about;
 use compare::Comparisons;
@@ -153,6 +154,7 @@ pub struct Service {
     scheduled: Mutex<Option<u64>>,
     rules: NamedRules,
     keys: Keys,
+    tiers: tiers::KnownTiers,
     /// Held while the keys are read from the store.
     reading_keys: tokio::sync::Mutex<()>,
     /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
@@ -209,6 +211,7 @@ impl Service {
             scheduled: Mutex::default(),
             rules,
             keys,
+            tiers: tiers::KnownTiers::default(),
             reading_keys: tokio::sync::Mutex::default(),
             time_of_choice: AtomicI64::new(0),
             correcting: tokio::sync::Mutex::default(),
@@ -311,6 +314,7 @@ impl Service {
         caller.require_board(name)?;
         // Reads the store, not the cache: removing is rare, and it must remove the board that exists now.
         let board = self.stored(name).await?;
+        self.remove_tiers(name).await?;
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }

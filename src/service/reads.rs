@@ -4,10 +4,8 @@ use super::about::about;
 use super::mirror::{self, MirroredRead};
 use super::{About, Result, Service, ServiceError, WindowChoice};
 use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, Subject, Value, Visibility};
-use crate::store::{
-    self, Distribution, Lookup, Page, Percentile, SlotContents, SlotRange, Standing, StoreError, Values,
-};
+use crate::board::{BoardName, BoardTrack, Percentile, Subject, Value, Visibility};
+use crate::store::{self, Distribution, Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
 
 /// Returns an error if the track has no ranking.
 pub(super) fn ranked(track: &BoardTrack) -> Result<()> {
@@ -128,6 +126,7 @@ impl Service {
             rank: None,
             visibility: Visibility::Visible,
             better: 0,
+            not_worse: None,
             slots: aggregates,
             capped,
         })

@@ -82,6 +82,8 @@ impl Scheduler {
         ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
         let keeping = ticker.service.clone();
         ticker.running.lock().await.spawn(async move { keep_keys(&keeping).await });
+        let keeping = ticker.service.clone();
+        ticker.running.lock().await.spawn(async move { keep_tiers(&keeping).await });
         let jobs = JobScheduler::new().await?;
         let on_tick = ticker.clone();
         jobs.add(Job::new_async_tz(EVERY_SECOND, chrono::Utc, move |_, _| {
@@ -124,6 +126,16 @@ async fn keep_keys(service: &Service) {
     };
     // Recording the uses of many keys takes long, and delays no revocation.
     tokio::join!(keep, record);
+}
+
+/// Keeps the tiers of boards up to date, without end.
+async fn keep_tiers(service: &Service) {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        seconds.tick().await;
+        service.keep_tiers().await;
+    }
 }
 
 impl Ticker {

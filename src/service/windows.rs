@@ -53,11 +53,12 @@ impl Service {
     ) -> Result<BoardTrack> {
         let key = choice.by.clone();
         let window = self.chosen_window(caller, name, choice, cursor).await?;
-        match in_ranking(window.clone(), key.clone()) {
-            Ok(window) => Ok(window),
+        let window = match in_ranking(window.clone(), key.clone()) {
+            Ok(window) => window,
             // The board that this instance knows may be an older one.
-            Err(_) => in_ranking(self.refreshed_track_of_all_keys(&window).await?, key),
-        }
+            Err(_) => in_ranking(self.refreshed_track_of_all_keys(&window).await?, key)?,
+        };
+        Ok(window.with_tiers(self.tiers.of(name)))
     }
 
     /// Returns the window of an edition of a board for what is about all keys.
@@ -67,7 +68,7 @@ impl Service {
         name: &BoardName,
         choice: WindowChoice,
     ) -> Result<BoardTrack> {
-        self.chosen_window(caller, name, choice, None).await
+        Ok(self.chosen_window(caller, name, choice, None).await?.with_tiers(self.tiers.of(name)))
     }
 
     async fn chosen_window(
@@ -108,7 +109,7 @@ impl Service {
     /// caller may have chosen it by its length. Returns [`ServiceError::MissingKey`] or
     /// [`ServiceError::UnexpectedKey`] if only one of the two boards has keys.
     pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
-        let fresh = self.refreshed_track_of_all_keys(track).await?;
+        let fresh = self.refreshed_track_of_all_keys(track).await?.with_tiers(track.tiers().cloned());
         match (track.board().has_keys(), track.key()) {
             // Something that is about all keys.
             (true, None) => Ok(fresh),

@@ -63,7 +63,7 @@
 //!   its [standing](Standing::visibility) has its score, and its slots are read and audited as those of any other. Items
 //!   of a frozen subject are rejected ([`Rejection::SubjectFrozen`]), unless they are duplicates or their slots have left the
 //!   windows. What is merged or filled is not rejected. A change is atomic for each subject.
-//! - **Distribution.** The [score at a percentile](Percentile) and the [numbers at a score](AtScore) are those of the
+//! - **Distribution.** The [score at a percentile](crate::board::Percentile) and the [numbers at a score](AtScore) are those of the
 //!   ranking as [pages](Store::page_from) show it, without hidden subjects.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
@@ -144,7 +144,7 @@ use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Increment, Outcome, Plan, Rejection};
 pub use contents::{Content, ContentsCursor, ContentsStep, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece};
-pub use distribution::{AtScore, Distribution, Percentile, PercentileError};
+pub use distribution::{AtScore, Distribution};
 pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
@@ -159,7 +159,9 @@ pub use rows::{Rows, TableName};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, BoardTrack, ModerationChange, ModerationList, Subject, Timestamp, Value};
+use crate::board::{
+    Board, BoardName, BoardTrack, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+};
 
 /// Returns an error if a read of this track must name a key, and does not.
 fn require_key(track: &BoardTrack) -> Result<()> {

@@ -58,6 +58,9 @@ pub struct Page {
     /// page would begin.
     pub first: u64,
     pub items: Lines,
+    /// The number of ranked subjects whose score is not worse than that of the last line, on a page with lines of a track
+    /// that [counts ties](BoardTrack::counts_ties).
+    pub not_worse: Option<u64>,
 }
 
 impl Page {
@@ -82,6 +85,9 @@ pub struct Standing {
     pub visibility: Visibility,
     /// The number of ranked subjects with a strictly better score: percentile = 100 x (total − better) / total.
     pub better: u64,
+    /// The number of ranked subjects whose score is not worse, if the subject has a rank and the track
+    /// [counts ties](BoardTrack::counts_ties).
+    pub not_worse: Option<u64>,
     /// The live slots in which the subject has data, oldest first, each with its start.
     pub slots: Vec<(Timestamp, Aggregate)>,
     /// For COUNT_DISTINCT: whether values of this window were dropped because the board remembers a limited number.
@@ -99,6 +105,9 @@ pub struct Lookup {
     /// The rank of each requested subject in the whole ranking, in the order of the request; `None` if it is not
     /// ranked. Each is `None` if ranks were not requested.
     pub ranks: Vec<Option<u64>>,
+    /// For each requested subject that has a rank here, the number of ranked subjects whose score is not worse. Each is
+    /// `None` unless the track [counts ties](BoardTrack::counts_ties).
+    pub not_worse: Vec<Option<u64>>,
 }
 
 /// The part of the window to read.

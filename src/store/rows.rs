@@ -10,6 +10,7 @@ use super::{Result, StoreError};
 pub enum TableName {
     Keys,
     KeyUses,
+    Tiers,
 }
 
 /// The rows of a table at one instant.
@@ -22,7 +23,7 @@ pub struct Rows {
 }
 
 impl TableName {
-    pub const ALL: [TableName; 2] = [TableName::Keys, TableName::KeyUses];
+    pub const ALL: [TableName; 3] = [TableName::Keys, TableName::KeyUses, TableName::Tiers];
 
     /// The largest number of rows of a table.
     pub const MAX_ROWS: usize = 10_000;
@@ -39,6 +40,7 @@ impl TableName {
         match self {
             TableName::Keys => "keys",
             TableName::KeyUses => "key-uses",
+            TableName::Tiers => "tiers",
         }
     }
 

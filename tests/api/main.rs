@@ -47,5 +47,6 @@ mod scheduling;
 mod streams;
 mod subject_values;
 mod subjects;
+mod tiers;
 mod windows;
 mod windows_of_a_board;

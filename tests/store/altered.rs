@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, RankingKey, Subject,
-    Timestamp, Value,
+    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile, RankingKey,
+    Subject, Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    TableName, TextRange, Values, ValuesStart,
+    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName,
+    TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -66,7 +66,7 @@ impl Alteration {
     fn track(&self, track: &BoardTrack) -> BoardTrack {
         let board = Arc::new(self.board(track.board()));
         let of_board = board.each_track().nth(track.number()).unwrap();
-        of_board.of_key(track.key().or(self.key_of(track.board())).cloned())
+        of_board.of_key(track.key().or(self.key_of(track.board())).cloned()).with_tiers(track.tiers().cloned())
     }
 
     /// Returns a subject of the store as the caller knows it.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rolltop::board::{
-    Aggregate, Amount, Board, BoardName, BoardTrack, Change, Counted, Definition, EventId, Generation, Subject,
-    Timestamp, Value,
+    Aggregate, Amount, Board, BoardName, BoardTrack, Change, Counted, Definition, EventId, Generation, Subject, Tier,
+    TierBound, Tiers, Timestamp, Value,
 };
 use rolltop::store::{Increment, SlotContents};
 
@@ -160,4 +160,10 @@ impl With for Increment {
     fn undone(self) -> Self {
         Increment { retract: true, ..self }
     }
+}
+
+/// Returns the track with a tier for which ties are counted.
+pub fn counting_ties(track: BoardTrack) -> BoardTrack {
+    let tier = Tier::new("gold", TierBound::Top("5".parse().unwrap())).unwrap();
+    track.with_tiers(Some(Arc::new(Tiers::new(vec![tier]).unwrap())))
 }

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderMap;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use crate::waiting::PATIENCE;
 
@@ -91,7 +91,8 @@ impl View {
                 self.items.retain(|line| !moved.contains(&&line["subject"]));
                 for row in &rows {
                     let position = usize::try_from(row["position"].as_u64().unwrap()).unwrap();
-                    let line = json!({"rank": row["rank"], "subject": row["subject"], "score": row["score"]});
+                    let mut line = row.clone();
+                    line.as_object_mut().unwrap().remove("position");
                     self.items.insert(position - 1, line);
                 }
             }

@@ -8,8 +8,8 @@ use utoipa::openapi::schema::{Array, ArrayBuilder};
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::RankingLine;
 use super::super::schemas;
-use crate::board::{Subject, Track};
-use crate::service::{Page, Ranked};
+use crate::board::{BoardTrack, Subject};
+use crate::service::{Page, Ranked, tiers_of_lines};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
 /// in `rows`, then insert each row at its position, in the order of `rows`.
@@ -48,28 +48,33 @@ pub(in crate::http) struct ChangedRow {
 
 impl RankingChange {
     /// Returns what has changed on the first page of a board between two instants. O(lines).
-    pub(super) fn between(track: &Track, before: &[Ranked], page: &Page) -> Self {
-        let (rows, gone) = difference(before, &page.items);
-        let rows = rows.into_iter();
+    pub(super) fn between(track: &BoardTrack, (before_on, before): (&BoardTrack, &Page), page: &Page) -> Self {
+        let (tiers_before, lines) = (tiers_of_lines(before_on, before), RankingLine::of_page(track, page));
+        let tier = |at: usize| tiers_before.as_ref().map(|tiers| tiers.get(at).cloned().flatten());
+        let (rows, gone) = difference(&before.items, &page.items, |at| tier(at) == lines[at].tier);
+        let rows: HashSet<usize> = rows.into_iter().collect();
+        let rows = lines.into_iter().enumerate().filter(|(at, _)| rows.contains(at));
         Self {
             frame: FrameShown::of(track, &page.frame, track.slots()),
             total: page.total,
-            rows: rows
-                .map(|at| ChangedRow { position: at + 1, line: RankingLine::of(track.decimals(), &page.items[at]) })
-                .collect(),
+            rows: rows.map(|(at, line)| ChangedRow { position: at + 1, line }).collect(),
             gone: gone.into_iter().cloned().collect(),
         }
     }
 }
 
 /// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that
-/// no longer have a line.
-fn difference<'a>(before: &'a [Ranked], now: &[Ranked]) -> (Vec<usize>, Vec<&'a Subject>) {
+/// no longer have a line. `is_like_before` says whether what lines have besides is the same at a position.
+fn difference<'a>(
+    before: &'a [Ranked],
+    now: &[Ranked],
+    is_like_before: impl Fn(usize) -> bool,
+) -> (Vec<usize>, Vec<&'a Subject>) {
     let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
     let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();
     let earlier: HashMap<&Subject, (usize, &Ranked)> =
         before.iter().enumerate().map(|(at, line)| (&line.subject, (at, line))).collect();
-    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at]));
+    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at])) && is_like_before(at);
     ((0..now.len()).filter(|at| !is_same(*at)).collect(), gone)
 }
 
@@ -95,7 +100,7 @@ mod tests {
 
     /// Applies a change as its description says.
     fn apply(before: &[Ranked], now: &[Ranked]) -> Vec<Ranked> {
-        let (rows, gone) = difference(before, now);
+        let (rows, gone) = difference(before, now, |_| true);
         let moved: HashSet<&Subject> = rows.iter().map(|at| &now[*at].subject).chain(gone).collect();
         let mut lines: Vec<Ranked> = before.iter().filter(|line| !moved.contains(&line.subject)).cloned().collect();
         for at in rows {
@@ -118,11 +123,13 @@ mod tests {
     #[test]
     fn only_lines_that_changed_are_in_a_change() {
         let before = page(&[(1, 9), (2, 8), (3, 7), (4, 6)]);
-        assert_eq!(difference(&before, &before), (vec![], vec![]));
-        let (rows, gone) = difference(&before, &page(&[(1, 9), (3, 8), (2, 8), (4, 6)]));
+        assert_eq!(difference(&before, &before, |_| true), (vec![], vec![]));
+        let (rows, gone) = difference(&before, &page(&[(1, 9), (3, 8), (2, 8), (4, 6)]), |_| true);
         assert_eq!((rows, gone), (vec![1, 2], vec![]));
         let now = page(&[(1, 9), (2, 8), (5, 7), (4, 6)]);
-        let (rows, gone) = difference(&before, &now);
+        let (rows, gone) = difference(&before, &now, |_| true);
         assert_eq!((rows, gone), (vec![2], vec![&before[2].subject]));
+        // Lines that have stayed may be in another tier.
+        assert_eq!(difference(&before, &before, |at| at != 1), (vec![1], vec![]));
     }
 }

@@ -296,7 +296,7 @@ impl View {
         let mut state = self.state.lock();
         if tag != state.tag || state.problem.is_some() {
             let event = if before.of.id() == now.of.id() {
-                let change = RankingChange::between(&now.of, &before.answer.items, &now.answer);
+                let change = RankingChange::between(&now.of, (&before.of, &before.answer), &now.answer);
                 Event::new("change", Some(&tag), response::to_json(&change)?)
             } else {
                 page.clone()

@@ -9,10 +9,9 @@ use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, RankingKey, Subject, Timestamp, Value};
+use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, Percentile, RankingKey, Subject, Timestamp, Value};
 use crate::store::{
-    AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Percentile, Place, Ranked, Standing, Status,
-    TextRange,
+    AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange,
 };
 
 /// The largest number of subjects of a ranking that is settled before it is read.
@@ -29,6 +28,7 @@ struct OneRanking<'a> {
     group: u32,
     /// Its positions among the entries of the track.
     positions: Range<usize>,
+    counts_ties: bool,
 }
 
 impl<'a> OneRanking<'a> {
@@ -41,7 +41,7 @@ impl<'a> OneRanking<'a> {
             Some(None) => (UNGROUPED, 0..0),
             Some(Some(group)) => (group, ranking.positions_of(group)),
         };
-        Self { order: track.order(), tables, frame, group, positions }
+        Self { order: track.order(), tables, frame, group, positions, counts_ties: track.counts_ties() }
     }
 
     fn len(&self) -> usize {
@@ -87,7 +87,7 @@ impl<'a> OneRanking<'a> {
     }
 
     /// Returns the number of ranked subjects with the score of this key or a better one. O(log n).
-    fn count_at_least(&self, key: i64) -> u64 {
+    fn count_not_worse(&self, key: i64) -> u64 {
         if self.positions.is_empty() {
             return 0;
         }
@@ -127,7 +127,9 @@ impl<'a> OneRanking<'a> {
             }
         }
         let first = offset.min(self.len()) as u64;
-        Page { frame: self.frame, total: self.len() as u64, first, items: items.into() }
+        let last = items.last().filter(|_| self.counts_ties).map(|last| traits.key_of_score(Some(last.score)));
+        let not_worse = last.map(|key| self.count_not_worse(key));
+        Page { frame: self.frame, total: self.len() as u64, first, items: items.into(), not_worse }
     }
 }
 
@@ -195,7 +197,7 @@ pub(super) fn distribution(
     let around = |score: &Value| {
         let key = traits.key_of_score(Some(*score));
         let better = ranking.count_better(key);
-        AtScore { better, equal: ranking.count_at_least(key) - better }
+        AtScore { better, equal: ranking.count_not_worse(key) - better }
     };
     let (percentiles, scores) = (percentiles.iter().map(at).collect(), scores.iter().map(around).collect());
     Distribution { frame, total, percentiles, scores }
@@ -212,15 +214,18 @@ pub(super) fn lookup(
 ) -> Lookup {
     let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
+    let mut not_worse = Vec::with_capacity(subjects.len());
     for subject in subjects {
         let stored = track.stored(subject);
         let is_visible = !tables.holdings.visibility_of(stored.as_str()).is_hidden();
         let key = tables.holdings.key_of(stored.as_str().into());
         let key = Some(key).filter(|key| is_visible && *key != traits.absent_key());
         scores.push(key.and_then(|key| traits.score_of_key(key)));
-        ranks.push(key.filter(|_| with_ranks).map(|key| ranking.count_better(key) + 1));
+        let key = key.filter(|_| with_ranks);
+        ranks.push(key.map(|key| ranking.count_better(key) + 1));
+        not_worse.push(key.filter(|_| track.counts_ties()).map(|key| ranking.count_not_worse(key)));
     }
-    Lookup { frame, total: ranking.len() as u64, scores, ranks }
+    Lookup { frame, total: ranking.len() as u64, scores, ranks, not_worse }
 }
 
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
@@ -244,6 +249,7 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
     let visibility = holdings.visibility_of(subject.as_str());
+    let has_rank = ranked && visibility.sees_rank();
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => ranking.len() as u64,
@@ -253,9 +259,10 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
         frame,
         total: ranking.len() as u64,
         score: score(tables, &subject),
-        rank: (ranked && visibility.sees_rank()).then_some(better + 1),
+        rank: has_rank.then_some(better + 1),
         visibility,
         better,
+        not_worse: (has_rank && track.counts_ties()).then(|| ranking.count_not_worse(key)),
         slots: live_aggregates(tables, &subject),
         capped: capped_from(tables, &subject, tables.window.floor),
     }

@@ -16,13 +16,13 @@ use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{
-    Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
 };
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store,
-    StoreError, TableName, TextRange, Values, ValuesStart,
+    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.

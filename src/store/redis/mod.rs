@@ -111,11 +111,12 @@ use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
-    Lookup, Merged, Moderated, Page, PageStart, Percentile, Piece, Removal, Result, RetireStep, Rows, SlotContents,
-    SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
+    Lookup, Merged, Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
+    Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
 };
 use crate::board::{
-    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, RankingKey, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, Percentile, RankingKey, Subject, Timestamp,
+    Value,
 };
 
 /// The number of partitions of a new board with many keys on a cluster.
@@ -431,31 +432,33 @@ impl Store for RedisStore {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        let key = ranking_key(track)?;
-        let read =
-            |parts: Arc<Parts>| async move { self.reads.page(Ranking { parts: &parts, key }, start, limit).await };
+        let (key, ties) = (ranking_key(track)?, track.counts_ties());
+        let read = |parts: Arc<Parts>| async move {
+            self.reads.page(Ranking { parts: &parts, key, ties }, start, limit).await
+        };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        let key = ranking_key(track)?;
+        let (key, ties) = (ranking_key(track)?, track.counts_ties());
         let read = |parts: Arc<Parts>| async move {
-            self.reads.neighbors(Ranking { parts: &parts, key }, subject, radius).await
+            self.reads.neighbors(Ranking { parts: &parts, key, ties }, subject, radius).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        let key = ranking_key(track)?;
-        let read =
-            |parts: Arc<Parts>| async move { self.reads.lookup(Ranking { parts: &parts, key }, subjects, ranks).await };
+        let (key, ties) = (ranking_key(track)?, track.counts_ties());
+        let read = |parts: Arc<Parts>| async move {
+            self.reads.lookup(Ranking { parts: &parts, key, ties }, subjects, ranks).await
+        };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        let (key, subject) = (ranking_key(track)?, &*track.stored(subject));
+        let (key, subject, ties) = (ranking_key(track)?, &*track.stored(subject), track.counts_ties());
         let read =
-            |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key }, subject).await };
+            |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key, ties }, subject).await };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
@@ -467,7 +470,7 @@ impl Store for RedisStore {
     ) -> Result<Distribution> {
         let key = ranking_key(track)?;
         let read = |parts: Arc<Parts>| async move {
-            let ranking = Ranking { parts: &parts, key };
+            let ranking = Ranking { parts: &parts, key, ties: false };
             self.reads.distribution(&self.session, ranking, percentiles, scores).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await

@@ -45,6 +45,8 @@ fn table() -> Vec<Row> {
             One(Write),
         ),
         row("GET", of("rankings"), "/v1/boards/BOARD/rankings", None, One(View)),
+        row("GET", of("tiers"), "/v1/boards/BOARD/tiers", None, One(View)),
+        row("PUT", of("tiers"), "/v1/boards/BOARD/tiers", Some(json!({"tiers": []})), One(Manage)),
         row("GET", of("distribution"), "/v1/boards/BOARD/distribution", None, One(View)),
         row(
             "POST",

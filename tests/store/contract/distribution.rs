@@ -1,7 +1,9 @@
 //! Tests of how the scores of a ranking are distributed.
 
-use rolltop::board::{Amount, BoardTrack, Definition, ModerationChange, Order, RankingKey, Value, Visibility};
-use rolltop::store::{AtScore, Percentile};
+use rolltop::board::{
+    Amount, BoardTrack, Definition, ModerationChange, Order, Percentile, RankingKey, Value, Visibility,
+};
+use rolltop::store::AtScore;
 
 use super::keys::InKey as _;
 use crate::given::{With, definition, plus, subject};

@@ -45,6 +45,7 @@ mod several_windows;
 mod sketches;
 mod stale;
 mod stepping;
+mod ties;
 mod together;
 mod tumbling;
 mod unranked;
@@ -190,6 +191,8 @@ contract! {
         moderation::counters_and_kept_slots_of_a_frozen_subject_stay,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
+        ties::ties_are_counted_by_every_read,
+        ties::ties_of_one_key_are_counted,
         distribution::a_distribution_follows_the_window,
         merging::a_copied_board_is_equal,
         merging::a_copied_board_expires_and_counts_like_its_source,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Timestamp, Value};
+use rolltop::board::{
+    Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Percentile, Timestamp, Value,
+};
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Percentile, Place, SlotQuery, SlotRange, Store, TableName,
-    TextRange,
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
 };
 
 use super::editions::comparable;
@@ -14,7 +15,7 @@ use super::sequence::{
     Act, By, Item, Leap, Look, Question, SUBJECTS, Size, Span, Step, When, crowd, flood, of_key, stored_who, who,
     window_of,
 };
-use crate::given::{name, new_board};
+use crate::given::{counting_ties, name, new_board};
 use crate::site::{Home, audit_through, retire_through};
 
 pub struct Side {
@@ -281,7 +282,10 @@ impl Side {
             Look::Distribution { percentiles: [first, ..], .. } => first as usize,
             Look::Status => 0,
         };
-        let (board, who) = (&of_key(board, nth), |nth| who(board.board(), nth));
+        // Two of three looks count ties.
+        let of_key = of_key(board, nth);
+        let of_key = if nth % 3 > 0 { counting_ties(of_key) } else { of_key };
+        let (board, who) = (&of_key, |nth| who(board.board(), nth));
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
             Look::Page { .. }

@@ -17,14 +17,14 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
     Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Moderation, ModerationChange,
-    ModerationList, Order, RankingKey, Subject, Timestamp, Track, Value, Visibility, Window,
+    ModerationList, Order, Percentile, RankingKey, Subject, Timestamp, Track, Value, Visibility, Window,
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
     ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits,
-    Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Percentile, Piece, Ranked, Removal, Result,
-    RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace,
-    Values, ValuesStart,
+    Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows,
+    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace, Values,
+    ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -213,6 +213,15 @@ fn window_at(track: &Track, now: Timestamp) -> Window {
     Window { floor: walk_back(calendar, head, track.slots()), head, end: calendar.next(head) }
 }
 
+/// Returns the number of lines whose score is not worse than this one.
+fn not_worse(track: &Track, ranking: &[Ranked], score: Value) -> u64 {
+    let is_worse = |line: &&Ranked| match track.order() {
+        Order::Desc => line.score < score,
+        Order::Asc => line.score > score,
+    };
+    (ranking.len() - ranking.iter().filter(is_worse).count()) as u64
+}
+
 fn frame_at(track: &Track, now: Timestamp) -> Frame {
     Frame { window: window_at(track, now), as_of: now, retiring: 0 }
 }
@@ -345,7 +354,10 @@ impl Store for Oracle {
                 }
             };
             let first = range.start as u64;
-            Page { frame, total: total as u64, first, items: ranking[range].to_vec().into() }
+            let items = ranking[range].to_vec();
+            let not_worse =
+                items.last().filter(|_| track.counts_ties()).map(|last| not_worse(track, &ranking, last.score));
+            Page { frame, total: total as u64, first, items: items.into(), not_worse }
         })
     }
 
@@ -362,7 +374,9 @@ impl Store for Oracle {
                 }
                 None => (0, Vec::new()),
             };
-            Page { frame, total, first, items: items.into() }
+            let not_worse =
+                items.last().filter(|_| track.counts_ties()).map(|last| not_worse(track, &ranking, last.score));
+            Page { frame, total, first, items: items.into(), not_worse }
         })
     }
 
@@ -372,8 +386,13 @@ impl Store for Oracle {
             let line = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject);
             let score = |subject: &Subject| line(subject).map(|line| line.score);
             let rank = |subject: &Subject| line(subject).filter(|_| ranks).map(|line| line.rank);
+            let ties = |subject: &Subject| {
+                let line = line(subject).filter(|_| ranks && track.counts_ties())?;
+                Some(not_worse(track, &ranking, line.score))
+            };
+            let not_worse = subjects.iter().map(ties).collect();
             let (scores, ranks) = (subjects.iter().map(score).collect(), subjects.iter().map(rank).collect());
-            Lookup { frame, total: ranking.len() as u64, scores, ranks }
+            Lookup { frame, total: ranking.len() as u64, scores, ranks, not_worse }
         })
     }
 
@@ -391,15 +410,18 @@ impl Store for Oracle {
                 false => Visibility::Visible,
             };
             let better = if score.is_some() { ranking.iter().filter(is_better).count() as u64 } else { 0 };
+            let rank = match visibility {
+                Visibility::Shadowed if held.track.kind().ranks(score) => Some(better + 1),
+                Visibility::Shadowed => None,
+                _ => ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
+            };
+            let own = score.filter(|_| rank.is_some() && track.counts_ties());
             Standing {
                 frame,
                 total: ranking.len() as u64,
                 score,
-                rank: match visibility {
-                    Visibility::Shadowed if held.track.kind().ranks(score) => Some(better + 1),
-                    Visibility::Shadowed => None,
-                    _ => ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
-                },
+                rank,
+                not_worse: own.map(|score| not_worse(track, &ranking, score)),
                 visibility,
                 better: if held.track.is_ranked() { better } else { 0 },
                 slots: held.live(&frame, stored).into_iter().collect(),

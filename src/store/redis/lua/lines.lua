@@ -6,10 +6,11 @@
 -- ARGV  the partition's, `order`: `desc` or `asc`; `key` of the ranking, or ''; `center`: `position`, `place`,
 --       `after_line` (the place, after its line if it has one) or `subject`; `at`: the position from 0, or the score of
 --       the place, or that of the subject if it is not ranked: '' to return no lines then; `subject`; number of lines
---       `before` the center, number of lines from there on (`after`), `capped` or ''
+--       `before` the center, number of lines from there on (`after`), `capped` or '', `ties` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
---       none), lines with a better score than the first, the partition's version or ''; then, if the center is a
---       subject, a list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because
+--       none), lines with a better score than the first, the partition's version or '', with `ties` and lines the
+--       number of lines whose score is not worse than that of the last one, or nil; then, if the center is a subject, a
+--       list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because
 --       of the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
 --       lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
@@ -45,7 +46,7 @@ else
         located[#located + 1] = cell
       end
     end
-    reply[9] = located
+    reply[10] = located
     if held and (own == '' or score ~= '') then
       score = held
     end
@@ -70,6 +71,7 @@ end
 reply[5], reply[6] = total, first
 reply[7] = first > 0 and lines[2] and better_than(lines[2]) or 0
 reply[8] = asked_field or ''
+reply[9] = ARGV.ties ~= '' and lines[1] ~= nil and not_worse_than(lines[#lines])
 local size = #reply
 for i = 1, #lines do
   reply[size + i] = lines[i]

@@ -2,11 +2,12 @@
 -- scores.
 --
 -- KEYS  1-5 the partition (board.lua), 6 the ranking
--- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get the subjects' ranks, or
---       '', `near`: number of lines to return on each side of each given score, number of `subjects`; then the
+-- ARGV  the partition's, `order`: `desc` or `asc`, `key` of the ranking, or '', `ranks` to get the subjects' ranks,
+--       `ties` to also count ties, or '', `near`: number of lines to return on each side of each given score, number of `subjects`; then the
 --       subjects, then any number of scores
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked; then, with ranks, for
---       each subject the number of subjects with a better score, 0 if it is not ranked; then for each given score the
+--       each subject the number of subjects with a better score, 0 if it is not ranked; then, with ties, for each subject
+--       the number of subjects whose score is not worse, 0 if it is not ranked; then for each given score the
 --       number of subjects with a better one and, if `near` is not 0, a list: number of lines before the first returned
 --       one, lines with a better score than it, then the scores of the lines
 -- cost  O(1) per subject; O(log subjects) for each different score of a rank, and O(log subjects + near) for each given
@@ -28,14 +29,20 @@ for first = FIXED_ARGUMENTS + 1, LAST, 1000 do
     reply[#reply + 1] = scores[i] or ''
   end
 end
-if ARGV.ranks == 'ranks' then
-  -- Subjects with equal scores share a rank, which is counted once.
-  local better = {[''] = 0}
+-- Adds a count for the score of each subject. Subjects with equal scores share it, and it is counted once.
+local function add_counts(of_score)
+  local counts = {[''] = 0}
   for i = 6, 5 + SUBJECTS do
     local score = reply[i]
-    better[score] = better[score] or better_than(score)
-    reply[SUBJECTS + i] = better[score]
+    counts[score] = counts[score] or of_score(score)
+    reply[#reply + 1] = counts[score]
   end
+end
+if ARGV.ranks ~= '' then
+  add_counts(better_than)
+end
+if ARGV.ranks == 'ties' then
+  add_counts(not_worse_than)
 end
 local near = tonumber(ARGV.near)
 for i = LAST + 1, #ARGV do

@@ -15,6 +15,14 @@ local function better_than(score)
   return call('ZCOUNT', SORTED, '(' .. score, '+inf')
 end
 
+-- Returns the number of lines whose score is not worse.
+local function not_worse_than(score)
+  if ASCENDING then
+    return call('ZCOUNT', SORTED, '-inf', score)
+  end
+  return call('ZCOUNT', SORTED, score, '+inf')
+end
+
 -- Returns whether the bytes of `a` come before those of `b`. The operator `<` would depend on the server's locale.
 local function precedes(a, b)
   for i = 1, math.min(#a, #b) do

@@ -62,7 +62,7 @@ pub(super) async fn page<P: PartitionReads>(
             let (frame, versions, _) =
                 take_apart(totals.into_iter().flatten().collect()).ok_or(MergeError::Unsettled)?;
             let total = region.total();
-            return Ok(Merged { frame, versions, total, found: Some((first.min(total), found.into())) });
+            return Ok(Merged { frame, versions, total, found: Some(Found::new(first.min(total), found)) });
         }
         for (i, more) in more_lines(order, start, &region.segments, wanted) {
             questions[i] = question(start, more.saturating_add(MARGIN));
@@ -87,7 +87,7 @@ fn question(start: &PageStart, lines: u64) -> Near {
         Direction::Backward => (lines, 1),
     };
     let center = Center::Place { place: place.clone(), after_line: false };
-    Near { center, before, after, with_slots: false }
+    Near { center, before, after, with_slots: false, ties: false }
 }
 
 /// Returns the partitions that must return more lines, so that the `wanted` lines of the page are known. Each has the

@@ -16,6 +16,7 @@
 //! | rank and percentile of a subject | [`around`] | the same |
 //! | scores of given subjects | [`scores`] | 1 |
 //! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
+//! | the numbers of lines that are not worse than given scores | [`ties`] | 1 |
 //!
 //! # What is exact
 //! - The contribution of a partition to an answer is of one instant of that partition. For a page at a large offset and
@@ -38,6 +39,7 @@ mod samples;
 mod scores;
 #[cfg(test)]
 mod tests;
+mod ties;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,8 +50,9 @@ pub(super) use self::one_head::of_one_head;
 #[cfg(test)]
 use self::samples::sample_positions;
 pub(super) use self::scores::scores;
+pub(super) use self::ties::ties;
 use crate::board::{Frame, Order, Subject, Timestamp, Value, Visibility};
-use crate::store::{Direction, Lines, NextTo, PageStart, Place};
+use crate::store::{Direction, Lines, NextTo, PageStart, Place, Ranked};
 
 /// The number of rounds after which a read fails.
 pub(super) const ROUNDS: usize = 5;
@@ -141,7 +144,7 @@ impl Wanted {
                 (Center::Subject { subject: subject.clone(), absent: None }, *radius, radius.saturating_add(1))
             }
         };
-        Near { center, before, after, with_slots: false }
+        Near { center, before, after, with_slots: false, ties: false }
     }
 }
 
@@ -155,12 +158,14 @@ pub(super) struct Near {
     pub after: u64,
     /// Whether the slots of the subject at the center are requested too.
     pub with_slots: bool,
+    /// Whether to count the lines whose score is not worse than that of the last one returned.
+    pub ties: bool,
 }
 
 impl Near {
     /// Asks for the first lines.
     pub fn first(count: u64) -> Self {
-        Self { center: Center::Position(0), before: 0, after: count, with_slots: false }
+        Self { center: Center::Position(0), before: 0, after: count, with_slots: false, ties: false }
     }
 
     /// Returns whether this asks for the first lines.
@@ -190,6 +195,8 @@ pub(super) struct Excerpt<X> {
     pub first: u64,
     /// The lines, with their ranks in the partition.
     pub items: Lines,
+    /// The number of lines of the partition whose score is not worse than that of the last one here, if requested.
+    pub not_worse: Option<u64>,
     /// The data about the subject, if the center was a subject.
     pub subject: Option<Located<X>>,
 }
@@ -247,6 +254,8 @@ pub(super) struct Scores {
     pub subjects: Arc<[Subject]>,
     /// Whether to return their ranks in the partition.
     pub ranks: bool,
+    /// Whether to count the lines whose scores are not worse than theirs, too.
+    pub ties: bool,
     /// The scores, of subjects of any partition, the best first and each once.
     pub better_than: Arc<[Value]>,
     /// The number of lines to return on each side of each of these scores.
@@ -262,6 +271,8 @@ pub(super) struct Scored {
     pub scores: Vec<Option<Value>>,
     /// For each subject, the number of lines of the partition with a strictly better score, if requested.
     pub better_than_subjects: Vec<u64>,
+    /// For each subject, the number of lines of the partition whose score is not worse, if requested.
+    pub not_worse_than_subjects: Vec<u64>,
     /// For each of the given scores, the number of lines of the partition with a strictly better one.
     pub better: Vec<u64>,
     /// The lines on both sides of each of the given scores, if any were requested.
@@ -313,8 +324,22 @@ pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as PartitionReads>::Versio
 pub(super) type MergedRead<P, T> =
     Result<Merged<T, <P as PartitionReads>::Version>, MergeError<<P as PartitionReads>::Error>>;
 
-/// Lines of the ranking of all partitions, and the number of lines before the first of them.
-pub(super) type Found = (u64, Lines);
+/// Lines of the ranking of all partitions.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The number of lines before the first of them.
+    pub first: u64,
+    pub items: Lines,
+    /// The number of lines whose score is not worse than that of the last one here. Only a lone partition counts them at
+    /// the instant of the lines; [`ties`] asks several partitions for it.
+    pub not_worse: Option<u64>,
+}
+
+impl Found {
+    fn new(first: u64, items: Vec<Ranked>) -> Self {
+        Self { first, items: items.into(), not_worse: None }
+    }
+}
 
 /// Returns lines of the ranking, or `None` if they are those of the `known` page.
 pub(super) async fn lines<P: PartitionReads>(
@@ -327,8 +352,8 @@ pub(super) async fn lines<P: PartitionReads>(
     match wanted {
         _ if count == 1 => {
             let Share { frame, version, said } = lone(partitions.lines(lone_round(wanted.of_one())).await)?;
-            let Excerpt { total, first, items, .. } = said;
-            Ok(Merged { frame, versions: vec![version], total, found: Some((first, items)) })
+            let Excerpt { total, first, items, not_worse, .. } = said;
+            Ok(Merged { frame, versions: vec![version], total, found: Some(Found { first, items, not_worse }) })
         }
         Wanted::Page { start: PageStart::Offset(offset), limit } if *offset > SKIPPED_PER_PART * count => {
             if let Some(known) = known
@@ -337,13 +362,13 @@ pub(super) async fn lines<P: PartitionReads>(
                 return Ok(unchanged);
             }
             let Merged { frame, versions, total, found } = deep::page(partitions, order, *offset, *limit).await?;
-            Ok(Merged { frame, versions, total, found: Some(((*offset).min(total), found.into())) })
+            Ok(Merged { frame, versions, total, found: Some(Found::new((*offset).min(total), found)) })
         }
         Wanted::Page { start, limit } => beside::page(partitions, order, start, *limit, known).await,
         Wanted::Neighbors { subject, own, radius } => {
             let Merged { frame, versions, total, found } =
                 around(partitions, order, *own, subject, Value::ZERO, *radius, false).await?;
-            Ok(Merged { frame, versions, total, found: Some((found.first, found.lines.into())) })
+            Ok(Merged { frame, versions, total, found: Some(Found::new(found.first, found.lines)) })
         }
     }
 }

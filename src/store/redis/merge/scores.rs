@@ -20,9 +20,10 @@ const NEAR: [u64; ROUNDS - 1] = [0, 4, 8, 8];
 /// Where a changing score is expected in the next round, in multiples of its last change, the most useful one first.
 const STEPS: [i64; 4] = [2, 1, 4, -1];
 
-/// The score of a subject, and the number of lines of all partitions with a strictly better one. Both are `None` if the
-/// subject is not ranked, and the number is `None` if ranks were not requested.
-pub(in crate::store::redis) type FoundScore = (Option<Value>, Option<u64>);
+/// The score of a subject, the number of lines of all partitions with a strictly better one, and the number of those that
+/// are not worse. All are `None` if the subject is not ranked, and the numbers if they were not requested. Only a lone
+/// partition counts the last one; [`ties`](super::ties) asks several partitions for it.
+pub(in crate::store::redis) type FoundScore = (Option<Value>, Option<u64>, Option<u64>);
 
 /// Reads the scores of the subjects of each partition, and, with `ranks`, counts the better lines of all partitions.
 ///
@@ -42,6 +43,7 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
     let question = |subjects: Vec<Subject>, ranks| Scores {
         subjects: subjects.into(),
         ranks,
+        ties: false,
         better_than: Arc::default(),
         near: 0,
     };
@@ -49,7 +51,12 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
         let question = question(std::mem::take(only), ranks);
         let Share { frame, version, said } = lone(partitions.scores(lone_round(question)).await)?;
         let mut better = said.better_than_subjects.into_iter();
-        let found = said.scores.into_iter().map(|score| (score, better.next().filter(|_| score.is_some())));
+        let mut not_worse = said.not_worse_than_subjects.into_iter();
+        let mut of = |score: Option<Value>| {
+            let (better, not_worse) = (better.next(), not_worse.next());
+            (score, better.filter(|_| score.is_some()), not_worse.filter(|_| score.is_some()))
+        };
+        let found = said.scores.into_iter().map(|score| of(score));
         return Ok(Merged { frame, versions: vec![version], total: said.total, found: vec![found.collect()] });
     }
     let mut questions: Vec<Scores> = subjects.into_iter().map(|subjects| question(subjects, false)).collect();
@@ -73,9 +80,9 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
             .collect::<Result<_, _>>()?;
         let found = |score: &Option<Value>| match score.filter(|_| ranks) {
             Some(score) => {
-                Some((Some(score), Some(counts.iter().map(|part| part.better_than(score)).sum::<Option<_>>()?)))
+                Some((Some(score), Some(counts.iter().map(|part| part.better_than(score)).sum::<Option<_>>()?), None))
             }
-            None => Some((*score, None)),
+            None => Some((*score, None, None)),
         };
         let found = |said: &Scored| said.scores.iter().map(found).collect();
         if let Some(found) = said.iter().map(found).collect() {

@@ -23,14 +23,14 @@ impl Read for Scores {
 
     fn cells(&self, _: &Track) -> u64 {
         let (subjects, counted) = (self.subjects.len() as u64, self.better_than.len() as u64);
-        let ranks = counted + if self.ranks { subjects } else { 0 };
+        let ranks = counted + if self.ranks { subjects * if self.ties { 2 } else { 1 } } else { 0 };
         subjects / SCORES + ranks * RANK + counted * (RANK + self.near) * self.near.min(1)
     }
 
     fn call(&self, moment: &Moment<'_>, key: Option<&RankingKey>, call: &mut ScriptCall) -> &'static Script {
         call.key(&moment.part.keys.ranking);
         add_ranking(moment.part, key, call);
-        call.arg("ranks", if self.ranks { "ranks" } else { "" });
+        call.arg("ranks", ranks_asked(self.ranks, self.ties));
         call.arg("near", self.near).arg("subjects", self.subjects.len());
         call.all(&*self.subjects);
         call.all(self.better_than.iter().map(|score| score_text(Some(*score))));
@@ -43,6 +43,8 @@ impl Read for Scores {
         let scores = self.subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
         let ranked = if self.ranks { self.subjects.len() } else { 0 };
         let better_than_subjects = (0..ranked).map(|_| reply.count()).collect::<Result<_, _>>()?;
+        let tied = if self.ties { ranked } else { 0 };
+        let not_worse_than_subjects = (0..tied).map(|_| reply.count()).collect::<Result<_, _>>()?;
         let (mut better, mut near) = (Vec::with_capacity(self.better_than.len()), Vec::new());
         for _ in &*self.better_than {
             better.push(reply.count()?);
@@ -50,8 +52,17 @@ impl Read for Scores {
                 near.push(stretch(&mut reply.part()?, kind)?);
             }
         }
-        let said = Scored { total, scores, better_than_subjects, better, near };
+        let said = Scored { total, scores, better_than_subjects, not_worse_than_subjects, better, near };
         Ok(Share { frame: seen.frame, version: None, said })
+    }
+}
+
+/// Returns the argument that says whether a script counts ranks, and ties with them.
+pub(super) fn ranks_asked(ranks: bool, ties: bool) -> &'static str {
+    match (ranks, ties) {
+        (true, true) => "ties",
+        (true, false) => "ranks",
+        (false, _) => "",
     }
 }
 

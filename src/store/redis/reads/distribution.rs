@@ -9,14 +9,14 @@ use futures_util::future::try_join_all;
 
 use super::question::add_ranking;
 use super::{Ranking, Reads};
-use crate::board::{RankingKey, Timestamp, Value};
+use crate::board::{Percentile, RankingKey, Timestamp, Value};
 use crate::store::redis::merge::{Round, Share, of_one_head, take_apart};
 use crate::store::redis::part::Part;
 use crate::store::redis::score_text::score_text;
 use crate::store::redis::scripts::DISTRIBUTION;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ScriptAnswer, Session};
-use crate::store::{AtScore, Distribution, PageStart, Percentile};
+use crate::store::{AtScore, Distribution, PageStart};
 
 impl Reads {
     /// Reads scores at percentiles, and numbers of subjects around scores.
@@ -27,7 +27,7 @@ impl Reads {
         percentiles: &[Percentile],
         scores: &[Value],
     ) -> Result<Distribution, ServerFailure> {
-        let Ranking { parts, key } = ranking;
+        let Ranking { parts, key, .. } = ranking;
         let own = match key {
             Some(key) => Some(parts.of_key(key)),
             None => parts.only(),

@@ -27,13 +27,14 @@ const FLIGHTS: usize = 8;
 pub(super) struct AskedPage {
     parts: Arc<Parts>,
     wanted: Wanted,
+    ties: bool,
     callers: Callers<Page>,
 }
 
 impl AskedPage {
-    pub fn new(parts: Arc<Parts>, wanted: Wanted) -> (Self, Answered<Page>) {
+    pub fn new(parts: Arc<Parts>, wanted: Wanted, ties: bool) -> (Self, Answered<Page>) {
         let (callers, answered) = Callers::one();
-        (Self { parts, wanted, callers }, answered)
+        (Self { parts, wanted, ties, callers }, answered)
     }
 }
 
@@ -43,7 +44,7 @@ impl Queued for AskedPage {
     }
 
     fn hash(&self, hasher: &RandomState) -> u64 {
-        hasher.hash_one((Arc::as_ptr(&self.parts), &self.wanted))
+        hasher.hash_one((Arc::as_ptr(&self.parts), &self.wanted, self.ties))
     }
 
     fn is_abandoned(&self) -> bool {
@@ -51,7 +52,7 @@ impl Queued for AskedPage {
     }
 
     fn join(&mut self, other: Self) -> Option<Self> {
-        if !Arc::ptr_eq(&self.parts, &other.parts) || self.wanted != other.wanted {
+        if !Arc::ptr_eq(&self.parts, &other.parts) || (&self.wanted, self.ties) != (&other.wanted, other.ties) {
             return Some(other);
         }
         self.callers.join(other.callers);
@@ -73,8 +74,8 @@ pub(super) async fn run(lanes: Arc<LanesByWeight>, lane: Arc<ReadLane<AskedPage>
 /// Reads all of these pages at the same time. Each is answered as soon as it is complete.
 async fn fly(lanes: &LanesByWeight, taken: Vec<AskedPage>) {
     let read = taken.into_iter().map(async |asked| {
-        let AskedPage { parts, wanted, callers } = asked;
-        let spread = Spread { lanes, parts: &parts, key: None, is_here: true };
+        let AskedPage { parts, wanted, ties, callers } = asked;
+        let spread = Spread { lanes, parts: &parts, key: None, ties, is_here: true };
         callers.answer(spread.lines(&wanted).await);
     });
     join_all(read).await;

@@ -85,6 +85,8 @@ pub(super) struct Ranking<'a> {
     pub parts: &'a Arc<Parts>,
     /// Its key, on a track that has a ranking for each key.
     pub key: Option<&'a RankingKey>,
+    /// Whether to count [ties](crate::board::BoardTrack::counts_ties).
+    pub ties: bool,
 }
 
 /// The reads of one store.
@@ -117,16 +119,16 @@ impl Reads {
     }
 
     fn spread<'a>(&'a self, ranking: Ranking<'a>) -> Spread<'a> {
-        Spread { lanes: &self.lanes, parts: ranking.parts, key: ranking.key, is_here: false }
+        Spread { lanes: &self.lanes, parts: ranking.parts, key: ranking.key, ties: ranking.ties, is_here: false }
     }
 
     pub async fn page(&self, ranking: Ranking<'_>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
-        let Ranking { parts, key } = ranking;
+        let Ranking { parts, key, ties } = ranking;
         let wanted = Wanted::Page { start: start.clone(), limit: limit.into() };
         match start {
             // Equal pages of several partitions are merged once.
             PageStart::Offset(_) if parts.count() > 1 && key.is_none() => {
-                let (asked, answered) = AskedPage::new(parts.clone(), wanted);
+                let (asked, answered) = AskedPage::new(parts.clone(), wanted, ties);
                 self.merging.add(asked);
                 self.merging.go();
                 answer_of(answered).await
@@ -154,13 +156,13 @@ impl Reads {
     /// Reads the standing of a subject, which has its key if there are keys. The subject's own partition has all of it,
     /// unless others have lines of the ranking.
     pub async fn standing(&self, ranking: Ranking<'_>, subject: &Subject) -> Result<Standing, ServerFailure> {
-        let Ranking { parts, key } = ranking;
+        let Ranking { parts, key, ties } = ranking;
         let part = parts.of(subject);
         if part.track.is_ranked() && parts.count() > 1 && key.is_none() {
             return self.spread(ranking).standing(subject).await;
         }
         let question =
-            Question { key: key.cloned(), ..Question::new(part.clone(), SubjectRead::standing(subject.clone())) };
+            Question { key: key.cloned(), ..Question::new(part.clone(), SubjectRead::standing(subject.clone(), ties)) };
         let found = answer_of(self.lanes.ask(question)).await?;
         Ok(found.standing(&part.track))
     }
@@ -186,7 +188,10 @@ impl Reads {
             let SlotQuery { track, subject, range, as_of } = query;
             let (subject, range, as_of) = (track.stored(subject).into_owned(), *range, *as_of);
             let part = session.part_for(track, &subject);
-            Question::new(part, SubjectRead { subject, scope: Scope::Slots { range, as_of }, with_rank: false })
+            Question::new(
+                part,
+                SubjectRead { subject, scope: Scope::Slots { range, as_of }, with_rank: false, ties: false },
+            )
         };
         let questions: Vec<Question<SubjectRead>> = queries.iter().map(question).collect();
         let weight: u64 = questions.iter().map(Question::weight).sum();

@@ -59,12 +59,14 @@ impl Read for Near {
         add_ranking(part, key, call);
         call.arg("center", center).arg("at", at).arg("subject", subject);
         call.arg("before", self.before.min(FARTHEST)).arg("after", self.after.min(FARTHEST)).arg("capped", capped);
+        call.arg("ties", if self.ties { "ties" } else { "" });
         &LINES
     }
 
     fn read(&self, moment: &Moment<'_>, seen: Seen, reply: &mut Reply) -> Result<Self::Reply, ServerFailure> {
         let kind = moment.part.track.kind();
         let (total, first, better, version) = (reply.count()?, reply.count()?, reply.count()?, reply.text()?);
+        let not_worse = reply.maybe_count()?;
         let subject = match &self.center {
             Center::Subject { .. } => {
                 let mut located = reply.part()?;
@@ -75,7 +77,7 @@ impl Read for Near {
             }
             Center::Position(_) | Center::Place { .. } => None,
         };
-        let said = Excerpt { total, first, items: lines(reply, kind, first, better)?, subject };
+        let said = Excerpt { total, first, items: lines(reply, kind, first, better)?, not_worse, subject };
         Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
@@ -86,8 +88,8 @@ impl Read for Near {
         _: &Moment<'_>,
         pages: Option<&Pages>,
     ) -> Option<Peek<Self>> {
-        // Only scripts know the name of the ranking of a key.
-        let is_first = self.is_first() && key.is_none();
+        // Only scripts know the name of the ranking of a key, and count ties.
+        let is_first = self.is_first() && key.is_none() && !self.ties;
         let held = pages.filter(|_| self.is_kept()).and_then(|pages| pages.get(part, &Extent::of(key), self));
         match held.filter(|held| !is_first || held.is_worth_a_look()) {
             Some(held) => Some(Peek {
@@ -104,10 +106,10 @@ impl Read for Near {
         if !self.is_kept() || reply.version.is_none() {
             return reply;
         }
-        let Share { frame, version, said: Excerpt { total, first, items, subject } } = reply;
-        let held = CachedPage::new(Page { frame, total, first, items }, vec![version.clone()]);
+        let Share { frame, version, said: Excerpt { total, first, items, not_worse, subject } } = reply;
+        let held = CachedPage::new(Page { frame, total, first, items, not_worse }, vec![version.clone()]);
         let items = pages.put(part, Extent::of(key), self, held).items;
-        Share { frame, version, said: Excerpt { total, first, items, subject } }
+        Share { frame, version, said: Excerpt { total, first, items, not_worse, subject } }
     }
 }
 
@@ -140,10 +142,10 @@ fn look_at_cached(held: &CachedPage, look: &Look) -> Option<Share<Excerpt>> {
     if !held.is_right(look.incarnation, &look.version, look.head) {
         return None;
     }
-    let Page { mut frame, total, first, items } = held.page.clone();
+    let Page { mut frame, total, first, items, not_worse } = held.page.clone();
     frame.as_of = look.now;
     let version = held.stamps.first().cloned().flatten();
-    Some(Share { frame, version, said: Excerpt { total, first, items, subject: None } })
+    Some(Share { frame, version, said: Excerpt { total, first, items, not_worse, subject: None } })
 }
 
 /// Reads the replies to the commands for the first lines. Returns `None` if they are not all of one instant.
@@ -166,7 +168,11 @@ fn read_first(
         0 => Lines::default(),
         _ => lines(&mut Reply::new(items)?, moment.part.track.kind(), 0, 0)?,
     };
-    Ok(Some(Share { frame, version: Some(stamp), said: Excerpt { total, first: 0, items, subject: None } }))
+    Ok(Some(Share {
+        frame,
+        version: Some(stamp),
+        said: Excerpt { total, first: 0, items, not_worse: None, subject: None },
+    }))
 }
 
 /// Reads lines that begin at position `first` (from 0). `better` subjects are strictly better than the first line.
@@ -234,7 +240,7 @@ mod tests {
 
     #[test]
     fn only_lines_from_a_position_on_are_cached() {
-        let near = |center, before| Near { center, before, after: 9, with_slots: false };
+        let near = |center, before| Near { center, before, after: 9, with_slots: false, ties: false };
         assert!(near(Center::Position(3), 0).is_kept() && !near(Center::Position(3), 1).is_kept());
         let subject = Subject::parse("a").unwrap();
         let place = Place { score: Score::ZERO, subject: subject.clone() };

@@ -175,7 +175,7 @@ mod tests {
         };
         let as_of = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let frame = Frame { window: part.track.window_at(as_of), as_of, retiring: 0 };
-        let page = Page { frame, total: 1, first: 0, items: (0..lines).map(line).collect() };
+        let page = Page { frame, total: 1, first: 0, items: (0..lines).map(line).collect(), not_worse: None };
         CachedPage::new(page, vec![Stamp::new(version, Some(7))])
     }
 

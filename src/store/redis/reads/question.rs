@@ -164,7 +164,7 @@ pub(super) mod tests {
     pub fn window(part: &Arc<Part>, subject: &str, slots: u32) -> Question<SubjectRead> {
         let subject = Subject::parse(subject).unwrap();
         let scope = Scope::Slots { range: SlotRange::Slots(slots), as_of: None };
-        Question::new(part.clone(), SubjectRead { subject, scope, with_rank: false })
+        Question::new(part.clone(), SubjectRead { subject, scope, with_rank: false, ties: false })
     }
 
     #[test]

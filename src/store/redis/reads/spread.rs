@@ -28,6 +28,8 @@ pub(super) struct Spread<'a> {
     pub parts: &'a Parts,
     /// The key of the ranking, if there are several. It is in one partition, and no other one is asked.
     pub key: Option<&'a RankingKey>,
+    /// Whether to count [ties](crate::board::BoardTrack::counts_ties).
+    pub ties: bool,
     /// Whether this runs on the thread of the lanes.
     pub is_here: bool,
 }
@@ -49,7 +51,8 @@ impl PartitionReads for Spread<'_> {
         self.all().len()
     }
 
-    async fn lines(&self, round: Round<Near>) -> Result<Vec<Share<Excerpt>>, ServerFailure> {
+    async fn lines(&self, mut round: Round<Near>) -> Result<Vec<Share<Excerpt>>, ServerFailure> {
+        round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
         self.ask(round).await
     }
 
@@ -57,7 +60,8 @@ impl PartitionReads for Spread<'_> {
         self.ask(round).await
     }
 
-    async fn scores(&self, round: Round<Scores>) -> Result<Vec<Share<Scored>>, ServerFailure> {
+    async fn scores(&self, mut round: Round<Scores>) -> Result<Vec<Share<Scored>>, ServerFailure> {
+        round.questions.iter_mut().for_each(|(_, scores)| scores.ties = scores.ranks && self.counts_here());
         self.ask(round).await
     }
 }
@@ -69,6 +73,21 @@ impl Spread<'_> {
             Some(key) => std::slice::from_ref(self.parts.of_key(key)),
             None => self.parts.all(),
         }
+    }
+
+    /// Returns whether the partition counts ties itself: only one that has all lines can.
+    fn counts_here(&self) -> bool {
+        self.ties && self.count() == 1
+    }
+
+    /// Returns for each of these scores, which partitions with this head had, the number of lines of several partitions
+    /// that are not worse, if requested. It is of a later instant than the scores.
+    async fn ties(&self, head: Timestamp, scores: &[Value]) -> Result<Option<Vec<u64>>, ServerFailure> {
+        if !self.ties || self.count() == 1 || scores.is_empty() {
+            return Ok(None);
+        }
+        let order = self.parts.first().track.order();
+        Ok(Some(merge::ties(self, order, head, scores).await.map_err(failure)?))
     }
 
     /// Returns the index of the one of them that has the subject.
@@ -93,26 +112,32 @@ impl Spread<'_> {
 
     /// Reads lines of the ranking.
     pub async fn lines(&self, wanted: &Wanted) -> Result<Page, ServerFailure> {
-        let first = &self.all()[0];
+        let first_part = &self.all()[0];
         // What one partition returns is cached where it is read.
         let cached = match wanted {
             Wanted::Page { start: PageStart::Offset(offset), limit } if self.count() > 1 => {
-                Some(Near { center: Center::Position(*offset), ..Near::first(*limit) })
+                Some(Near { center: Center::Position(*offset), ties: self.ties, ..Near::first(*limit) })
             }
             _ => None,
         };
-        let held = cached.as_ref().and_then(|near| self.lanes.pages.get(first, &Extent::Board, near));
+        let held = cached.as_ref().and_then(|near| self.lanes.pages.get(first_part, &Extent::Board, near));
         let known = held.as_ref().map(|held| KnownPage { head: held.head(), versions: &held.stamps });
-        let merged = merge::lines(self, first.track.order(), wanted, known).await.map_err(failure)?;
+        let merged = merge::lines(self, first_part.track.order(), wanted, known).await.map_err(failure)?;
         let merge::Merged { frame, versions: stamps, total, found } = merged;
-        let (first_line, items) = match (found, held) {
+        let merge::Found { first, items, not_worse } = match (found, held) {
             (Some(found), _) => found,
             (None, Some(held)) => return Ok(Page { frame, total, ..held.page.clone() }),
             (None, None) => return Err(ServerFailure::Corrupt("a page without lines".to_owned())),
         };
-        let page = Page { frame, total, first: first_line, items };
+        let last: Vec<Value> = items.last().map(|line| line.score).into_iter().collect();
+        let not_worse = match self.ties(frame.window.head, &last).await? {
+            // Lines that have left since are still on the page.
+            Some(counted) => counted.first().map(|counted| (*counted).max(first + items.len() as u64).min(total)),
+            None => not_worse,
+        };
+        let page = Page { frame, total, first, items, not_worse };
         match cached.filter(|_| stamps.iter().all(Option::is_some)) {
-            Some(near) => Ok(self.lanes.pages.put(first, Extent::Board, &near, CachedPage::new(page, stamps))),
+            Some(near) => Ok(self.lanes.pages.put(first_part, Extent::Board, &near, CachedPage::new(page, stamps))),
             None => Ok(page),
         }
     }
@@ -124,20 +149,24 @@ impl Spread<'_> {
         let around = merge::around(self, track.order(), own, subject, absent.unwrap_or(Value::ZERO), 0, true).await;
         let merge::Merged { frame, total, found, .. } = around.map_err(failure)?;
         let merge::Around { score, visibility, better, extra, .. } = found;
+        let rank = score.filter(|_| visibility.sees_rank()).map(|_| better + 1);
+        let ranked: Vec<Value> = score.filter(|_| rank.is_some()).into_iter().collect();
+        let not_worse = self.ties(frame.window.head, &ranked).await?.and_then(|counted| counted.first().copied());
         Ok(Standing {
             frame,
             total,
             score: score.or(absent),
-            rank: score.filter(|_| visibility.sees_rank()).map(|_| better + 1),
+            rank,
             visibility,
             better,
+            not_worse: not_worse.map(|counted| counted.max(better).min(total)),
             slots: extra.slots,
             capped: extra.capped.is_some_and(|time| time >= frame.window.floor),
         })
     }
 
     /// Looks up scores and ranks. All partitions are asked, because each returns its own total.
-    pub async fn lookup(&self, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
+    pub async fn lookup(&self, subjects: &[Subject], with_ranks: bool) -> Result<Lookup, ServerFailure> {
         let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.count()];
         for (place, subject) in subjects.iter().enumerate() {
             let (places, asked) = &mut shares[self.number_of(subject)];
@@ -147,13 +176,20 @@ impl Spread<'_> {
         let (places, shares): (Vec<Vec<usize>>, Vec<Vec<Subject>>) = shares.into_iter().unzip();
         let order = self.parts.first().track.order();
         let merge::Merged { frame, total, found, .. } =
-            merge::scores(self, order, shares, ranks).await.map_err(failure)?;
+            merge::scores(self, order, shares, with_ranks).await.map_err(failure)?;
         let (mut scores, mut ranks) = (vec![None; subjects.len()], vec![None; subjects.len()]);
-        for (place, (score, better)) in places.into_iter().flatten().zip(found.into_iter().flatten()) {
+        let mut not_worse = vec![None; subjects.len()];
+        for (place, (score, better, counted)) in places.into_iter().flatten().zip(found.into_iter().flatten()) {
             scores[place] = score;
             ranks[place] = better.map(|better| better + 1);
+            not_worse[place] = counted;
         }
-        Ok(Lookup { frame, total, scores, ranks })
+        let ranked: Vec<Value> = scores.iter().flatten().filter(|_| with_ranks).copied().collect();
+        if let Some(counted) = self.ties(frame.window.head, &ranked).await? {
+            let ranked = not_worse.iter_mut().zip(&ranks).filter_map(|(counted, rank)| Some((counted, (*rank)?)));
+            ranked.zip(counted).for_each(|((of, rank), counted)| *of = Some(counted.max(rank).min(total)));
+        }
+        Ok(Lookup { frame, total, scores, ranks, not_worse })
     }
 }
 

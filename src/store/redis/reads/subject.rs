@@ -10,6 +10,7 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::asked::{Asked, Heard, Receiving};
+use super::counts::ranks_asked;
 use super::look::Look;
 use super::pages::Pages;
 use super::question::{Peek, Question, Read, Seen, add_ranking, cells};
@@ -35,6 +36,8 @@ pub(super) struct SubjectRead {
     pub scope: Scope,
     /// Whether score and rank are requested, on a ranked board.
     pub with_rank: bool,
+    /// Whether to count the subjects whose score is not worse, too.
+    pub ties: bool,
 }
 
 /// The slots that are requested.
@@ -56,6 +59,8 @@ pub(super) struct SubjectSlots {
     visibility: Visibility,
     /// The number of subjects with a strictly better score.
     better: u64,
+    /// The number of subjects whose score is not worse, if requested and the subject has one.
+    not_worse: Option<u64>,
     /// The slots that were read, or the oldest slot that can be requested.
     range: Result<Range, Timestamp>,
     cells: Cells,
@@ -65,8 +70,8 @@ pub(super) struct SubjectSlots {
 
 impl SubjectRead {
     /// Returns a read of the standing of a subject.
-    pub fn standing(subject: Subject) -> Self {
-        Self { subject, scope: Scope::Window, with_rank: true }
+    pub fn standing(subject: Subject, ties: bool) -> Self {
+        Self { subject, scope: Scope::Window, with_rank: true, ties }
     }
 
     /// Compares questions, so that those about the same slots of a partition are next to each other when sorted, and so
@@ -84,7 +89,7 @@ impl SubjectRead {
 
     /// Returns whether one call of `subjects.lua` can answer both.
     fn has_slots_of(&self, other: &Self) -> bool {
-        (self.scope, self.with_rank) == (other.scope, other.with_rank)
+        (self.scope, self.with_rank, self.ties) == (other.scope, other.with_rank, other.ties)
     }
 
     /// Returns the slots to read. Returns none if not all of them exist: the time must be read all the same.
@@ -109,7 +114,7 @@ impl SubjectRead {
             _ => self.existing_range(moment),
         };
         let visibility = Visibility::Visible;
-        SubjectSlots { frame, total: 0, score: None, visibility, better: 0, range, cells, capped }
+        SubjectSlots { frame, total: 0, score: None, visibility, better: 0, not_worse: None, range, cells, capped }
     }
 }
 
@@ -158,13 +163,14 @@ impl Read for SubjectRead {
 impl SubjectSlots {
     /// Returns the standing of the subject, given its board.
     pub fn standing(self, track: &Track) -> Standing {
-        let Self { frame, total, score: ranked, visibility, better, cells: slots, capped, .. } = self;
+        let Self { frame, total, score: ranked, visibility, better, not_worse, cells: slots, capped, .. } = self;
         let capped = capped.is_some_and(|time| time >= frame.window.floor);
         let (score, rank) = match track.is_ranked() {
             true => (ranked.or(track.kind().absent()), ranked.filter(|_| visibility.sees_rank()).map(|_| better + 1)),
             false => (track.value(slots.iter().map(|(_, aggregate)| aggregate)), None),
         };
-        Standing { frame, total, score, rank, visibility, better, slots, capped }
+        let not_worse = not_worse.filter(|_| rank.is_some());
+        Standing { frame, total, score, rank, visibility, better, not_worse, slots, capped }
     }
 
     /// Returns the contents of the requested slots, given the board.
@@ -219,7 +225,7 @@ pub(super) fn call_together(
         call.key(part.keys.slot(*start));
     }
     add_ranking(part, question.key.as_ref(), call);
-    call.arg("ranks", if first.with_rank { "ranks" } else { "" });
+    call.arg("ranks", ranks_asked(first.with_rank, first.ties));
     call.arg("subjects", all.len()).arg("capped", if capped { "capped" } else { "" });
     call.all(subjects());
     Some((&SUBJECTS, range))
@@ -256,10 +262,10 @@ fn read_together(
     reply: &mut Reply,
 ) -> Result<SubjectSlots, ServerFailure> {
     let kind = moment.part.track.kind();
-    let (score, better) = (reply.score(kind)?, reply.count()?);
+    let (score, better, not_worse) = (reply.score(kind)?, reply.count()?, reply.maybe_count()?);
     let (visibility, capped) = (reply.moderation()?.visibility, reply.maybe_time()?);
     let held = positioned(reply, range, kind)?;
-    Ok(SubjectSlots { score, visibility, better, ..read.found(moment, frame, capped, held) })
+    Ok(SubjectSlots { score, visibility, better, not_worse, ..read.found(moment, frame, capped, held) })
 }
 
 /// Reads cells. Each is preceded by the position of its slot in the range, from 1.

@@ -256,7 +256,7 @@ scripts! {
     {
         ADD = "add" after [] with 1 keys ["board", "operation", "items", "tracks", "keys"];
         LINES = "lines" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
-            ["board", "order", "key", "center", "at", "subject", "before", "after", "capped"] repeatable;
+            ["board", "order", "key", "center", "at", "subject", "before", "after", "capped", "ties"] repeatable;
         BETWEEN = "between" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "from_score", "from_subject", "till_score", "till_subject", "samples",
             "all_up_to"] repeatable;

@@ -18,7 +18,7 @@ fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Optio
     let wanted = Wanted::Page { start: PageStart::Offset(offset), limit: 10 };
     let merged = block_on(lines(memory, Order::Desc, &wanted, Some(known))).unwrap();
     assert_eq!(merged.total, memory.ranking().len() as u64);
-    merged.found.map(|(_, items)| items.to_vec())
+    merged.found.map(|found| found.items.to_vec())
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod neighbors;
 mod pages;
 mod random;
 mod scores;
+mod ties;
 mod wrong;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ use super::scores::FoundScore;
 use super::*;
 use crate::board::{Amount, BoardName, Frame, Visibility, Window};
 use crate::store::Ranked;
+use crate::store::place::compare_scores;
 use crate::store::redis::division::Division;
 
 /// The content of all partitions.
@@ -174,7 +176,7 @@ impl Memory {
         let order = self.state.lock().content.order;
         let wanted = Wanted::Page { start: PageStart::Offset(offset), limit };
         let Merged { frame, versions, total, found } = block_on(lines(self, order, &wanted, None))?;
-        let (first, items) = found.unwrap();
+        let Found { first, items, .. } = found.unwrap();
         assert_eq!(first, offset.min(total));
         Ok(Merged { frame, versions, total, found: items.to_vec() })
     }
@@ -194,7 +196,7 @@ impl Memory {
             (content.order, content.part_of(&subject(text)))
         };
         let wanted = Wanted::Neighbors { subject: subject(text), own, radius };
-        let (first, items) = block_on(lines(self, order, &wanted, None))?.found.unwrap();
+        let Found { first, items, .. } = block_on(lines(self, order, &wanted, None))?.found.unwrap();
         Ok((first, items.to_vec()))
     }
 
@@ -257,7 +259,7 @@ impl Memory {
         assert_eq!((merged.total, merged.found.len()), (ranking.len() as u64, texts.len()));
         for (text, found) in merged.found {
             let line = ranking.iter().find(|line| line.subject.as_str() == text);
-            let expected = (line.map(|line| line.score), line.filter(|_| ranks).map(|line| line.rank - 1));
+            let expected = (line.map(|line| line.score), line.filter(|_| ranks).map(|line| line.rank - 1), None);
             assert_eq!(found, expected, "{text}");
         }
         self.cost()
@@ -335,7 +337,10 @@ impl PartitionReads for Memory {
                 }
             }
             let total = lines.len() as u64;
-            (items.len(), Excerpt { total, first: first as u64, items: items.into(), subject: located })
+            (
+                items.len(),
+                Excerpt { total, first: first as u64, items: items.into(), not_worse: None, subject: located },
+            )
         })
     }
 
@@ -379,6 +384,7 @@ impl PartitionReads for Memory {
                 total: lines.len() as u64,
                 scores: question.subjects.iter().map(score).collect(),
                 better_than_subjects: ranked.map(better_than_subject).collect(),
+                not_worse_than_subjects: Vec::new(),
                 better: question.better_than.iter().map(|score| content.better(part, *score)).collect(),
                 near: question.better_than.iter().filter(|_| question.near > 0).map(|score| stretch(*score)).collect(),
             };

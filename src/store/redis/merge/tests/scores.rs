@@ -131,12 +131,18 @@ fn all_parts_count_in_the_same_window() {
 
 #[test]
 fn counts_that_contradict_each_other_are_refused() {
-    let asked =
-        Scores { subjects: [subject("a")].into(), ranks: false, better_than: [exact(9), exact(5)].into(), near: 0 };
+    let asked = Scores {
+        subjects: [subject("a")].into(),
+        ranks: false,
+        ties: false,
+        better_than: [exact(9), exact(5)].into(),
+        near: 0,
+    };
     let said = |total, scores: &[i64], better: &[u64]| Scored {
         total,
         scores: scores.iter().map(|score| Some(exact(*score))).collect(),
         better_than_subjects: Vec::new(),
+        not_worse_than_subjects: Vec::new(),
         better: better.to_vec(),
         near: Vec::new(),
     };

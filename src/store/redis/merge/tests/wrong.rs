@@ -10,7 +10,7 @@ fn place(score: i64, text: &str) -> Place {
 
 fn lines(total: u64, first: u64, better: u64, lines: &[(i64, &str)]) -> Excerpt<()> {
     let line = |(score, text): &(i64, &str)| Ranked { rank: better + 1, subject: subject(text), score: exact(*score) };
-    Excerpt { total, first, items: lines.iter().map(line).collect(), subject: None }
+    Excerpt { total, first, items: lines.iter().map(line).collect(), not_worse: None, subject: None }
 }
 
 #[test]
