@@ -295,7 +295,6 @@ fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_head
     }
     for RankingLine { rank, subject, score, tier } in lines {
         let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
-        let tier = tier.flatten();
         let record = [&rank.to_string(), subject.as_str(), &score, tier.as_deref().unwrap_or_default()];
         write(&record[..columns])?;
     }

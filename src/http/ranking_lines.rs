@@ -23,7 +23,7 @@ pub(super) struct RankingLine {
     pub(super) score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
-    pub(super) tier: Option<Option<Arc<str>>>,
+    pub(super) tier: Option<Arc<str>>,
 }
 
 impl RankingLine {
@@ -33,7 +33,7 @@ impl RankingLine {
             rank: ranked.rank,
             subject: ranked.subject.clone(),
             score: response::score(decimals, ranked.score),
-            tier: tiers.as_ref().map(|tiers| tiers.get(at).cloned().flatten()),
+            tier: tiers.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten()),
         }
     }
 

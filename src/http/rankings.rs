@@ -197,7 +197,7 @@ pub(super) struct LookupEntry {
     percentile: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
-    tier: Option<Option<Arc<str>>>,
+    tier: Option<Arc<str>>,
 }
 
 /// Look up given subjects
@@ -283,7 +283,6 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
     }
     let mut items = Vec::with_capacity(ranked.len() + absent.len());
     let mut last = None;
-    let shown = |tier: Option<&Arc<str>>| tiers.as_ref().map(|_| tier.cloned());
     for (position, (value, subject, rank, tier)) in (1..).zip(ranked) {
         let rank_among = match last {
             Some((rank, last_value)) if last_value == value => rank,
@@ -292,13 +291,11 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
         let score = response::score(track.decimals(), value);
-        let tier = shown(tier);
+        let tier = tier.cloned();
         items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile, tier });
     }
     let score = response::score(track.decimals(), track.kind().absent());
-    let tier = shown(None);
-    let entry =
-        |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: tier.clone() };
+    let entry = |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: None };
     items.extend(absent.into_iter().map(entry));
     items
 }

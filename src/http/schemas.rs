@@ -50,14 +50,12 @@ pub(super) fn subject() -> Object {
         .build()
 }
 
-/// The tier of a line. Always optional: only boards with tiers have it.
+/// The tier of a line. Always optional.
 pub(super) fn tier() -> Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+    string()
+        .min_length(Some(1))
         .max_length(Some(64))
-        .description(Some(
-            "The name of the best tier that the subject reaches; null if none. Absent if the board has no tiers.",
-        ))
+        .description(Some("The name of the best tier that the subject reaches. Absent if it reaches none."))
         .build()
 }
 

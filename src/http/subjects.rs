@@ -40,7 +40,7 @@ pub(super) struct Standing {
     percentile: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
-    tier: Option<Option<Arc<str>>>,
+    tier: Option<Arc<str>>,
     /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -172,7 +172,7 @@ pub(super) async fn standing(
     let is_shadowed = standing.visibility == Visibility::Shadowed && standing.rank.is_some();
     let total = standing.total + u64::from(is_shadowed);
     let not_worse = standing.not_worse.map(|not_worse| not_worse + u64::from(is_shadowed));
-    let tier = RankingTiers::of(&track, total).map(|tiers| {
+    let tier = RankingTiers::of(&track, total).and_then(|tiers| {
         let (rank, score) = standing.rank.zip(standing.score)?;
         tiers.tier(rank, not_worse, score).cloned()
     });

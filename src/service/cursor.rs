@@ -1,6 +1,6 @@
 //! Pages next to a place.
 
-use super::ranking_keys::in_ranking;
+use super::ranking_keys::in_ranking_of;
 use super::reads::{ranked, remembers_values};
 use super::windows::window_with;
 use super::{About, Result, Service, ServiceError};
@@ -70,7 +70,7 @@ impl Service {
     ) -> Result<BoardTrack> {
         if let Some(window) = window_with(&track.edition(), of_cursor) {
             check(&window)?;
-            return in_ranking(window, track.key().cloned());
+            return in_ranking_of(window, track);
         }
         // The board that this instance knows may be the older one.
         let fresh = self.refreshed_edition(&track.edition()).await?;
@@ -82,7 +82,7 @@ impl Service {
             {
                 Err(ServiceError::CursorOfOtherWindow { of: window.length(), requested: track.length() })
             }
-            Some(window) => in_ranking(window, track.key().cloned()),
+            Some(window) => in_ranking_of(window, track),
             None => Err(ServiceError::StaleCursor(fresh.board().name().clone())),
         }
     }
@@ -96,7 +96,7 @@ impl Service {
         let fresh = self.refreshed_edition(&track.edition()).await?;
         let stale = || ServiceError::StaleCursor(fresh.board().name().clone());
         let window = window_with(&fresh, track.id()).ok_or_else(stale)?;
-        in_ranking(window, track.key().cloned()).map(Some)
+        in_ranking_of(window, track).map(Some)
     }
 
     /// Returns the store's answer about the track of a cursor, or the error that the track no longer exists.

@@ -36,6 +36,11 @@ pub(super) fn in_ranking(track: BoardTrack, key: Option<RankingKey>) -> Result<B
     Ok(track.of_key(key))
 }
 
+/// Returns a track in place of another one: for reads of the ranking of the same key, with the same tiers.
+pub(super) fn in_ranking_of(track: BoardTrack, before: &BoardTrack) -> Result<BoardTrack> {
+    in_ranking(track.with_tiers(before.tiers().cloned()), before.key().cloned())
+}
+
 /// Returns an error if the track has no rankings, or no keys.
 fn has_keys(track: &BoardTrack) -> Result<()> {
     match track.board().has_keys() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, join};
 
-use super::ranking_keys::in_ranking;
+use super::ranking_keys::{in_ranking, in_ranking_of};
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
 use crate::board::{
@@ -109,11 +109,11 @@ impl Service {
     /// caller may have chosen it by its length. Returns [`ServiceError::MissingKey`] or
     /// [`ServiceError::UnexpectedKey`] if only one of the two boards has keys.
     pub(super) async fn refreshed_track(&self, track: &BoardTrack) -> Result<BoardTrack> {
-        let fresh = self.refreshed_track_of_all_keys(track).await?.with_tiers(track.tiers().cloned());
+        let fresh = self.refreshed_track_of_all_keys(track).await?;
         match (track.board().has_keys(), track.key()) {
             // Something that is about all keys.
-            (true, None) => Ok(fresh),
-            (_, key) => in_ranking(fresh, key.cloned()),
+            (true, None) => Ok(fresh.with_tiers(track.tiers().cloned())),
+            _ => in_ranking_of(fresh, track),
         }
     }
 

@@ -50,7 +50,7 @@ impl RankingChange {
     /// Returns what has changed on the first page of a board between two instants. O(lines).
     pub(super) fn between(track: &BoardTrack, (before_on, before): (&BoardTrack, &Page), page: &Page) -> Self {
         let (tiers_before, lines) = (tiers_of_lines(before_on, before), RankingLine::of_page(track, page));
-        let tier = |at: usize| tiers_before.as_ref().map(|tiers| tiers.get(at).cloned().flatten());
+        let tier = |at: usize| tiers_before.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten());
         let (rows, gone) = difference(&before.items, &page.items, |at| tier(at) == lines[at].tier);
         let rows: HashSet<usize> = rows.into_iter().collect();
         let rows = lines.into_iter().enumerate().filter(|(at, _)| rows.contains(at));
