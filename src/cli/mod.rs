@@ -9,6 +9,7 @@ mod check_data;
 mod copy;
 mod define;
 mod definition;
+mod distribution;
 mod erase;
 mod export;
 mod format;
@@ -63,6 +64,8 @@ enum Command {
     Top(top::TopArgs),
     /// Print rank and score of subjects
     Rank(rank::RankArgs),
+    /// Print the scores at percentiles, and how many subjects have scores between given ones
+    Distribution(distribution::DistributionArgs),
     /// Print the boards, or what one of them is
     Boards(boards::BoardsArgs),
     /// Define a board: shows what it would be and take, and asks
@@ -151,6 +154,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Serve(args) => serve::run(args).await,
             Command::Top(args) => Ok(top::run(args).await?),
             Command::Rank(args) => Ok(rank::run(args).await?),
+            Command::Distribution(args) => Ok(distribution::run(args).await?),
             Command::Boards(args) => Ok(boards::run(args).await?),
             Command::Define(args) => Ok(define::run(args).await?),
             Command::Post(args) => Ok(post::post(args).await?),

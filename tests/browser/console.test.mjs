@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { setHidden, startService, startSite, until } from "./harness.mjs";
+import { checkAccessibility, setHidden, startService, startSite, until } from "./harness.mjs";
 import {
   bars, becomes, BOARDS, CLOCK, countAt, figure, heights, hover, inUtc, lines, proxy, ranks, requestsOf, said, streamsOf, visit,
 } from "./console.mjs";
@@ -404,6 +404,57 @@ describe("the console shows", { concurrency: 4 }, () => {
     await page.getByRole("button", { name: "Show" }).click();
     await becomes(() => figure(page, "Score").textContent(), "1");
     assert.equal(await page.getByText("Rank", { exact: true }).count(), 0);
+  }));
+
+  test("the distribution of scores is drawn in ranges of round numbers, and read while it is open", inUtc({}, async ({ page }) => {
+    const quick = `[boards.quick]\nmetric = "MIN(24h, run, seconds, runner BY track)"\nslot = "1h"\ndecimals = 1\norder = "asc"\n`;
+    const service = await startService({ clock: CLOCK, config: BOARDS + quick });
+    const reads = requestsOf(page, /\/distribution$/);
+    const title = page.getByText("How the scores are distributed");
+    const distribution = page.locator(".spread");
+    const rows = () => distribution.locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+    const figures = () => texts(distribution.locator(".figure"));
+
+    await visit(page, service, "boards/trending");
+    await title.waitFor();
+    assert.equal(reads.length, 0, "nothing is read before it is opened");
+    await title.focus();
+    await page.keyboard.press("Enter");
+    await distribution.getByText("No subject is ranked.").waitFor();
+    await service.count("trending", { a: 3 });
+    await page.getByRole("link", { name: "all time" }).click();
+    await distribution.getByText("The only subject has a score of 3.").waitFor();
+
+    // Most are at the beginning: ranges grow.
+    const likes = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`p-${index}`, index < 90 ? 1 + (index % 2) : 100 * index]));
+    await service.count("hot-posts", likes);
+    await visit(page, service, "boards/hot-posts");
+    await title.click();
+    await becomes(rows, [
+      ["below 2", "45"], ["2 – 4", "45"], ["5 – 9", "0"], ["10 – 19", "0"], ["20 – 49", "0"], ["50 – 99", "0"], ["100 – 199", "0"],
+      ["200 – 499", "0"], ["500 – 999", "0"], ["1\u202f000 – 1\u202f999", "0"], ["2\u202f000 – 4\u202f999", "0"], ["5\u202f000 and more", "10"],
+    ]);
+    assert.deepEqual(await figures(), ["Half of the subjects have2 or less", "90 % have2 or less", "99 % have9\u202f800 or less"]);
+    const wide = await distribution.locator(".spread-bar").evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().width));
+    assert.ok(wide[0] > 100 && wide[2] === 0, `${wide}`);
+    assert.ok(Math.abs(wide[11] / wide[0] - 10 / 45) < 0.01, `${wide}`);
+    await checkAccessibility(page);
+
+    // Others are in ranges of the same width; the smallest is the best.
+    const seconds = [9.5, 10, 10.1, 10.4, 11.2, 12];
+    const increments = seconds.map((value, index) => ({ subject: `r-${index}`, by: "north", value }));
+    await service.call("POST", "/v1/boards/quick/increments", { increments });
+    await visit(page, service, "boards/quick");
+    assert.equal(await title.count(), 0, "a board with many rankings has none of its own");
+    await visit(page, service, "boards/quick?by=north");
+    await title.click();
+    await becomes(rows, [
+      ["below 10.0", "1"], ["10.0 – 10.4", "3"], ["10.5 – 10.9", "0"], ["11.0 – 11.4", "1"], ["11.5 – 11.9", "0"], ["12.0 and more", "1"],
+    ]);
+    assert.deepEqual(await figures(), ["Half of the subjects have10.4 or more"]);
+    await visit(page, service, "boards/users-per-device");
+    await page.getByText("This board keeps no ranking").waitFor();
+    assert.equal(await title.count(), 0);
   }));
 
   test("boards that do not exist, or no longer", inUtc({}, async ({ page, allow }) => {

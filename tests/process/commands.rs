@@ -113,6 +113,38 @@ async fn what_is_posted_is_on_top_in_tables_json_and_csv() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_distribution_is_printed_by_percentile_and_by_range() {
+    let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
+    for (subject, amount) in [("a", "1"), ("b", "20"), ("c", "20"), ("d", "300")] {
+        service.ok(&["post", "likes", subject, amount]);
+    }
+    assert_eq!(
+        service.ok(&["distribution", "likes", "--csv"]),
+        "percentile,score\n0,1\n25,1\n50,20\n75,20\n90,300\n95,300\n99,300\n100,300\n"
+    );
+    let ranges = service.ok(&["distribution", "likes", "--scores", "-5,20,300", "--window", "all", "--csv"]);
+    assert_eq!(ranges, "from,below,subjects\n-,-5,0\n-5,20,1\n20,300,2\n300,-,1\n");
+    let both = ["distribution", "likes", "--percentiles", "50,99.9", "--scores", "20"];
+    let printed = service.ok(&both);
+    let lines: Vec<_> = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let expected = ["percentile score", "50 20", "99.9 300", "", "from below subjects", "- 20 1", "20 - 3"];
+    assert_eq!(lines[..7], expected, "{printed}");
+    assert!(lines[7].starts_with("4 ranked, from "), "{printed}");
+    let answer = service.json(&both);
+    assert_eq!((&answer["total"], &answer["ranges"][1]["subjects"]), (&json!(4), &json!(3)));
+    assert!(service.fails(&[&both[..], &["--csv"]].concat()).contains("give --percentiles or --scores"));
+
+    service.ok(&["post", "by-country", "ann", "2.5", "--by", "se"]);
+    let of_key = ["distribution", "by-country", "--by", "se", "--percentiles", "50", "--csv"];
+    assert_eq!(service.ok(&of_key), "percentile,score\n50,2.5\n");
+    let of_empty = ["distribution", "by-country", "--by", "no", "--percentiles", "50", "--csv"];
+    assert_eq!(service.ok(&of_empty), "percentile,score\n50,-\n");
+    assert!(service.fails(&["distribution", "by-country"]).contains("`rolltop boards by-country --keys`"));
+    assert!(service.fails(&["distribution", "likes", "--percentiles", "101"]).contains("percentiles"));
+    assert_eq!(service.run(&["distribution", "likes", "--scores", "x"]).0, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_of_standard_input_count_once_and_errors_name_them() {
     let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
     let lines: String = (0..2_345).map(|at| format!("{{\"subject\":\"s{}\",\"id\":\"i{at}\"}}\n", at % 7)).collect();

@@ -28,6 +28,9 @@ export type Line = Read<"RankingEntry">;
 export type Standing = Read<"Standing">;
 /** The lines of the ranking around a subject. */
 export type Neighbors = Read<"Neighbors">;
+/** The scores at percentiles, and the numbers of subjects between scores. */
+export type Distribution = Read<"Distribution">;
+export type ScoreRange = Read<"ScoreRange">;
 /** A page of the hidden or frozen subjects of a board. */
 export type ModeratedPage = Read<"ModeratedPage">;
 export type ModeratedSubject = Read<"ModeratedSubject">;

@@ -318,6 +318,23 @@ class Calls(unittest.TestCase):
         self.assertFalse(board.unfreeze("c/1")["frozen"])
         self.assertEqual(board.freeze_all([{"subject": "b"}])["accepted"], 1)
 
+    def test_the_distribution_of_scores(self) -> None:
+        board = self.client.board("spread")
+        board.define({"metric": "SUM(24h, sale, amount, seller BY country)", "slot": "1h", "decimals": 2})
+        for subject, amount in (("a", Decimal("1.25")), ("b", 20), ("c", 20), ("d", 300)):
+            board.add(subject, amount, by="se")
+        self.client.flush(60)
+        found = board.distribution([0, 50, 99.9], [Decimal("2.50"), 20, 3e2], by="se")
+        at = [(one["percentile"], one["score"]) for one in found["percentiles"]]
+        self.assertEqual(at, [(0, Decimal("1.25")), (50, 20), (Decimal("99.9"), 300)])
+        ranges = [(one["from"], one["to"], one["subjects"]) for one in found["ranges"]]
+        self.assertEqual(ranges, [(None, 2.5, 1), (2.5, 20, 0), (20, 300, 2), (300, None, 1)])
+        self.assertEqual((found["by"], found["total"]), ("se", 4))
+        none = board.distribution(by="no")
+        self.assertEqual((none["total"], len(none["percentiles"]), none["ranges"]), (0, 8, []))
+        with self.assertRaises(ValueError):
+            board.distribution([float("nan")])
+
     def test_subjects_and_keys_may_have_any_text(self) -> None:
         board = self.board("COUNT(24h, like, post_id BY community)")
         names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]

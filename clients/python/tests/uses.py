@@ -11,6 +11,8 @@ added: bool = board.add("post-1", Decimal("0.5"), by="rust", id="like-1")
 score: int | Decimal | None = board.subject("post-1", window="7d")["score"]
 rated: bool = board.add("film-9", value=4.5)
 names: list[str] = [line["subject"] for line in board.lines(by="rust")]
+median: int | Decimal | None = board.distribution([50, 99.9], by="rust")["percentiles"][0]["score"]
+below: int = board.distribution(scores=[Decimal("0.5")])["ranges"][0]["subjects"]
 keys: list[str] = list(board.keys("ru"))
 with closing(board.live(limit=10)) as rankings:
     first: str = next(rankings)["items"][0]["subject"]

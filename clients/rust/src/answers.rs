@@ -164,6 +164,47 @@ answers! {
         items: Vec<LookedLine>,
     }
 
+    /// How the scores of a ranking are distributed.
+    Distribution {
+        /// The board.
+        board: String,
+        /// The key, on a board whose metric has `BY`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        /// The time that is counted.
+        window: Window,
+        /// The time of the answer.
+        as_of: DateTime<Utc>,
+        /// See [`Ranking::retiring`].
+        retiring: u64,
+        /// The number of ranked subjects. None while it is not known.
+        total: Option<u64>,
+        /// The metric.
+        metric: String,
+        /// The scores at the percentiles of the request, in their order.
+        percentiles: Vec<ScoreAtPercentile>,
+        /// The ranges between the scores of the request, the lowest first: one more than there are scores, or none.
+        ranges: Vec<ScoreRange>,
+    }
+
+    /// The score at a percentile.
+    ScoreAtPercentile {
+        /// The percentile, from 0 to 100.
+        percentile: f64,
+        /// The worst score of the subjects that have at least this percentile. None if no subject is ranked.
+        score: Option<Decimal>,
+    }
+
+    /// The subjects with scores in a range.
+    ScoreRange {
+        /// The lowest score of the range. None if it has none.
+        from: Option<Decimal>,
+        /// The score at which the range ends, which is not part of it. None if it has no end.
+        to: Option<Decimal>,
+        /// The number of ranked subjects.
+        subjects: u64,
+    }
+
     /// What a subject has in a window.
     WindowValue {
         /// The board.

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::{
-    Added, Audit, Defined, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors, Preview, Ranking,
-    Rankings, Removals, Removed, Rollover, Standing, Status, WindowValue,
+    Added, Audit, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors,
+    Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
-use crate::{Increment, Request, SenderBuilder};
+use crate::{Decimal, Increment, Request, SenderBuilder};
 
 /// The time in which an audit, or a removal from all keys, must be answered: they read all that a board has.
 const LONG: Duration = Duration::from_secs(6 * 3_600);
@@ -75,6 +75,20 @@ impl Board {
     pub fn lookup(&self, subjects: &[impl AsRef<str>]) -> Request<Looked> {
         let subjects: Vec<&str> = subjects.iter().map(AsRef::as_ref).collect();
         self.request(Method::POST, &["rankings", "lookup"]).json(&json!({"subjects": subjects})).repeatable()
+    }
+
+    /// Reads the scores at up to 100 percentiles, and the numbers of subjects between up to 100 scores, each greater than
+    /// the one before. Without percentiles it reads those that the service chooses, and without scores no ranges.
+    ///
+    /// ```no_run
+    /// # async fn example(posts: rolltop_client::Board) -> Result<(), rolltop_client::Error> {
+    /// let distribution = posts.distribution(&[50.0, 99.0], &[10.into(), 100.into()]).window("7d").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn distribution(&self, percentiles: &[f64], scores: &[Decimal]) -> Request<Distribution> {
+        let request = self.request(Method::GET, &["distribution"]);
+        request.optional("percentiles", listed(percentiles)).optional("scores", listed(scores))
     }
 
     /// Reads the keys of a board whose metric has `BY`, by name, from this beginning on.
@@ -191,4 +205,10 @@ impl Board {
     pub fn other<T>(&self, method: Method, parts: &[&str]) -> Request<T> {
         self.request(method, parts)
     }
+}
+
+/// Returns values as a parameter, or None if there are none.
+fn listed(values: &[impl ToString]) -> Option<String> {
+    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
 }

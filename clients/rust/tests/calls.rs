@@ -64,6 +64,35 @@ async fn subjects_are_hidden_and_frozen() {
 }
 
 #[tokio::test]
+async fn the_distribution_of_scores() {
+    for running in support::services().await {
+        let service = running.service();
+        let board = service.board("spread");
+        let definition = json!({"metric": "SUM(24h, sale, amount, seller BY country)", "slot": "1h", "decimals": 1, "windows": ["all"]});
+        board.define(&definition).await.unwrap();
+        for (subject, amount) in [("a", "1.5"), ("b", "20"), ("c", "20"), ("d", "300")] {
+            board.add_now(Increment::new(subject).by("se").amount(decimal(amount))).await.unwrap();
+        }
+        let scores = ["2.5", "20", "300"].map(decimal);
+        let found = board.distribution(&[0.0, 50.0, 99.9], &scores).by("se").window("all").await.unwrap();
+        let at: Vec<_> = found.percentiles.iter().map(|at| (at.percentile, at.score.clone())).collect();
+        assert_eq!(at, [(0.0, Some(decimal("1.5"))), (50.0, Some(decimal("20"))), (99.9, Some(decimal("300")))]);
+        let ranges: Vec<_> =
+            found.ranges.iter().map(|range| (range.from.clone(), range.to.clone(), range.subjects)).collect();
+        let [low, middle, high] = scores.map(Some);
+        let expected = [(None, low.clone(), 1), (low, middle.clone(), 0), (middle, high.clone(), 2), (high, None, 1)];
+        assert_eq!(ranges, expected);
+        assert_eq!((found.by.as_deref(), found.total, found.window.from), (Some("se"), Some(4), None));
+
+        let none = board.distribution(&[], &[]).by("no").await.unwrap();
+        assert_eq!((none.total, none.percentiles.len(), none.ranges.len()), (Some(0), 8, 0));
+        assert!(none.percentiles.iter().all(|at| at.score.is_none()));
+        assert_eq!(code(board.distribution(&[101.0], &[]).by("se").await), "invalid_field");
+        assert_eq!(code(board.distribution(&[], &[]).await), "missing_key");
+    }
+}
+
+#[tokio::test]
 async fn reads_about_subjects() {
     for running in support::services().await {
         let service = running.service();

@@ -199,7 +199,7 @@ export class Board<D extends Decimals = "number"> {
     const { signal, ...parameters } = options as Parameters & Pick<RequestOptions, "signal">;
     return request(this.#connection, method, withParameters(this.#path + path, parameters), {
       signal,
-      body: body && JSON.stringify(body),
+      body: JSON.stringify(body),
     }) as Promise<T>;
   }
 }

@@ -1,6 +1,6 @@
 // JSON with exact decimals.
 
-const DECIMALS = /(score|value|_error)$|^(sum|count|amount|worst)$/;
+const DECIMALS = /(score|value|_error|^(sum|count|amount|worst|from|to))$/;
 
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 

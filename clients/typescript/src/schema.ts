@@ -531,6 +531,18 @@ export interface components {
             /** @description Whether a board with this name exists. If it does and `conflict` is null, it has this definition. */
             exists: boolean;
         };
+        /** @description How the scores of a ranking are distributed. */
+        Distribution: components["schemas"]["RankingFrame"] & {
+            /** @description The board's metric in its canonical form. */
+            metric: string;
+            /** @description The score at each percentile of the request, in their order. */
+            percentiles: components["schemas"]["ScoreAtPercentile"][];
+            /**
+             * @description The ranges between the scores of the request, the lowest first: one more than there are scores; empty if there are
+             *     none.
+             */
+            ranges: components["schemas"]["ScoreRange"][];
+        };
         /** @description The state of the edition beside the board's own. */
         Edition: components["schemas"]["CanonicalDefinition"] & {
             /** @description The latest comparison that this instance has made or is making. Absent if there is none. */
@@ -1828,6 +1840,35 @@ export interface components {
         };
         /** @description A single sample or a batch. */
         SamplesBody: components["schemas"]["Sample"] | components["schemas"]["SampleBatch"];
+        /** @description The score at a percentile. */
+        ScoreAtPercentile: {
+            /** Format: double */
+            percentile: number;
+            /**
+             * Format: decimal
+             * @description The worst score that has this percentile: that many percent of the ranked subjects, or more, have no better score.
+             *     Null if no subject is ranked.
+             */
+            score: number | null;
+        };
+        /** @description The subjects with scores in a range. */
+        ScoreRange: {
+            /**
+             * Format: decimal
+             * @description The lowest score of the range; null if it has none.
+             */
+            from: number | null;
+            /**
+             * Format: int64
+             * @description Number of ranked subjects with a score in the range.
+             */
+            subjects: number;
+            /**
+             * Format: decimal
+             * @description The score at which the range ends, which is not part of it; null if it has no end.
+             */
+            to: number | null;
+        };
         /** @description A subject with its score. */
         ScoredLine: {
             /**

@@ -18,7 +18,9 @@ export type DecimalMember =
   | "left_value"
   | "right_value"
   | "next_score"
-  | "standard_error";
+  | "standard_error"
+  | "from"
+  | "to";
 
 /** A response whose decimals have another type. */
 type With<N, T> = T extends readonly (infer E)[]

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
+import { distribution } from "rolltop/distribution";
 import { moderation } from "rolltop/moderation";
 import { hasRedis, Running, startRedis } from "./service.mjs";
 
@@ -204,6 +205,29 @@ for (const store of ["embedded", "redis"]) {
       assert.deepEqual(await names(moderated.frozen()), ["c/1"]);
       assert.equal((await moderated.unfreeze("c/1")).frozen, false);
       assert.equal((await moderated.freezeAll([{ subject: "b" }])).accepted, 1);
+    });
+
+    test("the distribution of scores", async () => {
+      const board = service.board("spread");
+      await board.define({ metric: "SUM(24h, sale, amount, seller BY country)", slot: "1h", decimals: 2 });
+      for (const [subject, amount] of [["a", "1.25"], ["b", 20], ["c", 20], ["d", 300]]) board.add(subject, amount, { by: "se" });
+      await service.flush();
+      const found = await distribution(board, { percentiles: [0, 50, 99.9], scores: ["2.50", 20, 300], by: "se" });
+      assert.deepEqual(found.percentiles, [
+        { percentile: 0, score: 1.25 },
+        { percentile: 50, score: 20 },
+        { percentile: 99.9, score: 300 },
+      ]);
+      assert.deepEqual(found.ranges, [
+        { from: null, to: 2.5, subjects: 1 },
+        { from: 2.5, to: 20, subjects: 0 },
+        { from: 20, to: 300, subjects: 2 },
+        { from: 300, to: null, subjects: 1 },
+      ]);
+      assert.deepEqual([found.by, found.total], ["se", 4]);
+      const none = await distribution(board, { by: "no", percentiles: [], scores: [] });
+      assert.deepEqual([none.total, none.percentiles.length, none.ranges], [0, 8, []]);
+      await assert.rejects(distribution(board, { by: "se", percentiles: [101] }), { code: "invalid_field" });
     });
 
     test("rankings of keys", async () => {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
+import { distribution } from "rolltop/distribution";
 
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
 const receipt = (init) => {
@@ -382,4 +383,12 @@ test("exact decimals", async () => {
   const { service } = client([() => new Response(text)], { decimals: "string" });
   const page = await service.board("b").top();
   assert.deepEqual(page.items, [{ rank: 1, subject: "a", score: "9007199254740993.10" }]);
+  const ranges =
+    '{"window":{"from":"2026-01-01T11:00:00Z","slots":24},"percentiles":[{"percentile":50.0,"score":2.50}],' +
+    '"ranges":[{"from":null,"to":0.10,"subjects":0},{"from":0.10,"to":null,"subjects":7}]}';
+  const other = client([() => new Response(ranges)], { decimals: "string" });
+  const found = await distribution(other.service.board("b"), { percentiles: [50], scores: ["0.10"] });
+  assert.equal(found.window.from, "2026-01-01T11:00:00Z");
+  assert.deepEqual(found.percentiles, [{ percentile: 50, score: "2.50" }]);
+  assert.deepEqual(found.ranges, [{ from: null, to: "0.10", subjects: 0 }, { from: "0.10", to: null, subjects: 7 }]);
 });

@@ -1,6 +1,7 @@
 // Checked by tsc only: what the types of the package allow, and what they do not.
 
 import { rolltop, RolltopError } from "rolltop";
+import { distribution } from "rolltop/distribution";
 import { follow } from "rolltop/feeds";
 import { tokenSigner } from "rolltop/tokens";
 import type { Item, Line, Ranking } from "rolltop";
@@ -27,6 +28,10 @@ const exact = rolltop({ url: "http://localhost:8080", decimals: "string" });
 const text: string | null | undefined = (await exact.board("x").top()).items[0]?.score;
 const rank: number | undefined = (await exact.board("x").top()).items[0]?.rank;
 (await exact.board("x").count("a", { last: "6h" })).value satisfies string | null;
+const spread = await distribution(exact.board("x"), { percentiles: [50, 99.9], scores: [1, "2.5"], by: ["se"], window: "7d" });
+spread.ranges[0]?.to satisfies string | null | undefined;
+spread.percentiles[0]?.percentile satisfies number | undefined;
+(await distribution(board)).percentiles[0]?.score satisfies number | null | undefined;
 
 (await board.define({ metric: "COUNT(24h, like, post_id)" }, { dryRun: true })).exists satisfies boolean;
 (await board.define({ metric: "COUNT(24h, like, post_id)" })).metric satisfies string;

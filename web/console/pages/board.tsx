@@ -8,6 +8,7 @@ import { boardPath, isAddressable } from "../api.ts";
 import { chosenOf, pageOf, subjectPage, titleOf, type Chosen } from "../chosen.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
 import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
+import { Distribution } from "../distribution.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { may } from "../key.ts";
 import { useLive } from "../live.ts";
@@ -162,6 +163,7 @@ export function Board({ name }: { name: string }) {
         )}
         {hasSecond && <Successor board={board} chosen={isOne ? { ...chosen, window: null } : null} limit={limit} onChanged={refresh} />}
       </div>
+      {isOne && <Distribution board={board} chosen={chosen} />}
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
       {canChange && may("manage", name) && board && <ModeratedSubjects board={name} />}
       {canChange && may("manage", name) && chosen.by !== null && isAddressable(chosen.by) && (

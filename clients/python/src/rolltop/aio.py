@@ -385,6 +385,14 @@ class AsyncBoard:
     async def count(self, name: str, **options: Unpack[Over]) -> schema.WindowValue:
         return await self._client._call(calls.count(self.name, name, options))
 
+    async def distribution(
+        self,
+        percentiles: Iterable[int | Decimal | float] = (),
+        scores: Iterable[int | Decimal | float] = (),
+        **options: Unpack[InRanking],
+    ) -> schema.Distribution:
+        return await self._client._call(calls.distribution(self.name, percentiles, scores, options))
+
     async def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> AsyncIterator[str]:
         async for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):
             for item in page["items"]:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
-from .numbers import exact
+from .numbers import exact, plain
 
 T = TypeVar("T")
 Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage)
@@ -131,6 +131,18 @@ def count(board: str, name: str, options: Over) -> Call[schema.WindowValue]:
     if "from_" in params:
         params["from"] = params.pop("from_")
     return Call("GET", of_board(board, "subjects", name, "window"), params)
+
+
+def distribution(
+    board: str, percentiles: Iterable[int | Decimal | float], scores: Iterable[int | Decimal | float], options: InRanking
+) -> Call[schema.Distribution]:
+    # Without any, the parameter is left out: the service takes no empty list.
+    lists = {"percentiles": _listed(percentiles) or None, "scores": _listed(scores) or None}
+    return Call("GET", of_board(board, "distribution"), {**lists, **options})
+
+
+def _listed(numbers: Iterable[int | Decimal | float]) -> str:
+    return ",".join(plain(exact(number)) for number in numbers)
 
 
 def keys(board: str, prefix: str, cursor: str | None, options: InRanking) -> Call[schema.KeyPage]:

@@ -345,6 +345,16 @@ class Board:
         the past. With `edge="weighted"` the oldest slot counts in part."""
         return self._client._call(calls.count(self.name, name, options))
 
+    def distribution(
+        self,
+        percentiles: Iterable[int | Decimal | float] = (),
+        scores: Iterable[int | Decimal | float] = (),
+        **options: Unpack[InRanking],
+    ) -> schema.Distribution:
+        """Reads the scores at up to 100 `percentiles`, and the numbers of subjects between up to 100 `scores`, each
+        greater than the one before. Without percentiles it reads those that the service chooses."""
+        return self._client._call(calls.distribution(self.name, percentiles, scores, options))
+
     def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> Iterator[str]:
         """Reads the keys that have a ranking and begin with a text."""
         for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):

@@ -27,17 +27,22 @@ def parse(text: bytes | str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
-def _plain(value: object) -> str:
+def plain(number: int | Decimal) -> str:
+    """Returns a number without an exponent."""
+    if isinstance(number, Decimal) and not number.is_finite():
+        raise ValueError(f"{number} is not a finite number")
+    return format(number, "f") if isinstance(number, Decimal) else str(number)
+
+
+def _default(value: object) -> str:
     if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise ValueError(f"{value} is not a number that can be counted")
         # The service takes a number in a text as the same number, exactly.
-        return format(value, "f")
+        return plain(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 # Made once: `json.dumps` would make one for each item.
-_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ENCODER = json.JSONEncoder(default=_default, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def print_json(value: object) -> bytes:

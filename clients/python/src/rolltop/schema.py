@@ -445,6 +445,21 @@ class SampleBatch(TypedDict):
 SamplesBody: TypeAlias = Sample | SampleBatch
 
 
+class ScoreAtPercentile(TypedDict):
+    percentile: Number
+    score: Number | None
+
+
+ScoreRange = TypedDict(
+    'ScoreRange',
+    {
+        'from': Number | None,
+        'subjects': int,
+        'to': Number | None,
+    },
+)
+
+
 class ScoredLine(TypedDict):
     score: Number | None
     subject: str
@@ -918,6 +933,12 @@ class Comparison(TypedDict):
 
 
 DefineAnswer: TypeAlias = DefinedBoard | DefinitionPreview
+
+
+class Distribution(RankingFrame):
+    metric: str
+    percentiles: list[ScoreAtPercentile]
+    ranges: list[ScoreRange]
 
 
 class Edition(CanonicalDefinition):
