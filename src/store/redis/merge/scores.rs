@@ -52,11 +52,11 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
         let Share { frame, version, said } = lone(partitions.scores(lone_round(question)).await)?;
         let mut better = said.better_than_subjects.into_iter();
         let mut not_worse = said.not_worse_than_subjects.into_iter();
-        let mut of = |score: Option<Value>| {
+        let of = |score: Option<Value>| {
             let (better, not_worse) = (better.next(), not_worse.next());
             (score, better.filter(|_| score.is_some()), not_worse.filter(|_| score.is_some()))
         };
-        let found = said.scores.into_iter().map(|score| of(score));
+        let found = said.scores.into_iter().map(of);
         return Ok(Merged { frame, versions: vec![version], total: said.total, found: vec![found.collect()] });
     }
     let mut questions: Vec<Scores> = subjects.into_iter().map(|subjects| question(subjects, false)).collect();
