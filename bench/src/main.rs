@@ -34,6 +34,7 @@ mod retire;
 mod single;
 mod subjects;
 mod target;
+mod tiers;
 mod usage;
 mod variants;
 mod wire;
@@ -111,6 +112,8 @@ enum Scenario {
     Keys(Setting),
     /// Increments to boards on which subjects are hidden, against a board on which none is.
     Moderation(Setting),
+    /// Pages, standings and look-ups of a board with tiers, against those of a board without; distributions.
+    Tiers(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
@@ -270,6 +273,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::DualRun(setting) => dual_run::run(&setting).await,
         Scenario::Keys(setting) => keys::run(&setting).await,
         Scenario::Moderation(setting) => moderation::run(&setting).await,
+        Scenario::Tiers(setting) => tiers::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
@@ -297,6 +301,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     dual_run::run(&setting).await?;
     keys::run(&setting).await?;
     moderation::run(&setting).await?;
+    tiers::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await
 }
