@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The number of attempts to change the tiers of a board while others change them.
 const ATTEMPTS: usize = 8;
 
-/// The tiers that this instance knows, and the version of the table that they are from.
+/// The tiers that this instance knows.
 #[derive(Default)]
 pub(super) struct KnownTiers {
     by_board: RwLock<HashMap<String, Arc<Tiers>>>,
-    version: parking_lot::Mutex<Option<u64>>,
-    /// Held while the table is read or changed, so that an older answer does not replace a newer one.
-    reading: tokio::sync::Mutex<()>,
+    /// The table that they are from. Held while it is read or changed, so that an older answer does not replace a newer
+    /// one.
+    table: tokio::sync::Mutex<Option<Rows>>,
 }
 
 impl KnownTiers {
@@ -31,16 +31,15 @@ impl KnownTiers {
         self.by_board.read().get(board.as_str()).cloned()
     }
 
-    fn set(&self, rows: Rows) {
-        let tiers = rows.rows.into_iter().filter_map(|(board, text)| match parse(&text) {
-            Ok(tiers) => Some((board, Arc::new(tiers))),
+    fn set(&self, rows: &Rows) {
+        let tiers = rows.rows.iter().filter_map(|(board, text)| match parse(text) {
+            Ok(tiers) => Some((board.clone(), Arc::new(tiers))),
             Err(error) => {
                 tracing::error!(board, error, "the tiers of a board cannot be read; set them again");
                 None
             }
         });
         *self.by_board.write() = tiers.collect();
-        *self.version.lock() = Some(rows.version);
     }
 }
 
@@ -77,17 +76,15 @@ impl Service {
     }
 
     async fn change_tiers(&self, name: &BoardName, to: Option<String>) -> Result<()> {
-        let _one_at_a_time = self.tiers.reading.lock().await;
+        let mut table = self.tiers.table.lock().await;
         for _ in 0..ATTEMPTS {
-            let rows = self.store.rows(TableName::Tiers, None).await?;
-            let from = rows.as_ref().and_then(|rows| rows.rows.get(name.as_str()));
-            if from == to.as_ref()
-                || self
-                    .store
-                    .change_row(TableName::Tiers, name.as_str(), from.map(String::as_str), to.as_deref())
-                    .await?
-            {
-                return self.read_changed_tiers().await;
+            self.read_changed_tiers(&mut table).await?;
+            let from = table.as_ref().and_then(|table| table.rows.get(name.as_str()));
+            if from == to.as_ref() {
+                return Ok(());
+            }
+            if self.store.change_row(TableName::Tiers, name.as_str(), from.map(String::as_str), to.as_deref()).await? {
+                return self.read_changed_tiers(&mut table).await;
             }
         }
         Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) }.into())
@@ -95,14 +92,14 @@ impl Service {
 
     /// Reads the tiers from the store, if they have changed. One store call.
     pub async fn read_tiers(&self) -> Result<()> {
-        let _one_at_a_time = self.tiers.reading.lock().await;
-        self.read_changed_tiers().await
+        self.read_changed_tiers(&mut *self.tiers.table.lock().await).await
     }
 
-    async fn read_changed_tiers(&self) -> Result<()> {
-        let known = *self.tiers.version.lock();
+    async fn read_changed_tiers(&self, table: &mut Option<Rows>) -> Result<()> {
+        let known = table.as_ref().map(|table| table.version);
         if let Some(rows) = self.store.rows(TableName::Tiers, known).await? {
-            self.tiers.set(rows);
+            self.tiers.set(&rows);
+            *table = Some(rows);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::redis_server::{Engine, RedisServer};
 use crate::running::Running;
+use crate::waiting::Wait;
 
 const SIMULATED: [&str; 2] = ["--clock", "simulated=2026-01-01T00:30:00Z"];
 
@@ -132,4 +133,34 @@ async fn shards_change_while_another_instance_writes_and_a_killed_change_ends() 
     assert_eq!((&audit["differences"], &audit["subjects_checked"]), (&json!(0), &json!(30_000)), "{audit}");
     assert_eq!(b.ok("GET", "/v1/boards/hot/subjects/page-1", None).await["score"], 3);
     assert_eq!(b.ok("DELETE", shards, None).await, steady(json!(4)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tiers_are_known_to_other_instances_and_after_a_restart() {
+    let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    let (mut a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    a.ok("PUT", "/v1/boards/hot", Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
+    a.ok("POST", "/v1/boards/hot/increments", Some(json!({"subject": "p"}))).await;
+    let tier = async |of: &Running| of.ok("GET", "/v1/boards/hot/rankings", None).await["items"][0]["tier"].clone();
+    assert_eq!(tier(&b).await, json!(null));
+    for name in ["gold", "best"] {
+        a.ok("PUT", "/v1/boards/hot/tiers", Some(json!({"tiers": [{"name": name, "top": 1}]}))).await;
+        assert_eq!(tier(&a).await, name);
+        let wait = Wait::begin("tiers that another instance has set");
+        while tier(&b).await != name {
+            wait.pause(name);
+        }
+    }
+    a.kill();
+    assert_eq!(tier(&start(&server, folder.path())).await, "best");
+
+    let (data, board) = (folder.path().join("data"), json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}));
+    let embedded =
+        || Running::start(folder.path(), &["--data-dir", data.to_str().unwrap(), SIMULATED[0], SIMULATED[1]]);
+    let mut first = embedded();
+    first.ok("PUT", "/v1/boards/hot", Some(board)).await;
+    first.ok("POST", "/v1/boards/hot/increments", Some(json!({"subject": "p"}))).await;
+    first.ok("PUT", "/v1/boards/hot/tiers", Some(json!({"tiers": [{"name": "best", "top": 1}]}))).await;
+    first.kill();
+    assert_eq!(tier(&embedded()).await, "best");
 }

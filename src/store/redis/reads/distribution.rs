@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use super::question::add_ranking;
 use super::{Ranking, Reads};
 use crate::board::{Percentile, RankingKey, Timestamp, Value};
-use crate::store::redis::merge::{Round, Share, of_one_head, take_apart};
+use crate::store::redis::merge::{ROUNDS, Round, Share, of_one_head, take_apart};
 use crate::store::redis::part::Part;
 use crate::store::redis::score_text::score_text;
 use crate::store::redis::scripts::DISTRIBUTION;
@@ -53,17 +53,28 @@ impl Reads {
                 *sum = AtScore { better: sum.better + more.better, equal: sum.equal + more.equal };
             }
         }
-        for percentile in percentiles {
-            let score = match percentile.position(whole.total) {
-                Some(position) => {
-                    let line = self.page(ranking, &PageStart::Offset(position), 1).await?;
-                    line.items.first().map(|line| line.score)
-                }
-                None => None,
-            };
-            whole.percentiles.push(score);
-        }
+        let at = percentiles.iter().map(|percentile| self.score_at(ranking, *percentile, whole.total));
+        whole.percentiles = try_join_all(at).await?;
         Ok(whole)
+    }
+
+    /// Returns the score at a percentile of a ranking of several partitions, which had this many lines just now.
+    async fn score_at(
+        &self,
+        ranking: Ranking<'_>,
+        percentile: Percentile,
+        mut total: u64,
+    ) -> Result<Option<Value>, ServerFailure> {
+        for _ in 0..ROUNDS {
+            let Some(position) = percentile.position(total) else { return Ok(None) };
+            let page = self.page(ranking, &PageStart::Offset(position), 1).await?;
+            if let Some(line) = page.items.first() {
+                return Ok(Some(line.score));
+            }
+            // Lines have left since they were counted, and the position is beyond the last one.
+            total = page.total;
+        }
+        Err(ServerFailure::KeptChanging)
     }
 }
 
