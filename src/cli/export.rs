@@ -42,15 +42,19 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let style = ProgressStyle::with_template("{spinner} {pos} lines {elapsed}");
     let progress = ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     let written = async {
+        // Who is worse than another subject is not in a better tier, so the first line tells whether any has one.
+        let has_tiers = next.as_ref().is_some_and(|line| line.tier.is_some());
         if csv {
-            writeln!(writer, "rank,subject,score")?;
+            writeln!(writer, "rank,subject,score{}", if has_tiers { ",tier" } else { "" })?;
         }
         while let Some(line) = next {
             match csv {
                 true => {
                     let score = line.score.as_ref().map(ToString::to_string).unwrap_or_default();
                     let mut row = csv::Writer::from_writer(&mut writer);
-                    row.write_record([&line.rank.to_string(), &line.subject, &score]).map_err(csv_error)?;
+                    let record =
+                        [&line.rank.to_string(), &line.subject, &score, line.tier.as_deref().unwrap_or_default()];
+                    row.write_record(&record[..if has_tiers { 4 } else { 3 }]).map_err(csv_error)?;
                     row.flush()?;
                 }
                 false => {

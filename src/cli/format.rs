@@ -44,6 +44,21 @@ impl Table {
         self
     }
 
+    /// Adds a column at the right, unless all of its cells are missing.
+    pub(super) fn optional_column<T: ToString>(
+        mut self,
+        name: &'static str,
+        cells: impl Iterator<Item = Option<T>> + Clone,
+    ) -> Self {
+        if cells.clone().any(|cell| cell.is_some()) {
+            self.header.push(name);
+            for (row, value) in self.rows.iter_mut().zip(cells) {
+                row.push(cell(value));
+            }
+        }
+        self
+    }
+
     pub(super) fn note(mut self, note: String) -> Self {
         self.note = Some(note);
         self

@@ -29,6 +29,7 @@ pub mod replay;
 mod rollover;
 mod serve;
 mod server;
+mod tiers;
 mod tokens;
 mod top;
 
@@ -88,6 +89,8 @@ enum Command {
     Unfreeze(moderate::SubjectsArgs),
     /// Print the hidden subjects of a board, or the frozen ones
     Hidden(moderate::HiddenArgs),
+    /// Print the tiers of a board, the best first, or set them
+    Tiers(tiers::TiersArgs),
     /// Change a board: another definition counts beside it, is compared with it, and takes over
     #[command(subcommand)]
     Next(next::NextCommand),
@@ -166,6 +169,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Freeze(args) => Ok(moderate::change(args, moderate::Change::Frozen).await?),
             Command::Unfreeze(args) => Ok(moderate::change(args, moderate::Change::Unfrozen).await?),
             Command::Hidden(args) => Ok(moderate::hidden(args).await?),
+            Command::Tiers(args) => Ok(tiers::run(args).await?),
             Command::Next(command) => Ok(next::run(command).await?),
             Command::Rollover(args) => Ok(rollover::run(args).await?),
             Command::Audit(args) => Ok(audit::run(args).await?),

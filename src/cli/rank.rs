@@ -51,7 +51,8 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
         let request = ranking.of(board.lookup(&subjects));
         format
             .show(request, |found| {
-                Table::new(header).rows(found.items.iter().map(row)).note(format!(
+                let tiers = found.items.iter().map(|line| line.tier.as_ref());
+                Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers).note(format!(
                     "{} ranked, {}",
                     cell(found.total),
                     window(&found.window)

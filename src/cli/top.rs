@@ -52,5 +52,6 @@ fn table(ranking: &Ranking) -> Table {
 /// Returns the table of these lines.
 pub(super) fn lines(lines: &[Line]) -> Table {
     let row = |line: &Line| vec![line.rank.to_string(), line.subject.clone(), score(&line.score)];
-    Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row))
+    let tiers = lines.iter().map(|line| line.tier.as_ref());
+    Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row)).optional_column("tier", tiers)
 }

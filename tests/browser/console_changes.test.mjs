@@ -38,6 +38,63 @@ async function pointsAt(page, box, index) {
 
 // Most of the time is spent waiting.
 describe("the console", { concurrency: 4 }, () => {
+  // --- Tiers ---------------------------------------------------------------------------------------------------------
+
+  test("tiers are set, corrected and removed, and lines and standings show them", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    await service.count("hot-posts", { a: 9, b: 5, c: 2, d: 1 });
+    await visit(page, service, "boards/hot-posts");
+    await ranks(page, ["1 a 9", "2 b 5", "3 c 2", "4 d 1"]);
+    const badges = () => page.locator(".ranking li").evaluateAll((lines) =>
+      lines.map((line) => line.querySelector(".ranking-tier")?.lastChild.textContent ?? "-"));
+    assert.deepEqual(await badges(), ["-", "-", "-", "-"]);
+    const form = page.locator(".tiers");
+    await form.getByText("Tiers", { exact: true }).click();
+    const add = form.getByRole("button", { name: "Add a tier" });
+    const set = async (number, name, bound, value) => {
+      await add.click();
+      await form.getByLabel(`Name of tier ${number}`).fill(name);
+      await form.getByLabel(`Bound of tier ${number}`).selectOption(bound);
+      await form.getByLabel(`Value of tier ${number}`).fill(value);
+    };
+    await set(1, "gold", "top", "12.5");
+    await set(2, "silver", "rank", "x");
+    await set(3, "bronze", "score", "2");
+    await checkAccessibility(page);
+    allow(REFUSED);
+    const save = form.getByRole("button", { name: "Save" });
+    await save.click();
+    await form.getByText("tier 'silver': 'rank' must be a whole number", { exact: false }).waitFor();
+    assert.equal((await service.call("GET", "/v1/boards/hot-posts/tiers")).tiers.length, 0);
+    await form.getByLabel("Value of tier 2").fill("2");
+    await save.click();
+    await form.getByText("Saved. Lines show their tiers.").waitFor();
+    assert.equal(await form.locator(".notice").count(), 0);
+    const tiers = [{ name: "gold", top: 12.5 }, { name: "silver", rank: 2 }, { name: "bronze", score: 2 }];
+    assert.deepEqual((await service.call("GET", "/v1/boards/hot-posts/tiers")).tiers, tiers);
+    await becomes(badges, ["gold", "silver", "bronze", "-"]);
+    await checkAccessibility(page);
+
+    await page.locator(".ranking").getByRole("link", { name: "b", exact: true }).click();
+    await becomes(() => figure(page, "Tier").textContent(), "silver");
+    await page.goBack();
+    await form.getByText("Tiers", { exact: true }).click();
+    const typed = () => form.locator("li").evaluateAll((rows) =>
+      rows.map((row) => [...row.querySelectorAll("input, select")].map(({ value }) => value).join(" ")));
+    await becomes(typed, ["gold top 12.5", "silver rank 2", "bronze score 2"]);
+    await form.getByRole("button", { name: "Remove tier 1" }).click();
+    assert.equal(await add.evaluate((button) => document.activeElement === button), true);
+    await save.click();
+    await becomes(badges, ["silver", "silver", "bronze", "-"]);
+    for (const _ of [1, 2]) await form.getByRole("button", { name: "Remove tier 1" }).click();
+    await save.click();
+    await form.getByText("The board has no tiers.", { exact: false }).waitFor();
+    await becomes(badges, ["-", "-", "-", "-"]);
+    await visit(page, service, "boards/users-per-device");
+    await page.getByText("This board keeps no ranking").waitFor();
+    assert.equal(await form.count(), 0);
+  }));
+
   // --- Moderation -----------------------------------------------------------------------------------------------------
 
   test("a subject is hidden, shown and frozen, and the page of the board lists what is set", inUtc({}, async ({ page }) => {

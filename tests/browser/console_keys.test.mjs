@@ -145,6 +145,9 @@ describe("the console", { concurrency: 4 }, () => {
     await page.getByRole("link", { name: "Define" }).click();
     await page.getByText("The key “a reader” does not have the scope manage.").waitFor();
     assert.equal(await page.getByRole("button", { name: "Define" }).count(), 0);
+    await visit(page, service, "boards/hot-posts");
+    await ranks(page, ["1 a 3"]);
+    assert.equal(await page.getByText("Tiers").count(), 0);
     await visit(page, service, "boards/hot-posts/subjects/a");
     await figure(page, "Score").waitFor();
     assert.equal(await page.getByRole("button", { name: /Remove/ }).count(), 0);

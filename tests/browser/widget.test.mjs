@@ -102,6 +102,39 @@ test("lines follow what is counted, in order, with shared ranks", inBrowser({}, 
   await showing(page, ["1 post-3 5", "1 post-2 5", "3 post-4 1"]);
 }));
 
+test("lines have their tiers as parts, and show them where the page wants it", inBrowser({}, async ({ page }) => {
+  const style = "<style>rolltop-board::part(tier-first-class) { color: rgb(1, 2, 3); }</style>";
+  const { service, site } = await startBoth((base) => style + board('board="hot-posts"')(base));
+  const set = (tiers) => service.call("PUT", "/v1/boards/hot-posts/tiers", { tiers });
+  await set([{ name: "first class", top: 50 }, { name: "second", rank: 2 }]);
+  await service.count("hot-posts", { a: 9, b: 5, c: 1 });
+  await page.goto(site.base);
+  await showing(page, ["1 a 9", "2 b 5", "3 c 1"]);
+  const read = (what) => page.evaluate((what) => {
+    const lines = [...document.querySelector("rolltop-board").shadowRoot.querySelectorAll("[part~=line]")];
+    return lines.map((line) => what === "part" ? line.getAttribute("part") : line.querySelector("[part=tier]")?.textContent ?? "-");
+  }, what);
+  const become = async (what, expected) => {
+    let found;
+    await until(async () => `${(found = await read(what))}` === `${expected}`, what).catch(() => assert.deepEqual(found, expected));
+  };
+  await become("part", ["line first tier-first-class", "line tier-first-class", "line"]);
+  assert.deepEqual(await read("text"), ["-", "-", "-"]);
+  const color = () => page.locator("rolltop-board [part~=line]").first().evaluate((line) => getComputedStyle(line).color);
+  assert.equal(await color(), "rgb(1, 2, 3)");
+  await page.locator("rolltop-board").evaluate((element) => element.toggleAttribute("tiers"));
+  await become("text", ["first class", "first class", "-"]);
+  await showing(page, ["1 a 9", "2 b 5", "3 c 1"]);
+  await checkAccessibility(page);
+  // A tier may change alone, and go.
+  await set([{ name: "first class", rank: 1 }]);
+  await become("text", ["first class", "-", "-"]);
+  await page.locator("rolltop-board").evaluate((element) => element.toggleAttribute("tiers"));
+  await become("text", ["-", "-", "-"]);
+  await set([]);
+  await become("part", ["line first", "line", "line"]);
+}));
+
 test("scores are exact", inBrowser({}, async ({ page }) => {
   const { service, site } = await startBoth(board('board="top-sellers"'));
   await service.call("POST", "/v1/boards/top-sellers/increments", { increments: [{ subject: "a", amount: 12.5 }] });

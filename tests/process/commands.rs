@@ -145,6 +145,44 @@ async fn the_distribution_is_printed_by_percentile_and_by_range() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tiers_are_set_printed_and_shown_with_lines() {
+    let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
+    for (subject, amount) in [("a", "300"), ("b", "20"), ("c", "3"), ("d", "1")] {
+        service.ok(&["post", "likes", subject, amount]);
+    }
+    assert_eq!(service.ok(&["tiers", "likes", "--csv"]), "tier,bound,value\n");
+    let set = ["tiers", "likes", "--set", "gold=top:12.5", "--set", "a=b=rank:2", "--set", "bronze=score:3"];
+    let printed = service.ok(&set);
+    let lines: Vec<_> = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(lines, ["tier bound value", "gold top 12.5", "a=b rank 2", "bronze score 3"], "{printed}");
+    assert_eq!(
+        service.ok(&["tiers", "likes", "--csv"]),
+        "tier,bound,value\ngold,top,12.5\na=b,rank,2\nbronze,score,3\n"
+    );
+    assert_eq!(service.json(&["tiers", "likes"])["tiers"][1], json!({"name": "a=b", "rank": 2}));
+
+    let top = "rank,subject,score,tier\n1,a,300,gold\n2,b,20,a=b\n3,c,3,bronze\n4,d,1,-\n";
+    assert_eq!(service.ok(&["top", "likes", "--csv"]), top);
+    assert_eq!(service.ok(&["top", "likes", "--csv", "--offset", "3"]), "rank,subject,score\n4,d,1\n");
+    let ranks = service.ok(&["rank", "likes", "d", "b", "--csv"]);
+    assert_eq!(ranks, "rank,subject,score,percentile,tier\n2,b,20,75.0,a=b\n4,d,1,25.0,-\n");
+    let around = service.ok(&["rank", "likes", "a", "--around", "1", "--csv"]);
+    assert_eq!(around, "rank,subject,score,tier\n1,a,300,gold\n2,b,20,a=b\n");
+    assert_eq!(service.ok(&["export", "likes", "--csv"]), top.replace(",-\n", ",\n"));
+    let lines = service.ok(&["export", "likes"]);
+    assert_eq!(lines.lines().next(), Some(r#"{"rank":1,"subject":"a","score":300,"tier":"gold"}"#));
+
+    for wrong in ["gold", "gold=5", "gold=top:x", "gold=rank:-1", "gold=first:1", "gold=score:"] {
+        assert_eq!(service.run(&["tiers", "likes", "--set", wrong]).0, 2, "{wrong}");
+    }
+    assert_eq!(service.run(&["tiers", "likes", "--set", "gold=top:5", "--none"]).0, 2);
+    assert!(service.fails(&["tiers", "likes", "--set", "gold=top:0"]).contains("percentage above 0"));
+    assert!(service.fails(&["tiers", "nope"]).contains("unknown board"));
+    assert_eq!(service.ok(&["tiers", "likes", "--none", "--csv"]), "tier,bound,value\n");
+    assert_eq!(service.ok(&["export", "likes", "--csv"]).lines().next(), Some("rank,subject,score"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_of_standard_input_count_once_and_errors_name_them() {
     let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
     let lines: String = (0..2_345).map(|at| format!("{{\"subject\":\"s{}\",\"id\":\"i{at}\"}}\n", at % 7)).collect();

@@ -10,6 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::harness::{process, rounds};
 use crate::redis_server::{Engine, RedisServer, free_port};
@@ -81,6 +83,8 @@ async fn answers(service: &Running) -> Vec<Value> {
             let page = service.ok("GET", &format!("/v1/boards/{board}/rankings?limit=1000{window}"), None).await;
             all.push(json!([board, page["items"], page["total"], page["retiring"]]));
         }
+        let tiers = service.ok("GET", &format!("/v1/boards/{board}/tiers"), None).await;
+        all.push(json!([board, tiers["tiers"]]));
         for list in ["hidden", "frozen"] {
             let page = service.ok("GET", &format!("/v1/boards/{board}/{list}"), None).await;
             all.push(json!([board, list, page["items"], page["total"]]));
@@ -138,11 +142,15 @@ async fn boards_of_every_metric_move_to_redis_and_back() {
             from.ok("PUT", &format!("/v1/boards/{board}/subjects/s7/hidden"), None).await;
         }
     }
+    let tiers = json!({"tiers": [{"name": "gold", "top": 12.345}, {"name": "silver", "score": 1234567890.12}]});
+    from.ok("PUT", "/v1/boards/sums/tiers", Some(tiers)).await;
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let to = Running::start(folder.path(), &["--store", &server.url()]);
         let said = output(copy(folder.path(), &from, &to, &["--shards", "5"]));
         assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
+        assert_eq!(said.matches(&format!("sums: 2 tiers set at {}", to.base)).count(), 1, "{said}");
+        assert_eq!(said.matches("tiers").count(), 1, "{said}");
         assert_same(&to, &from).await;
         let shards = to.ok("GET", "/v1/boards/counts", None).await["shards"].clone();
         assert_eq!(shards, 5);
@@ -151,6 +159,7 @@ async fn boards_of_every_metric_move_to_redis_and_back() {
         let said = output(copy(folder.path(), &from, &to, &[]));
         assert_eq!(said.matches("merged before").count(), boards().len(), "{said}");
         assert_eq!(said.matches("; other subjects are hidden or frozen there").count(), 1, "{said}");
+        assert!(!said.contains("tiers"), "{said}");
         to.ok("DELETE", "/v1/boards/counts/subjects/s399/hidden", None).await;
         assert_same(&to, &from).await;
         let data = back.path().join(engine.name);
@@ -159,6 +168,56 @@ async fn boards_of_every_metric_move_to_redis_and_back() {
         assert_eq!(said.matches("are the same at").count(), boards().len(), "{said}");
         assert_same(&there, &from).await;
     }
+}
+
+/// Starts a server that passes requests without a body on, but knows no tiers, as before there were any. Returns its URL.
+async fn without_tiers(service: &Running) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (url, address) = (format!("http://{}", listener.local_addr().unwrap()), service.address().to_owned());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = TcpStream::connect(&address).await.unwrap();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(client.read_u8().await?);
+                }
+                let head = String::from_utf8(head).unwrap();
+                if head.lines().next().unwrap().contains("/tiers") {
+                    let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                    return client.write_all(answer.as_bytes()).await;
+                }
+                // One request for each connection.
+                server.write_all(head.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes()).await?;
+                tokio::io::copy(&mut server, &mut client).await.map(drop)
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tiers_of_the_new_board_stay_and_earlier_servers_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (Running::start(folder.path(), &[]), Running::start(folder.path(), &["--data-dir", "other"]));
+    from.ok("PUT", "/v1/boards/b", Some(json!({"metric": "COUNT(24h, like, post)", "slot": "1h"}))).await;
+    from.ok("PUT", "/v1/boards/b/tiers", Some(json!({"tiers": [{"name": "gold", "rank": 1}]}))).await;
+    let copy = |url: &str, name: &str| {
+        let mut command = program(folder.path());
+        command.args(["copy", "--from", url, "--to", &to.base, "--board", "b", "--as", name]);
+        tokio::task::spawn_blocking(move || output(command))
+    };
+    let old = without_tiers(&from).await;
+    let said = copy(&old, "of-old").await.unwrap();
+    assert!(said.contains("no scores differ") && !said.contains("tier"), "{said}");
+
+    let said = copy(&from.base, "b").await.unwrap();
+    assert!(said.contains("b: 1 tier set at "), "{said}");
+    let own = json!([{"name": "silver", "rank": 2}]);
+    to.ok("PUT", "/v1/boards/b/tiers", Some(json!({"tiers": own}))).await;
+    let said = copy(&from.base, "b").await.unwrap();
+    assert!(said.contains("b: b has other tiers, which are not changed"), "{said}");
+    assert_eq!(to.ok("GET", "/v1/boards/b/tiers", None).await["tiers"], own);
 }
 
 /// Kills the copy, the server that it copies to, or the one that it copies from, until a copy succeeds.

@@ -84,6 +84,7 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
             <span class="ranking-bar" style={{ transform: `scaleX(${share})` }} />
             <span class="ranking-rank"><span class="hidden">Rank </span>{formatted(line.rank)}</span>
             <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>
+            {line.tier !== undefined && <span class="ranking-tier"><span class="hidden">tier </span><Name of={line.tier} /></span>}
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
               <span class="hidden">score </span>{score(line.score, board)}

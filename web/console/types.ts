@@ -31,6 +31,9 @@ export type Neighbors = Read<"Neighbors">;
 /** The scores at percentiles, and the numbers of subjects between scores. */
 export type Distribution = Read<"Distribution">;
 export type ScoreRange = Read<"ScoreRange">;
+/** The tiers of a board. */
+export type Tiers = Read<"Tiers">;
+export type Tier = Read<"Tier">;
 /** A page of the hidden or frozen subjects of a board. */
 export type ModeratedPage = Read<"ModeratedPage">;
 export type ModeratedSubject = Read<"ModeratedSubject">;

@@ -60,11 +60,12 @@ export function address(template: string | null, subject: string): string | null
 class Row {
   readonly line = element("li", "line");
   readonly #rank = element("span", "rank");
+  readonly #tier = element("span", "tier");
   readonly #score = element("span", "score");
   readonly #bar = element("span", "bar");
   #subject: HTMLElement | undefined;
 
-  show({ rank, score }: Line, name: string, href: string | null, share: number): void {
+  show({ rank, score, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
     const tag = href === null ? "span" : "a";
     if (this.#subject?.localName !== tag) {
       this.#subject = element(tag, "subject");
@@ -72,7 +73,12 @@ class Row {
     }
     setText(this.#subject, name);
     if (href !== null && this.#subject.getAttribute("href") !== href) this.#subject.setAttribute("href", href);
-    this.line.setAttribute("part", rank === 1 ? "line first" : "line");
+    if (!showsTier || !tier) this.#tier.remove();
+    else if (!this.#tier.parentNode) this.#score.before(this.#tier);
+    setText(this.#tier, tier);
+    // The names of parts have no spaces.
+    const tierPart = tier && ` tier-${tier.trim().replace(/\s+/g, "-")}`;
+    this.line.setAttribute("part", (rank === 1 ? "line first" : "line") + tierPart);
     setText(this.#rank, String(rank));
     setText(this.#score, formatted(score));
     this.#bar.style.inlineSize = `${share * 100}%`;
@@ -90,7 +96,7 @@ export class List {
   }
 
   /** Shows these lines. `template` is the address of a subject, and `nameOf` returns the text of one. */
-  show(lines: Line[], template: string | null, nameOf: ((subject: string) => string) | null): void {
+  show(lines: Line[], template: string | null, nameOf: ((subject: string) => string) | null, showsTiers: boolean): void {
     const { list } = this;
     const isMoving = this.#rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     const before = isMoving ? this.#tops() : new Map<Row, number>();
@@ -101,7 +107,7 @@ export class List {
     for (const line of lines) {
       const row = this.#rows.get(line.subject) ?? new Row();
       const share = Math.max(0, Number(line.score) / most) || 0;
-      row.show(line, textOf(line.subject, nameOf), address(template, line.subject), share);
+      row.show(line, textOf(line.subject, nameOf), address(template, line.subject), share, showsTiers);
       rows.set(line.subject, row);
     }
     for (const [subject, row] of this.#rows) if (!rows.has(subject)) row.line.remove();

@@ -17,7 +17,7 @@ type NameOf = (subject: string) => string;
 
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "label", "href"];
+  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "label", "href", "tiers"];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -154,7 +154,7 @@ export class RolltopBoard extends HTMLElement {
     this.dataset["state"] = state;
     this.toggleAttribute("data-empty", isEmpty);
     this.#list.list.hidden = lines.length === 0;
-    this.#list.show(lines, this.getAttribute("href"), this.#nameOf);
+    this.#list.show(lines, this.getAttribute("href"), this.#nameOf, this.hasAttribute("tiers"));
 
     const status = STATUS[state];
     this.#status.hidden = status === undefined;

@@ -12,7 +12,8 @@ const CSS = `
 }
 [part=list] { display: grid; gap: var(--_gap); margin: 0; padding: 0; list-style: none; }
 [part~=line] {
-  position: relative; isolation: isolate; display: grid; grid-template-columns: minmax(1.5em, max-content) 1fr max-content;
+  position: relative; isolation: isolate; display: grid; grid-auto-flow: column;
+  grid-template-columns: minmax(1.5em, max-content) 1fr; grid-auto-columns: max-content;
   align-items: baseline; gap: .75em; padding: .4em .6em; border-radius: var(--rolltop-radius, .3em);
 }
 [part=rank], [part=score] { font-variant-numeric: tabular-nums; }
@@ -24,6 +25,10 @@ const CSS = `
 a[part=subject] { text-decoration-color: color-mix(in srgb, currentColor 50%, transparent); text-underline-offset: .15em; }
 a[part=subject]::after { content: ""; position: absolute; inset: 0; border-radius: inherit; }
 a[part=subject]:hover { text-decoration-color: currentColor; }
+[part=tier] {
+  max-inline-size: 9em; padding-inline: .5em; border-radius: 1em; font-size: .8em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+  unicode-bidi: isolate; box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 30%, transparent);
+}
 [part=bar] {
   position: absolute; z-index: -1; inset-block: 0; inset-inline-start: 0; inline-size: 0; border-radius: inherit;
   background: color-mix(in srgb, var(--_accent) var(--rolltop-bar, 9%), transparent);

@@ -13,6 +13,7 @@ import threading
 import time
 import unittest
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,36 @@ class Calls(unittest.TestCase):
         self.assertEqual((none["total"], len(none["percentiles"]), none["ranges"]), (0, 8, []))
         with self.assertRaises(ValueError):
             board.distribution([float("nan")])
+
+    def test_tiers_are_set_and_shown(self) -> None:
+        board = self.client.board("tiered")
+        board.define({"metric": "SUM(24h, sale, amount, seller)", "slot": "1h", "decimals": 2})
+        self.assertEqual(board.tiers(), {"board": "tiered", "tiers": []})
+        for subject, amount in (("a", 9), ("b", 5), ("c", Decimal("2.50")), ("d", 1)):
+            board.add(subject, amount)
+        self.client.flush(60)
+        tiers = [
+            {"name": "gold", "top": 12.5},
+            {"name": 'the "second"', "rank": 2},
+            {"name": "bronze", "score": Decimal("2.50")},
+        ]
+        self.assertEqual(board.set_tiers(tiers)["tiers"], tiers)
+        self.assertEqual(board.tiers()["tiers"], tiers)
+        expected = ["gold", 'the "second"', "bronze", None]
+        self.assertEqual([line.get("tier") for line in board.top()["items"]], expected)
+        self.assertEqual([line.get("tier") for line in board.export()], expected)
+        self.assertEqual([line.get("tier") for line in board.lookup(["d", "a"])["items"]], ["gold", None])
+        self.assertEqual([line.get("tier") for line in board.neighbors("a", 1)["items"]], expected[:2])
+        self.assertEqual(board.subject("c").get("tier"), "bronze")
+        with closing(board.live()) as rankings:
+            self.assertEqual([line.get("tier") for line in next(rankings)["items"]], expected)
+            self.assertEqual(board.set_tiers([])["tiers"], [])
+            self.assertEqual([line.get("tier") for line in next(rankings)["items"]], [None] * 4)
+        with self.assertRaises(RolltopError) as refused:
+            board.set_tiers([{"name": "none", "rank": 0}])
+        self.assertEqual(refused.exception.code, "invalid_field")
+        with self.assertRaises(ValueError):
+            board.set_tiers([{"name": "none", "score": float("nan")}])
 
     def test_subjects_and_keys_may_have_any_text(self) -> None:
         board = self.board("COUNT(24h, like, post_id BY community)")

@@ -13,6 +13,9 @@ rated: bool = board.add("film-9", value=4.5)
 names: list[str] = [line["subject"] for line in board.lines(by="rust")]
 median: int | Decimal | None = board.distribution([50, 99.9], by="rust")["percentiles"][0]["score"]
 below: int = board.distribution(scores=[Decimal("0.5")])["ranges"][0]["subjects"]
+tier: str | None = board.subject("post-1").get("tier")
+board.set_tiers(board.tiers()["tiers"])
+board.set_tiers([{"name": "gold", "top": 0.5}, {"name": "bronze", "score": Decimal("2.5")}])
 keys: list[str] = list(board.keys("ru"))
 with closing(board.live(limit=10)) as rankings:
     first: str = next(rankings)["items"][0]["subject"]

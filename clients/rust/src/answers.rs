@@ -42,6 +42,9 @@ answers! {
         subject: String,
         /// The score. None if it is not known at present.
         score: Option<Decimal>,
+        /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
     }
 
     /// A page of a ranking, or what a live ranking is now.
@@ -115,6 +118,9 @@ answers! {
         hidden: bool,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
+        /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
         /// The slots in which something was counted.
         #[serde(default)]
         slots: Vec<Slot>,
@@ -148,6 +154,9 @@ answers! {
         score: Option<Decimal>,
         /// How many of all ranked subjects have no better score, in percent.
         percentile: Option<f64>,
+        /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<String>,
     }
 
     /// Ranks and scores of some subjects, the best first.
@@ -203,6 +212,29 @@ answers! {
         to: Option<Decimal>,
         /// The number of ranked subjects.
         subjects: u64,
+    }
+
+    /// The tiers of a board.
+    Tiers {
+        /// The board.
+        board: String,
+        /// The tiers, the best first. A subject is in the first one that it reaches.
+        tiers: Vec<Tier>,
+    }
+
+    /// A part of a ranking with a name. It has one bound: `rank`, `top` or `score`.
+    Tier {
+        /// The name.
+        name: String,
+        /// The last rank of the tier.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rank: Option<u64>,
+        /// The share of the ranked subjects that the tier and those before it have at most, in percent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        top: Option<f64>,
+        /// The worst score of the tier.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        score: Option<Decimal>,
     }
 
     /// What a subject has in a window.
@@ -542,5 +574,27 @@ impl Ranking {
     /// Returns whether the scores are exact now: nothing that has left the window is still in them.
     pub fn is_exact(&self) -> bool {
         self.retiring == 0
+    }
+}
+
+impl Tier {
+    /// Returns the tier of the subjects with a rank of at most this.
+    pub fn rank(name: &str, rank: u64) -> Self {
+        Self { rank: Some(rank), ..Self::unbounded(name) }
+    }
+
+    /// Returns the tier of the best subjects, of which there are at most this many percent. The service takes up to three
+    /// digits after the point.
+    pub fn top(name: &str, percent: f64) -> Self {
+        Self { top: Some(percent), ..Self::unbounded(name) }
+    }
+
+    /// Returns the tier of the subjects with this score or a better one.
+    pub fn score(name: &str, score: impl Into<Decimal>) -> Self {
+        Self { score: Some(score.into()), ..Self::unbounded(name) }
+    }
+
+    fn unbounded(name: &str) -> Self {
+        Self { name: name.to_owned(), rank: None, top: None, score: None }
     }
 }

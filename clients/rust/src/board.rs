@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{
     Added, Audit, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors,
-    Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, WindowValue,
+    Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
@@ -89,6 +89,25 @@ impl Board {
     pub fn distribution(&self, percentiles: &[f64], scores: &[Decimal]) -> Request<Distribution> {
         let request = self.request(Method::GET, &["distribution"]);
         request.optional("percentiles", listed(percentiles)).optional("scores", listed(scores))
+    }
+
+    /// Reads the tiers: the named parts of the ranking, the best first.
+    pub fn tiers(&self) -> Request<Tiers> {
+        self.request(Method::GET, &["tiers"])
+    }
+
+    /// Sets up to 16 tiers, the best first, in place of those before. Without any the board has none.
+    ///
+    /// ```no_run
+    /// # async fn example(posts: rolltop_client::Board) -> Result<(), rolltop_client::Error> {
+    /// use rolltop_client::answers::Tier;
+    ///
+    /// posts.set_tiers(&[Tier::top("gold", 5.0), Tier::rank("silver", 100), Tier::score("bronze", 10)]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_tiers(&self, tiers: &[Tier]) -> Request<Tiers> {
+        self.request(Method::PUT, &["tiers"]).json(&json!({"tiers": tiers})).repeatable()
     }
 
     /// Reads the keys of a board whose metric has `BY`, by name, from this beginning on.

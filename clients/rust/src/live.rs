@@ -69,6 +69,7 @@ struct Row {
     rank: u64,
     subject: String,
     score: Option<crate::Decimal>,
+    tier: Option<String>,
 }
 
 /// An event of a stream: https://html.spec.whatwg.org/#event-stream-interpretation
@@ -154,9 +155,9 @@ impl Change {
             self.gone.iter().map(String::as_str).chain(self.rows.iter().map(|row| row.subject.as_str())).collect();
         ranking.items.retain(|line| !moved.contains(line.subject.as_str()));
         // Rows are in the order of their positions, so each is inserted at its final place.
-        for Row { position, rank, subject, score } in self.rows {
+        for Row { position, rank, subject, score, tier } in self.rows {
             let at = position.saturating_sub(1).min(ranking.items.len());
-            ranking.items.insert(at, Line { rank, subject, score });
+            ranking.items.insert(at, Line { rank, subject, score, tier });
         }
         (ranking.window, ranking.as_of) = (self.window, self.as_of);
         (ranking.retiring, ranking.total) = (self.retiring, self.total);
@@ -204,17 +205,19 @@ mod tests {
     #[test]
     fn changes_put_lines_at_their_places() {
         let mut before = ranking(
-            r#"[{"rank":1,"subject":"a","score":9},{"rank":2,"subject":"b","score":5},{"rank":3,"subject":"c","score":1}]"#,
+            r#"[{"rank":1,"subject":"a","score":9,"tier":"gold"},{"rank":2,"subject":"b","score":5,"tier":"gold"},
+                {"rank":3,"subject":"e","score":3,"tier":"gold"},{"rank":4,"subject":"c","score":1}]"#,
         );
         let change: Change = serde_json::from_str(
             r#"{"window":{"from":null,"to":null,"slots":0},"as_of":"2026-01-01T00:00:01Z","retiring":2,"total":4,
-                "rows":[{"position":1,"rank":1,"subject":"c","score":10},{"position":3,"rank":3,"subject":"d","score":7}],
+                "rows":[{"position":1,"rank":1,"subject":"c","score":10,"tier":"gold"},{"position":3,"rank":3,"subject":"d","score":7},
+                    {"position":4,"rank":4,"subject":"e","score":3}],
                 "gone":["b"]}"#,
         )
         .unwrap();
         change.apply(&mut before);
-        let subjects: Vec<_> = before.items.iter().map(|line| line.subject.as_str()).collect();
-        assert_eq!(subjects, ["c", "a", "d"]);
+        let lines: Vec<_> = before.items.iter().map(|line| (line.subject.as_str(), line.tier.as_deref())).collect();
+        assert_eq!(lines, [("c", Some("gold")), ("a", Some("gold")), ("d", None), ("e", None)]);
         assert_eq!((before.retiring, before.total), (2, Some(4)));
     }
 }

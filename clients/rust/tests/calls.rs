@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
-use rolltop_client::answers::Ranking;
+use rolltop_client::answers::{Line, Ranking, Tier};
 use rolltop_client::{Board, Decimal, Error, Event, Increment, Method, Service};
 use serde_json::{Value, json};
 
@@ -89,6 +89,44 @@ async fn the_distribution_of_scores() {
         assert!(none.percentiles.iter().all(|at| at.score.is_none()));
         assert_eq!(code(board.distribution(&[101.0], &[]).by("se").await), "invalid_field");
         assert_eq!(code(board.distribution(&[], &[]).await), "missing_key");
+    }
+}
+
+#[tokio::test]
+async fn tiers_are_set_and_shown() {
+    for running in support::services().await {
+        let service = running.service();
+        let board = defined(&service, "tiered", LIKES).await;
+        assert_eq!(board.tiers().await.unwrap().tiers, []);
+        for (subject, amount) in [("a", 9), ("b", 5), ("c", 2), ("d", 1)] {
+            board.add_now(Increment::new(subject).amount(amount)).await.unwrap();
+        }
+        let tiers = [Tier::top("gold", 12.5), Tier::rank("silver", 2), Tier::score("bronze", 2)];
+        let set = board.set_tiers(&tiers).await.unwrap();
+        assert_eq!((set.board.as_str(), &set.tiers[..]), ("tiered", &tiers[..]));
+        assert_eq!(board.tiers().await.unwrap(), set);
+
+        let expected = ["gold", "silver", "bronze", "-"];
+        let shown = |lines: &[Line]| -> Vec<String> {
+            lines.iter().map(|line| line.tier.clone().unwrap_or_else(|| "-".to_owned())).collect()
+        };
+        assert_eq!(shown(&board.top().await.unwrap().items), expected);
+        assert_eq!(shown(&board.neighbors("b", 1).await.unwrap().items), expected[..3]);
+        let all: Vec<Line> = board.top().limit(3).lines().try_collect().await.unwrap();
+        assert_eq!(shown(&all), expected);
+        assert_eq!(board.subject("b").await.unwrap().tier.as_deref(), Some("silver"));
+        assert_eq!(board.subject("d").await.unwrap().tier, None);
+        let looked = board.lookup(&["d", "a"]).await.unwrap();
+        assert_eq!(looked.items.iter().map(|line| line.tier.as_deref()).collect::<Vec<_>>(), [Some("gold"), None]);
+
+        let mut live = Box::pin(board.top().live());
+        assert_eq!(shown(&live.next().await.unwrap().unwrap().items), expected);
+        board.set_tiers(&[Tier::score("all", decimal("1"))]).await.unwrap();
+        let changed = shown(&live.next().await.unwrap().unwrap().items);
+        assert_eq!(changed, ["all"; 4]);
+        assert_eq!(code(board.set_tiers(&[Tier::rank("none", 0)]).await), "invalid_field");
+        assert_eq!(board.set_tiers(&[]).await.unwrap().tiers, []);
+        assert_eq!(shown(&live.next().await.unwrap().unwrap().items), ["-"; 4]);
     }
 }
 

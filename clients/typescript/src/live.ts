@@ -95,6 +95,6 @@ export function changed<R extends Shown>(ranking: R, { rows, gone, ...frame }: C
   const moved = new Set([...gone, ...rows.map((row) => row.subject)]);
   const items = ranking.items.filter((line) => !moved.has(line.subject));
   // Rows are in the order of their positions, so each is inserted at its final place.
-  for (const { position, ...line } of rows) items.splice(position - 1, 0, line);
+  for (const { position, ...line } of rows) items.splice(position - 1, 0, line as (typeof items)[number]);
   return { ...ranking, ...frame, items };
 }

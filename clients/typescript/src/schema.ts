@@ -1260,6 +1260,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
+            tier?: string;
         };
         /** @description Given subjects with their scores and ranks. */
         LookupResult: components["schemas"]["RankingFrame"] & {
@@ -1432,6 +1434,11 @@ export interface components {
              */
             shards: number;
         };
+        /** @description The tiers that a board gets. */
+        NewTiers: {
+            /** @description The tiers, the best first; none to remove them. */
+            tiers: components["schemas"]["Tier"][];
+        };
         /** @description A refused request, as defined by RFC 9457. Further members depend on the code. */
         Problem: {
             /** @description The board that the problem is about. */
@@ -1539,6 +1546,8 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
+            tier?: string;
         };
         /** @description The board, the window and the time that a response with ranks refers to. */
         RankingFrame: components["schemas"]["Frame"] & {
@@ -2033,6 +2042,8 @@ export interface components {
             standard_error?: number;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+            /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
+            tier?: string;
         };
         /** @description What the subject has now. */
         SubjectSet: {
@@ -2070,6 +2081,35 @@ export interface components {
              * @description The smallest, largest or newest number of the subject, for MIN, MAX and LAST; its only measurement, for AVG.
              */
             value?: number;
+        };
+        /** @description A part of a ranking with a name. One of `rank`, `top` and `score` says what a subject must reach. */
+        Tier: {
+            /** @description 1 to 64 characters, none of them a control character. */
+            name: string;
+            /**
+             * Format: int64
+             * @description Rank of at most this.
+             */
+            rank?: number;
+            /**
+             * Format: decimal
+             * @description This score or a better one.
+             */
+            score?: number;
+            /**
+             * Format: double
+             * @description Percentage of the ranked subjects, above 0 and at most 100, with up to three digits after the point. A subject is in
+             *     the tier if those that are not worse than it, itself included, are at most this many, rounded up. So the tier never
+             *     has more than its share, and subjects that tie are all in it or all not.
+             */
+            top?: number;
+        };
+        /** @description The tiers of a board. */
+        Tiers: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The tiers, the best first. A subject is in the first one that it reaches. */
+            tiers: components["schemas"]["Tier"][];
         };
         /** @description The first lines of both rankings. */
         TopOverlap: {

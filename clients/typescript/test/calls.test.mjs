@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { moderation } from "rolltop/moderation";
+import { setTiers, tiers } from "rolltop/tiers";
 import { hasRedis, Running, startRedis } from "./service.mjs";
 
 const all = async (items) => {
@@ -228,6 +229,29 @@ for (const store of ["embedded", "redis"]) {
       const none = await distribution(board, { by: "no", percentiles: [], scores: [] });
       assert.deepEqual([none.total, none.percentiles.length, none.ranges], [0, 8, []]);
       await assert.rejects(distribution(board, { by: "se", percentiles: [101] }), { code: "invalid_field" });
+    });
+
+    test("tiers are set and shown", async () => {
+      const board = service.board("tiered");
+      await board.define({ metric: "SUM(24h, sale, amount, seller)", slot: "1h", decimals: 2 });
+      assert.deepEqual(await tiers(board), { board: "tiered", tiers: [] });
+      for (const [subject, amount] of [["a", 9], ["b", 5], ["c", 2.5], ["d", 1]]) board.add(subject, amount);
+      await service.flush();
+      const wanted = [{ name: "gold", top: 12.5 }, { name: "silver", rank: 2 }, { name: "bronze", score: "2.50" }];
+      const set = await setTiers(board, wanted);
+      assert.deepEqual(set.tiers, [...wanted.slice(0, 2), { name: "bronze", score: 2.5 }]);
+      assert.deepEqual(await tiers(board), set);
+      const shown = ({ items }) => items.map(({ tier }) => tier);
+      const expected = ["gold", "silver", "bronze", undefined];
+      assert.deepEqual(shown(await board.top()), expected);
+      assert.deepEqual(shown(await board.lookup(["d", "a"])), ["gold", undefined]);
+      assert.equal((await board.subject("c")).tier, "bronze");
+      const rankings = board.live();
+      assert.deepEqual(shown((await rankings.next()).value), expected);
+      assert.deepEqual((await setTiers(board, [])).tiers, []);
+      assert.deepEqual(shown((await rankings.next()).value), [undefined, undefined, undefined, undefined]);
+      await rankings.return();
+      await assert.rejects(setTiers(board, [{ name: "none", rank: 0 }]), { code: "invalid_field" });
     });
 
     test("rankings of keys", async () => {

@@ -3,6 +3,7 @@
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { follow } from "rolltop/feeds";
+import { setTiers, tiers } from "rolltop/tiers";
 import { tokenSigner } from "rolltop/tokens";
 import type { Item, Line, Ranking } from "rolltop";
 
@@ -31,6 +32,9 @@ const rank: number | undefined = (await exact.board("x").top()).items[0]?.rank;
 const spread = await distribution(exact.board("x"), { percentiles: [50, 99.9], scores: [1, "2.5"], by: ["se"], window: "7d" });
 spread.ranges[0]?.to satisfies string | null | undefined;
 spread.percentiles[0]?.percentile satisfies number | undefined;
+(await exact.board("x").top()).items[0]?.tier satisfies string | undefined;
+await setTiers(exact.board("x"), (await tiers(exact.board("x"))).tiers);
+(await setTiers(board, [{ name: "gold", top: 5 }])).tiers[0]?.score satisfies number | undefined;
 (await distribution(board)).percentiles[0]?.score satisfies number | null | undefined;
 
 (await board.define({ metric: "COUNT(24h, like, post_id)" }, { dryRun: true })).exists satisfies boolean;

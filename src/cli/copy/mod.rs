@@ -129,6 +129,7 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
     let missed = compare::counted_since(from, board, &file).await?;
     std::fs::remove_file(&sending).with_context(|| format!("cannot remove {}", sending.display()))?;
     say!("{board}: {}", compared?)?;
+    copy_tiers(from, to, board, name).await.context("its contents are copied, but not its tiers")?;
     if sent.refused > 0 {
         bail!(
             "{} contents were refused, and are missing: together with what {name} has they are too large, or their slots \
@@ -143,6 +144,21 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
             from.url(),
             to.url()
         );
+    }
+    Ok(())
+}
+
+/// Gives a board the tiers that it has at the source, unless it has tiers already: these may have been changed since an
+/// earlier copy.
+async fn copy_tiers(from: &Service, to: &Service, board: &str, name: &str) -> anyhow::Result<()> {
+    let tiers = from.tiers(board).await?;
+    let there = to.tiers(name).await?;
+    if there.is_empty() && !tiers.is_empty() {
+        to.set_tiers(name, &tiers).await?;
+        let number = tiers.len();
+        say!("{board}: {number} {} set at {}", if number == 1 { "tier" } else { "tiers" }, to.url())?;
+    } else if there != tiers {
+        say!("{board}: {name} has other tiers, which are not changed")?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
+use rolltop_client::answers::Tier;
 use rolltop_client::{Error, Lines, Method, Request};
 use serde_json::Value;
 
@@ -83,6 +84,21 @@ impl Service {
         }
         self.ask(|| board.define(definition)).await?;
         Ok(true)
+    }
+
+    /// Returns the tiers of a board: none if the server does not know of tiers, as earlier versions do not.
+    pub(super) async fn tiers(&self, board: &str) -> anyhow::Result<Vec<Tier>> {
+        match self.ask(|| self.service.board(board).tiers()).await {
+            Err(error) if error.downcast_ref().is_some_and(|Refused { status, .. }| matches!(status, 404 | 405)) => {
+                Ok(Vec::new())
+            }
+            answer => Ok(answer?.tiers),
+        }
+    }
+
+    /// Sets the tiers of a board.
+    pub(super) async fn set_tiers(&self, board: &str, tiers: &[Tier]) -> anyhow::Result<()> {
+        self.ask(|| self.service.board(board).set_tiers(tiers)).await.map(drop)
     }
 
     /// Sends lines of contents, and returns the answer.

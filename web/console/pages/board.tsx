@@ -23,6 +23,7 @@ import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
 import { inWords, millis, theLast, windowOf } from "../span.ts";
 import { NextToLeave, Strip, type Bar } from "../strip.tsx";
+import { TierSettings } from "../tiers.tsx";
 import { extentOf } from "../timeline.ts";
 import type { BoardStatus, WindowStatus } from "../types.ts";
 
@@ -165,6 +166,7 @@ export function Board({ name }: { name: string }) {
       </div>
       {isOne && <Distribution board={board} chosen={chosen} />}
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
+      {canChange && may("manage", name) && board.ranked && <TierSettings board={name} />}
       {canChange && may("manage", name) && board && <ModeratedSubjects board={name} />}
       {canChange && may("manage", name) && chosen.by !== null && isAddressable(chosen.by) && (
         <Removal<{ subjects: number }>

@@ -109,6 +109,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
       <dl class="figures">
         <Figure name="Score"><b class="large">{standing.score === null ? "none" : score(standing.score, board)}</b></Figure>
         {standing.rank !== null && <Figure name="Rank"><b class="large">{formatted(standing.rank)}</b> of {formatted(standing.total ?? 0)}</Figure>}
+        {standing.tier !== undefined && <Figure name="Tier"><b class="large"><Name of={standing.tier} /></b></Figure>}
         {standing.percentile !== null && (
           <Figure name="Percentile"><b class="large">{formatted(Math.round(standing.percentile * 10) / 10)}</b></Figure>
         )}

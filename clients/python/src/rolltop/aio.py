@@ -393,6 +393,12 @@ class AsyncBoard:
     ) -> schema.Distribution:
         return await self._client._call(calls.distribution(self.name, percentiles, scores, options))
 
+    async def tiers(self) -> schema.Tiers:
+        return await self._client._call(calls.tiers(self.name))
+
+    async def set_tiers(self, tiers: Iterable[Mapping[str, object]]) -> schema.Tiers:
+        return await self._client._call(calls.set_tiers(self.name, tiers))
+
     async def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> AsyncIterator[str]:
         async for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):
             for item in page["items"]:

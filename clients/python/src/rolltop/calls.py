@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
-from .numbers import exact, plain
+from .numbers import exact, plain, print_object
 
 T = TypeVar("T")
 Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage)
@@ -143,6 +143,15 @@ def distribution(
 
 def _listed(numbers: Iterable[int | Decimal | float]) -> str:
     return ",".join(plain(exact(number)) for number in numbers)
+
+
+def tiers(board: str) -> Call[schema.Tiers]:
+    return Call("GET", of_board(board, "tiers"))
+
+
+def set_tiers(board: str, tiers: Iterable[Mapping[str, object]]) -> Call[schema.Tiers]:
+    printed = ",".join(print_object(tier) for tier in tiers)
+    return Call("PUT", of_board(board, "tiers"), body=f'{{"tiers":[{printed}]}}'.encode())
 
 
 def keys(board: str, prefix: str, cursor: str | None, options: InRanking) -> Call[schema.KeyPage]:

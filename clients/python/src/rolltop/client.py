@@ -355,6 +355,15 @@ class Board:
         greater than the one before. Without percentiles it reads those that the service chooses."""
         return self._client._call(calls.distribution(self.name, percentiles, scores, options))
 
+    def tiers(self) -> schema.Tiers:
+        """Reads the tiers: the named parts of the ranking, the best first."""
+        return self._client._call(calls.tiers(self.name))
+
+    def set_tiers(self, tiers: Iterable[Mapping[str, object]]) -> schema.Tiers:
+        """Sets up to 16 tiers in place of those before, the best first. Each has one bound: `{"name": "gold", "top": 5}`,
+        `{"name": "silver", "rank": 100}` or `{"name": "bronze", "score": 10}`. Without any the board has none."""
+        return self._client._call(calls.set_tiers(self.name, tiers))
+
     def keys(self, prefix: str = "", **options: Unpack[InRanking]) -> Iterator[str]:
         """Reads the keys that have a ranking and begin with a text."""
         for page in self._pages(lambda cursor: calls.keys(self.name, prefix, cursor, options)):

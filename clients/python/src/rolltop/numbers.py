@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import Any, SupportsIndex
 
@@ -47,3 +48,11 @@ _ENCODER = json.JSONEncoder(default=_default, ensure_ascii=False, separators=(",
 
 def print_json(value: object) -> bytes:
     return _ENCODER.encode(value).encode()
+
+
+def print_object(members: Mapping[str, object]) -> str:
+    """Returns a flat object in which each `Decimal` is a number: only items have texts in their place."""
+    def text(value: object) -> str:
+        return plain(value) if isinstance(value, Decimal) else _ENCODER.encode(value)
+
+    return "{" + ",".join(f"{text(name)}:{text(value)}" for name, value in members.items()) + "}"

@@ -294,6 +294,7 @@ class LookupEntry(TypedDict):
     rank_among: int | None
     score: Number | None
     subject: str
+    tier: NotRequired[str]
 
 
 class MetricQuery(TypedDict):
@@ -360,6 +361,7 @@ class RankingEntry(TypedDict):
     rank: int
     score: Number | None
     subject: str
+    tier: NotRequired[str]
 
 
 Key1: TypeAlias = str
@@ -519,6 +521,18 @@ class SubjectValue(TypedDict):
     amount: NotRequired[Number]
     at: NotRequired[str]
     value: NotRequired[Number]
+
+
+class Tier(TypedDict):
+    name: str
+    rank: NotRequired[int]
+    score: NotRequired[Number]
+    top: NotRequired[Number]
+
+
+class Tiers(TypedDict):
+    board: str
+    tiers: list[Tier]
 
 
 class TopOverlap(TypedDict):
@@ -782,6 +796,10 @@ class NamedRule(TypedDict):
     when: str
 
 
+class NewTiers(TypedDict):
+    tiers: list[Tier]
+
+
 Query: TypeAlias = WindowQuery | MetricQuery | HopQuery
 
 
@@ -847,6 +865,7 @@ class Standing(RankingFrame):
     slots_are_partial: NotRequired[bool]
     standard_error: NotRequired[Number]
     subject: str
+    tier: NotRequired[str]
 
 
 class ValuePage(TypedDict):
