@@ -18,6 +18,9 @@ const LOOKED_UP: usize = 100;
 /// The increments that are drawn, which make scores with and without ties.
 const DRAWN: usize = 1 << 17;
 
+/// Makes a request to a board from numbers of subjects.
+type Request = dyn Fn(&str, &[u32]) -> Bytes;
+
 /// Measures pages, standings, look-ups and distributions.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
@@ -37,7 +40,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         json!({"tiers": [{"name": "gold", "top": 1}, {"name": "silver", "top": 10}, {"name": "rest", "rank": 50_000}]});
     api.call::<Value>("PUT", "/v1/boards/tiers/tiers", tiers).await?;
 
-    let reads: [(&str, &dyn Fn(&str, &[u32]) -> Bytes); 3] = [
+    let reads: [(&str, &Request); 3] = [
         ("different pages of 50", &|board, drawn| {
             wire::get(&format!("/v1/boards/{board}/rankings?limit=50&offset={}", drawn.first().unwrap_or(&0)))
         }),
