@@ -42,10 +42,10 @@ pub enum TiersError {
     Name,
     #[error("two tiers have the name '{0}'")]
     Repeated(Arc<str>),
-    #[error("tier '{0}' must have one of 'rank', 'top' and 'score'")]
+    #[error("tier '{0}' must have exactly one of 'rank', 'top' and 'score'")]
     Bounds(Arc<str>),
-    #[error("tier '{0}': 'rank' must be a whole number, at least 1")]
-    Rank(Arc<str>),
+    #[error("tier '{name}': 'rank' must be a whole number from 1 to {}", Tier::MAX_RANK)]
+    Rank { name: Arc<str> },
     #[error("tier '{0}': 'top' must be a percentage above 0, at most 100, with up to three digits after the point")]
     Top(Arc<str>),
     #[error("tier '{name}': 'score': {error}")]
@@ -103,21 +103,26 @@ impl Tiers {
         self.0.iter().any(|tier| matches!(tier.bound, TierBound::Top(_)))
     }
 
-    /// Checks that the scores are possible ones of a track.
-    pub fn check(&self, track: &Track) -> Result<(), TiersError> {
-        for Tier { name, bound } in &self.0 {
+    /// Returns the tiers with their scores as responses about this track show them. A score may have more decimals than the
+    /// board: it is only compared with, and the board may have had more. Returns an error if one is not a number.
+    pub fn shown_on(mut self, track: &Track) -> Result<Self, TiersError> {
+        for Tier { name, bound } in &mut self.0 {
             if let TierBound::Score(text) = bound {
-                let parsed = Value::parse(text, track.kind(), track.decimals());
-                parsed.map_err(|error| TiersError::Score { name: name.clone(), error })?;
+                let score = Value::parse(text, track.kind(), track.decimals());
+                let score = score.or_else(|_| Value::parse(text, Kind::Mean, track.decimals()));
+                let score = score.map_err(|error| TiersError::Score { name: name.clone(), error })?;
+                *text = score.shown(track.decimals()).to_string();
             }
         }
-        Ok(())
+        Ok(self)
     }
 }
 
 impl Tier {
     /// The largest number of characters of a name.
     pub const MAX_NAME: usize = 64;
+    /// The largest rank, which exceeds the number of subjects of any board.
+    pub const MAX_RANK: u64 = 1_000_000_000;
 
     pub fn new(name: &str, bound: TierBound) -> Result<Self, TiersError> {
         // Not counted to the end: a name may be as long as a body.
@@ -127,7 +132,7 @@ impl Tier {
         }
         let name: Arc<str> = name.into();
         match bound {
-            TierBound::Rank(0) => Err(TiersError::Rank(name)),
+            TierBound::Rank(rank) if !(1..=Self::MAX_RANK).contains(&rank) => Err(TiersError::Rank { name }),
             TierBound::Top(share) if share.thousandths() == 0 => Err(TiersError::Top(name)),
             TierBound::Rank(_) | TierBound::Top(_) | TierBound::Score(_) => Ok(Self { name, bound }),
         }
@@ -141,7 +146,9 @@ impl TryFrom<TierForm> for Tier {
         let TierForm { name, rank, top, score } = form;
         let shown = || name.chars().take(Self::MAX_NAME).collect::<String>().into();
         let bound = match (rank, top, score) {
-            (Some(rank), None, None) => TierBound::Rank(rank.get().parse().map_err(|_| TiersError::Rank(shown()))?),
+            (Some(rank), None, None) => {
+                TierBound::Rank(rank.get().parse().map_err(|_| TiersError::Rank { name: shown() })?)
+            }
             (None, Some(top), None) => TierBound::Top(top.get().parse().map_err(|_| TiersError::Top(shown()))?),
             (None, None, Some(score)) => TierBound::Score(score.get().to_owned()),
             _ => return Err(TiersError::Bounds(shown())),
@@ -207,7 +214,7 @@ impl<'a> RankingTiers<'a> {
     }
 }
 
-/// Returns a score in units of the board. The board may have fewer decimals by now than when the tiers were set.
+/// Returns a score in units of the board. It is parsed as a mean, which may have more digits than the board's decimals.
 fn units(text: &str, decimals: Decimals) -> f64 {
     Value::parse(text, Kind::Mean, decimals).map_or(f64::NAN, Value::as_f64)
 }
@@ -245,6 +252,7 @@ mod tests {
             r#"[{"name":"a"}]"#,
             r#"[{"name":"a","rank":1,"top":5}]"#,
             r#"[{"name":"a","rank":0}]"#,
+            r#"[{"name":"a","rank":1000000001}]"#,
             r#"[{"name":"a","top":0}]"#,
             r#"[{"name":"a","top":101}]"#,
             r#"[{"name":"a","top":0.0001}]"#,
@@ -258,9 +266,14 @@ mod tests {
         let many: Vec<String> = (0..17).map(|n| format!(r#"{{"name":"t{n}","rank":1}}"#)).collect();
         assert_eq!(tiers(&format!("[{}]", many.join(","))), Err(TiersError::TooMany { given: 17 }));
         let board = track(Order::Desc, "[]");
-        for score in ["1.5", "x", "\"1\"", "1e99", "01"] {
+        for score in ["1e999", "x", "\"1\"", "1e99", "01"] {
             let one = Tier::new("a", TierBound::Score(score.to_owned())).unwrap();
-            assert!(matches!(Tiers(vec![one]).check(&board), Err(TiersError::Score { .. })), "{score}");
+            assert!(matches!(Tiers(vec![one]).shown_on(&board), Err(TiersError::Score { .. })), "{score}");
+        }
+        for (score, shown) in [("1e2", "100"), ("-0.0", "0"), ("7.000000000000000000000000000", "7"), ("1.5", "1.5")] {
+            let one = Tier::new("a", TierBound::Score(score.to_owned())).unwrap();
+            let expected = Tier::new("a", TierBound::Score(shown.to_owned())).unwrap();
+            assert_eq!(Tiers(vec![one]).shown_on(&board), Ok(Tiers(vec![expected])), "{score}");
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
     let style = ProgressStyle::with_template("{spinner} {pos} lines {elapsed}");
     let progress = ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     let written = async {
-        // Who is worse than another subject is not in a better tier, so the first line tells whether any has one.
+        // If the first line reaches no tier, no later one does.
         let has_tiers = next.as_ref().is_some_and(|line| line.tier.is_some());
         if csv {
             writeln!(writer, "rank,subject,score{}", if has_tiers { ",tier" } else { "" })?;

@@ -53,7 +53,7 @@ fn table(tiers: &Tiers) -> Table {
     Table::new(["tier", "bound", "value:"]).rows(tiers.tiers.iter().map(row))
 }
 
-/// Returns the tier that an argument describes. The name may have any characters.
+/// Returns the tier that an argument describes. A name may contain `=` and `:`.
 fn parse(text: &str) -> Result<Tier, NotATier> {
     let (name, bound) = text.rsplit_once('=').ok_or(NotATier)?;
     let (kind, value) = bound.split_once(':').ok_or(NotATier)?;

@@ -131,7 +131,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/tiers",
         Manage,
         || web::to(tiers::put),
-        &[QUERY, BODY, BOARD, &[NotRanked], WRITE],
+        &[QUERY, BODY, BOARD, &[NotRanked, Unsupported], WRITE],
     ),
     operation(
         Method::GET,

@@ -32,6 +32,7 @@ impl From<ServiceError> for Problem {
                 Problem::new(Code::EditionsConflict, detail).with("board", board.as_str())
             }
             ServiceError::Tiers(error) => error.into(),
+            ServiceError::TooManyTiers => Problem::new(Code::Unsupported, detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
             ServiceError::MissingKey { board } => about_key(Code::MissingKey, detail, &board),
             ServiceError::KeyForm { board, .. } => about_key(Code::InvalidField, detail, &board),

@@ -3,8 +3,10 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::object::Object;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
@@ -21,12 +23,12 @@ struct TierSchema {
     #[schema(min_length = 1, max_length = 64, example = "gold")]
     name: String,
     /// Rank of at most this.
-    #[schema(minimum = 1, required = false, nullable = false)]
+    #[schema(minimum = 1, maximum = 1000000000, required = false, nullable = false)]
     rank: Option<u64>,
     /// Percentage of the ranked subjects, above 0 and at most 100, with up to three digits after the point. A subject is in
     /// the tier if those that are not worse than it, itself included, are at most this many, rounded up. So the tier never
     /// has more than its share, and subjects that tie are all in it or all not.
-    #[schema(minimum = 0, maximum = 100, required = false, nullable = false, example = 5)]
+    #[schema(exclusive_minimum = 0, maximum = 100, required = false, nullable = false, example = 5)]
     top: Option<f64>,
     /// This score or a better one.
     #[schema(format = "decimal", required = false, nullable = false)]
@@ -51,7 +53,22 @@ struct TiersShown {
 struct NewTiers {
     /// The tiers, the best first; none to remove them.
     #[schema(value_type = Vec<TierSchema>, max_items = 16)]
-    tiers: Vec<TierForm>,
+    tiers: Vec<Box<RawValue>>,
+}
+
+impl NewTiers {
+    /// Parses each tier by itself, so that errors name it.
+    fn parse(&self) -> Result<Tiers, Problem> {
+        if self.tiers.len() > Tiers::MAX {
+            return Err(TiersError::TooMany { given: self.tiers.len() }.into());
+        }
+        let form = |(index, raw): (usize, &RawValue)| {
+            let tier = Object::nested(&format!("tiers[{index}]"), raw, &["name", "rank", "top", "score"])?;
+            tier.parse_as::<TierForm>()
+        };
+        let forms = self.tiers.iter().map(|raw| &**raw).enumerate().map(form).collect::<Result<_, _>>()?;
+        Ok(Tiers::from_forms(forms)?)
+    }
 }
 
 impl From<TiersError> for Problem {
@@ -99,7 +116,7 @@ pub(super) async fn put(
     Parameters::from_request(&request, &[])?;
     let board = path::board_name(&request)?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
-    let NewTiers { tiers } = object::parse(&body)?;
-    let tiers = state.service.set_tiers(&caller, &board, Tiers::from_forms(tiers)?).await?;
+    let tiers = object::parse::<NewTiers>(&body)?.parse()?;
+    let tiers = state.service.set_tiers(&caller, &board, tiers).await?;
     Ok(response::json(&TiersShown { board, tiers: tiers.forms() }))
 }

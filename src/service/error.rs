@@ -7,7 +7,7 @@ use crate::board::{
     Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, KeyFormError,
     Metric, Span, SuccessorError, TiersError, Timestamp, WindowLength,
 };
-use crate::store::{ImportId, StoreError};
+use crate::store::{ImportId, StoreError, TableName};
 
 /// Returns how a board gets an edition of this role.
 fn way_to(role: EditionRole, board: &BoardName) -> String {
@@ -53,6 +53,14 @@ pub enum ServiceError {
     /// The board has another edition already, or its editions cannot be changed now.
     #[error("{detail}")]
     EditionsRefused { board: BoardName, detail: String },
+    /// There is no room for the tiers of more boards.
+    #[error(
+        "the tiers of all boards take {} rows, or {} bytes, and can take no more; remove those of another board with an empty \
+         list",
+        TableName::MAX_ROWS,
+        TableName::MAX_BYTES
+    )]
+    TooManyTiers,
     /// The tiers are not possible on the board.
     #[error(transparent)]
     Tiers(#[from] TiersError),

@@ -314,9 +314,11 @@ impl Service {
         caller.require_board(name)?;
         // Reads the store, not the cache: removing is rare, and it must remove the board that exists now.
         let board = self.stored(name).await?;
-        self.remove_tiers(name).await?;
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
+        if existed {
+            self.remove_tiers(name).await;
+        }
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
     }
 

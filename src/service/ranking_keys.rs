@@ -38,7 +38,14 @@ pub(super) fn in_ranking(track: BoardTrack, key: Option<RankingKey>) -> Result<B
 
 /// Returns a track in place of another one: for reads of the ranking of the same key, with the same tiers.
 pub(super) fn in_ranking_of(track: BoardTrack, before: &BoardTrack) -> Result<BoardTrack> {
-    in_ranking(track.with_tiers(before.tiers().cloned()), before.key().cloned())
+    in_ranking(with_tiers_of(track, before), before.key().cloned())
+}
+
+/// Returns a track with the tiers of another one. Another board of the same name has tiers of its own, which the next read
+/// knows.
+pub(super) fn with_tiers_of(track: BoardTrack, before: &BoardTrack) -> BoardTrack {
+    let is_same = track.board().generation() == before.board().generation();
+    track.with_tiers(before.tiers().filter(|_| is_same).cloned())
 }
 
 /// Returns an error if the track has no rankings, or no keys.

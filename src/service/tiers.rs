@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
 
 use super::reads::ranked;
-use super::{Page, Result, Service};
-use crate::access::Caller;
-use crate::board::{BoardName, BoardTrack, RankingTiers, TierForm, Tiers};
+use super::{Page, Result, Service, ServiceError};
+use crate::access::{Caller, Scope};
+use crate::board::{Board, BoardName, BoardTrack, RankingTiers, TierForm, Tiers};
 use crate::store::{Rows, StoreError, TableName};
 
 /// The time after which reading the table is given up until the next second.
@@ -17,23 +18,34 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The number of attempts to change the tiers of a board while others change them.
 const ATTEMPTS: usize = 8;
 
+/// A row of the table, by the name of a board.
+#[derive(Serialize, Deserialize)]
+struct TiersRow {
+    /// The generation of the board, so that another one of the same name does not have them.
+    generation: String,
+    tiers: Vec<TierForm>,
+}
+
 /// The tiers that this instance knows.
 #[derive(Default)]
 pub(super) struct KnownTiers {
-    by_board: RwLock<HashMap<String, Arc<Tiers>>>,
+    /// By the name of the board, with its generation.
+    by_board: RwLock<HashMap<String, (String, Arc<Tiers>)>>,
     /// The table that they are from. Held while it is read or changed, so that an older answer does not replace a newer
     /// one.
     table: tokio::sync::Mutex<Option<Rows>>,
 }
 
 impl KnownTiers {
-    pub(super) fn of(&self, board: &BoardName) -> Option<Arc<Tiers>> {
-        self.by_board.read().get(board.as_str()).cloned()
+    pub(super) fn of(&self, board: &Board) -> Option<Arc<Tiers>> {
+        let by_board = self.by_board.read();
+        let (generation, tiers) = by_board.get(board.name().as_str())?;
+        (*generation == board.generation().to_string()).then(|| tiers.clone())
     }
 
     fn set(&self, rows: &Rows) {
         let tiers = rows.rows.iter().filter_map(|(board, text)| match parse(text) {
-            Ok(tiers) => Some((board.clone(), Arc::new(tiers))),
+            Ok((generation, tiers)) => Some((board.clone(), (generation, Arc::new(tiers)))),
             Err(error) => {
                 tracing::error!(board, error, "the tiers of a board cannot be read; set them again");
                 None
@@ -43,36 +55,44 @@ impl KnownTiers {
     }
 }
 
-fn parse(text: &str) -> Result<Tiers, String> {
-    let forms: Vec<TierForm> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    Tiers::from_forms(forms).map_err(|error| error.to_string())
+fn parse(text: &str) -> Result<(String, Tiers), String> {
+    let TiersRow { generation, tiers } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    Ok((generation, Tiers::from_forms(tiers).map_err(|error| error.to_string())?))
 }
 
 impl Service {
-    /// Returns the tiers of a board. One store call.
+    /// Returns the tiers of a board. Two store calls.
     pub async fn tiers(&self, caller: &Caller, name: &BoardName) -> Result<Arc<Tiers>> {
-        let board = self.board(caller, name).await?;
+        caller.require_board(name)?;
+        let board = self.stored(name).await?;
         self.read_tiers().await?;
-        Ok(self.tiers.of(board.name()).unwrap_or_default())
+        Ok(self.tiers.of(&board).unwrap_or_default())
     }
 
     /// Replaces the tiers of a board; without any, its lines have none. Other instances know them within two seconds.
     ///
-    /// Returns [`ServiceError::NotRanked`](super::ServiceError::NotRanked) for a board without a ranking, and
-    /// [`ServiceError::Tiers`](super::ServiceError::Tiers) if a score is not possible on it.
-    pub async fn set_tiers(&self, caller: &Caller, name: &BoardName, tiers: Tiers) -> Result<Arc<Tiers>> {
-        let board = self.board(caller, name).await?;
+    /// Returns [`ServiceError::NotRanked`] for a board without a ranking, [`ServiceError::Tiers`] if a score is not possible on
+    /// it, and [`ServiceError::TooManyTiers`] if there is no room for the tiers of more boards.
+    pub async fn set_tiers(&self, caller: &Caller, name: &BoardName, tiers: Tiers) -> Result<Tiers> {
+        caller.require(Scope::Manage)?;
+        caller.require_board(name)?;
+        // Not the board that this instance knows: another one of this name may exist by now.
+        let board = self.stored(name).await?;
         ranked(&board.main())?;
-        tiers.check(&board.main())?;
-        let text = serde_json::to_string(&tiers.forms());
-        let text = text.map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-        self.change_tiers(name, Some(text).filter(|_| !tiers.is_empty())).await?;
-        Ok(Arc::new(tiers))
+        let tiers = tiers.shown_on(&board.main())?;
+        let row = TiersRow { generation: board.generation().to_string(), tiers: tiers.forms() };
+        let text = serde_json::to_string(&row).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
+        match self.change_tiers(name, Some(text).filter(|_| !tiers.is_empty())).await {
+            Err(ServiceError::Store(StoreError::TableFull { .. })) => Err(ServiceError::TooManyTiers),
+            changed => changed.map(|()| tiers),
+        }
     }
 
-    /// Removes the tiers of a board that is about to be removed.
-    pub(super) async fn remove_tiers(&self, name: &BoardName) -> Result<()> {
-        self.change_tiers(name, None).await
+    /// Removes the tiers of a board that was removed. They have no effect on another one; this only makes room.
+    pub(super) async fn remove_tiers(&self, name: &BoardName) {
+        if let Err(error) = self.change_tiers(name, None).await {
+            tracing::warn!(board = %name, %error, "the tiers of a removed board stay in the store");
+        }
     }
 
     async fn change_tiers(&self, name: &BoardName, to: Option<String>) -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{OptionFuture, join};
 
-use super::ranking_keys::{in_ranking, in_ranking_of};
+use super::ranking_keys::{in_ranking, in_ranking_of, with_tiers_of};
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
 use crate::board::{
@@ -58,7 +58,8 @@ impl Service {
             // The board that this instance knows may be an older one.
             Err(_) => in_ranking(self.refreshed_track_of_all_keys(&window).await?, key)?,
         };
-        Ok(window.with_tiers(self.tiers.of(name)))
+        let tiers = self.tiers.of(window.board());
+        Ok(window.with_tiers(tiers))
     }
 
     /// Returns the window of an edition of a board for what is about all keys.
@@ -68,7 +69,9 @@ impl Service {
         name: &BoardName,
         choice: WindowChoice,
     ) -> Result<BoardTrack> {
-        Ok(self.chosen_window(caller, name, choice, None).await?.with_tiers(self.tiers.of(name)))
+        let window = self.chosen_window(caller, name, choice, None).await?;
+        let tiers = self.tiers.of(window.board());
+        Ok(window.with_tiers(tiers))
     }
 
     async fn chosen_window(
@@ -112,7 +115,7 @@ impl Service {
         let fresh = self.refreshed_track_of_all_keys(track).await?;
         match (track.board().has_keys(), track.key()) {
             // Something that is about all keys.
-            (true, None) => Ok(fresh.with_tiers(track.tiers().cloned())),
+            (true, None) => Ok(with_tiers_of(fresh, track)),
             _ => in_ranking_of(fresh, track),
         }
     }

@@ -23,7 +23,7 @@ pub const START: &str = "2026-01-02T10:07:00Z";
 pub struct Site {
     pub client: Client,
     pub switch: Arc<Switch>,
-    store: Arc<dyn Store>,
+    pub store: Arc<dyn Store>,
     own: Arc<Service>,
     _folder: tempfile::TempDir,
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rand::{Rng, SeedableRng};
 use reqwest::Method;
+use rolltop::store::TableName;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -29,7 +30,7 @@ async fn tiers_are_set_replaced_and_removed_with_their_board() {
     assert_eq!(client.get(PATH).await.body, json!({"board": "b", "tiers": []}));
     client.count("b", &["x"]).await;
     assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0].get("tier"), None);
-    set(client, json!([{"name": "gold", "top": 12.5}, {"name": "silver", "rank": 3}, {"name": "b☆", "score": 1e2}]))
+    set(client, json!([{"name": "gold", "top": 12.5}, {"name": "silver", "rank": 3}, {"name": "b☆", "score": 100}]))
         .await;
     assert_eq!(client.get(PATH).await.body["tiers"][0], json!({"name": "gold", "top": 12.5}));
     let other = site.second_instance();
@@ -39,12 +40,42 @@ async fn tiers_are_set_replaced_and_removed_with_their_board() {
     assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0]["tier"], "all");
     set(client, json!([])).await;
     assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0].get("tier"), None);
+    // A long number is the number that it is.
+    let long = format!(r#"{{"tiers":[{{"name":"a","score":7.{}}}]}}"#, "0".repeat(20_000));
+    let answer = client.send(Method::PUT, PATH, Some("application/json"), long).await;
+    assert_eq!((answer.status, &answer.body["tiers"]), (200, &json!([{"name": "a", "score": 7}])), "{answer:?}");
+    let unknown = client.put(PATH, json!({"tiers": [{"name": "a", "rank": 1, "color": "red"}]})).await;
+    assert_eq!(unknown.refusal(), (422, "unknown_field"));
     // A board of the same name does not inherit them.
     set(client, json!([{"name": "all", "rank": 100}])).await;
     assert_eq!(client.delete("/v1/boards/b").await.status, 200);
     assert_eq!(client.get(PATH).await.code(), "unknown_board");
+    // Nor does one that another instance knows only as it was: it asks the store.
+    assert_eq!(other.get(PATH).await.code(), "unknown_board");
+    let tiers = json!({"tiers": [{"name": "ghost", "rank": 100}]});
+    assert_eq!(other.put(PATH, tiers).await.code(), "unknown_board");
     client.define("b", "COUNT(24h, like, post_id)", "1h").await;
     assert_eq!(client.get(PATH).await.body["tiers"], json!([]));
+}
+
+#[actix_web::test]
+async fn tiers_that_stay_of_a_removed_board_are_not_those_of_the_next() {
+    let site = Site::with_board("b").await;
+    let client = &site.client;
+    set(client, json!([{"name": "ghost", "rank": 100}])).await;
+    let rows = site.store.rows(TableName::Tiers, None).await.unwrap().unwrap().rows;
+    assert_eq!(client.delete("/v1/boards/b").await.status, 200);
+    // As if the instance had been killed just before it removed them.
+    assert!(site.store.change_row(TableName::Tiers, "b", None, Some(&rows["b"])).await.unwrap());
+    client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    client.count("b", &["x"]).await;
+    let other = site.second_instance();
+    for instance in [client, &other] {
+        assert_eq!(instance.get(PATH).await.body["tiers"], json!([]));
+        assert_eq!(instance.get("/v1/boards/b/rankings").await.body["items"][0].get("tier"), None);
+    }
+    set(client, json!([{"name": "new", "rank": 100}])).await;
+    assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0]["tier"], "new");
 }
 
 #[actix_web::test]
@@ -57,16 +88,17 @@ async fn impossible_tiers_are_refused() {
         (json!([{"name": "", "rank": 1}]), "1 to 64"),
         (json!([{"name": "x".repeat(65), "rank": 1}]), "1 to 64"),
         (json!([{"name": "a\nb", "rank": 1}]), "control"),
-        (json!([{"name": "a"}]), "one of"),
+        (json!([{"name": "a"}]), "exactly one of"),
         (json!([{"name": "a", "rank": 1, "top": 5}]), "one of"),
-        (json!([{"name": "a", "rank": 0}]), "at least 1"),
+        (json!([{"name": "a", "rank": 0}]), "from 1 to"),
         (json!([{"name": "a", "rank": 1.5}]), "whole number"),
         (json!([{"name": "a", "top": 0}]), "percentage"),
         (json!([{"name": "a", "top": 100.001}]), "percentage"),
-        (json!([{"name": "a", "score": 1.5}]), "decimals"),
         (json!([{"name": "a", "score": "9"}]), "not a number"),
         (json!([{"name": "a", "rank": 1}, {"name": "a", "rank": 2}]), "two tiers"),
         (json!([{"name": "a", "rank": 1, "color": "red"}]), "color"),
+        (json!([["gold", 1]]), "must be an object"),
+        (json!([{"name": "a", "rank": 1_000_000_001}]), "from 1 to"),
         (json!({}), "tiers"),
         (Json::Null, "tiers"),
     ] {

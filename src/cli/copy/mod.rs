@@ -129,7 +129,7 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
     let missed = compare::counted_since(from, board, &file).await?;
     std::fs::remove_file(&sending).with_context(|| format!("cannot remove {}", sending.display()))?;
     say!("{board}: {}", compared?)?;
-    copy_tiers(from, to, board, name).await.context("its contents are copied, but not its tiers")?;
+    let tiers = copy_tiers(from, to, board, name).await;
     if sent.refused > 0 {
         bail!(
             "{} contents were refused, and are missing: together with what {name} has they are too large, or their slots \
@@ -145,7 +145,8 @@ async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: 
             to.url()
         );
     }
-    Ok(())
+    // Contents that are missing matter more.
+    tiers.context("its contents are copied, but its tiers are not")
 }
 
 /// Gives a board the tiers that it has at the source, unless it has tiers already: these may have been changed since an

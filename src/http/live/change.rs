@@ -64,17 +64,18 @@ impl RankingChange {
 }
 
 /// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that
-/// no longer have a line. `is_like_before` says whether what lines have besides is the same at a position.
+/// no longer have a line. `has_same_tier` says whether the line at a position, the
+/// same as before, has the tier that it had.
 fn difference<'a>(
     before: &'a [Ranked],
     now: &[Ranked],
-    is_like_before: impl Fn(usize) -> bool,
+    has_same_tier: impl Fn(usize) -> bool,
 ) -> (Vec<usize>, Vec<&'a Subject>) {
     let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
     let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();
     let earlier: HashMap<&Subject, (usize, &Ranked)> =
         before.iter().enumerate().map(|(at, line)| (&line.subject, (at, line))).collect();
-    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at])) && is_like_before(at);
+    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at])) && has_same_tier(at);
     ((0..now.len()).filter(|at| !is_same(*at)).collect(), gone)
 }
 

@@ -8,9 +8,9 @@
 --       the place, or that of the subject if it is not ranked: '' to return no lines then; `subject`; number of lines
 --       `before` the center, number of lines from there on (`after`), `capped` or '', `ties` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one (or before the center, if there is
---       none), lines with a better score than the first, the partition's version or '', with `ties` and lines the
---       number of lines whose score is not worse than that of the last one, or nil; then, if the center is a subject, a
---       list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because
+--       none), lines with a better score than the first, the partition's version or '', with `ties`, if there are lines,
+--       the number of lines whose score is not worse than that of the last one, otherwise nil; then, if the center is a
+--       subject, a list: its score or '', its letters (hidden.lua) or '', the time of its latest value dropped because
 --       of the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
 --       lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)

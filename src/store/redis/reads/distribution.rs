@@ -1,7 +1,7 @@
 //! How the scores of a ranking are distributed.
 //!
 //! One partition answers all of it in one script. Of several, each counts, and the score at a percentile is a line of the
-//! merged ranking.
+//! merged ranking, at an instant of its own.
 
 use std::sync::Arc;
 
@@ -17,6 +17,11 @@ use crate::store::redis::scripts::DISTRIBUTION;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ScriptAnswer, Session};
 use crate::store::{AtScore, Distribution, PageStart};
+
+/// The number of percentiles of several partitions that are read at a time.
+const AT_ONCE: usize = 8;
+/// The number of lines that are read on each side of the one that is expected at a percentile.
+const BESIDE: u64 = 16;
 
 impl Reads {
     /// Reads scores at percentiles, and numbers of subjects around scores.
@@ -53,12 +58,17 @@ impl Reads {
                 *sum = AtScore { better: sum.better + more.better, equal: sum.equal + more.equal };
             }
         }
-        let at = percentiles.iter().map(|percentile| self.score_at(ranking, *percentile, whole.total));
-        whole.percentiles = try_join_all(at).await?;
+        for together in percentiles.chunks(AT_ONCE) {
+            let at = together.iter().map(|percentile| self.score_at(ranking, *percentile, whole.total));
+            whole.percentiles.extend(try_join_all(at.collect::<Vec<_>>()).await?);
+        }
         Ok(whole)
     }
 
     /// Returns the score at a percentile of a ranking of several partitions, which had this many lines just now.
+    ///
+    /// The position follows from the number of lines, which may be another one when the line is read. So the lines on both
+    /// sides are read too, and the answer is the line that has the position by the number that was read with them.
     async fn score_at(
         &self,
         ranking: Ranking<'_>,
@@ -66,12 +76,13 @@ impl Reads {
         mut total: u64,
     ) -> Result<Option<Value>, ServerFailure> {
         for _ in 0..ROUNDS {
-            let Some(position) = percentile.position(total) else { return Ok(None) };
-            let page = self.page(ranking, &PageStart::Offset(position), 1).await?;
-            if let Some(line) = page.items.first() {
+            let expected = percentile.position(total).unwrap_or(0).saturating_sub(BESIDE);
+            let page = self.page(ranking, &PageStart::Offset(expected), 2 * BESIDE as u32 + 1).await?;
+            let Some(position) = percentile.position(page.total) else { return Ok(None) };
+            let at = position.checked_sub(page.first).and_then(|at| usize::try_from(at).ok());
+            if let Some(line) = at.and_then(|at| page.items.get(at)) {
                 return Ok(Some(line.score));
             }
-            // Lines have left since they were counted, and the position is beyond the last one.
             total = page.total;
         }
         Err(ServerFailure::KeptChanging)

@@ -159,7 +159,8 @@ impl Spread<'_> {
             rank,
             visibility,
             better,
-            not_worse: not_worse.map(|counted| counted.max(better).min(total)),
+            // Of the later instant it may be too small. Its own line is in the total, unless it is shadowed.
+            not_worse: not_worse.map(|counted| counted.max(better + u64::from(!visibility.is_hidden())).min(total)),
             slots: extra.slots,
             capped: extra.capped.is_some_and(|time| time >= frame.window.floor),
         })
