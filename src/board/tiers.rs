@@ -109,7 +109,10 @@ impl Tiers {
         for Tier { name, bound } in &mut self.0 {
             if let TierBound::Score(text) = bound {
                 let score = Value::parse(text, track.kind(), track.decimals());
-                let score = score.or_else(|_| Value::parse(text, Kind::Mean, track.decimals()));
+                let score = score.or_else(|error| match error {
+                    AmountError::Precision { .. } => Value::parse(text, Kind::Mean, track.decimals()),
+                    error => Err(error),
+                });
                 let score = score.map_err(|error| TiersError::Score { name: name.clone(), error })?;
                 *text = score.shown(track.decimals()).to_string();
             }
@@ -266,7 +269,7 @@ mod tests {
         let many: Vec<String> = (0..17).map(|n| format!(r#"{{"name":"t{n}","rank":1}}"#)).collect();
         assert_eq!(tiers(&format!("[{}]", many.join(","))), Err(TiersError::TooMany { given: 17 }));
         let board = track(Order::Desc, "[]");
-        for score in ["1e999", "x", "\"1\"", "1e99", "01"] {
+        for score in ["1e999", "1.5e99", "x", "\"1\"", "1e99", "01"] {
             let one = Tier::new("a", TierBound::Score(score.to_owned())).unwrap();
             assert!(matches!(Tiers(vec![one]).shown_on(&board), Err(TiersError::Score { .. })), "{score}");
         }

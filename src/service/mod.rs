@@ -317,7 +317,7 @@ impl Service {
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
         if existed {
-            self.remove_tiers(name).await;
+            self.remove_tiers(&board).await;
         }
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
     }

@@ -82,25 +82,35 @@ impl Service {
         let tiers = tiers.shown_on(&board.main())?;
         let row = TiersRow { generation: board.generation().to_string(), tiers: tiers.forms() };
         let text = serde_json::to_string(&row).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-        match self.change_tiers(name, Some(text).filter(|_| !tiers.is_empty())).await {
+        let text = Some(text).filter(|_| !tiers.is_empty());
+        match self.change_tiers(name, text, |_| true).await {
             Err(ServiceError::Store(StoreError::TableFull { .. })) => Err(ServiceError::TooManyTiers),
             changed => changed.map(|()| tiers),
         }
     }
 
-    /// Removes the tiers of a board that was removed. They have no effect on another one; this only makes room.
-    pub(super) async fn remove_tiers(&self, name: &BoardName) {
-        if let Err(error) = self.change_tiers(name, None).await {
-            tracing::warn!(board = %name, %error, "the tiers of a removed board stay in the store");
+    /// Removes the tiers of a board that was removed. They have no effect on another one; this only makes room. Those of a
+    /// new board of this name stay.
+    pub(super) async fn remove_tiers(&self, board: &Board) {
+        let generation = board.generation().to_string();
+        let is_of_board = |text: &str| parse(text).is_ok_and(|(of, _)| of == generation);
+        if let Err(error) = self.change_tiers(board.name(), None, is_of_board).await {
+            tracing::warn!(board = %board.name(), %error, "the tiers of a removed board stay in the store");
         }
     }
 
-    async fn change_tiers(&self, name: &BoardName, to: Option<String>) -> Result<()> {
+    /// Changes the row of a board, unless it has one that does not fulfill the condition.
+    async fn change_tiers(
+        &self,
+        name: &BoardName,
+        to: Option<String>,
+        condition: impl Fn(&str) -> bool + Send,
+    ) -> Result<()> {
         let mut table = self.tiers.table.lock().await;
         for _ in 0..ATTEMPTS {
             self.read_changed_tiers(&mut table).await?;
             let from = table.as_ref().and_then(|table| table.rows.get(name.as_str()));
-            if from == to.as_ref() {
+            if from == to.as_ref() || from.is_some_and(|from| !condition(from)) {
                 return Ok(());
             }
             if self.store.change_row(TableName::Tiers, name.as_str(), from.map(String::as_str), to.as_deref()).await? {

@@ -76,6 +76,9 @@ async fn tiers_that_stay_of_a_removed_board_are_not_those_of_the_next() {
     }
     set(client, json!([{"name": "new", "rank": 100}])).await;
     assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0]["tier"], "new");
+    assert_eq!(client.delete("/v1/boards/b").await.status, 200);
+    let left = site.store.rows(TableName::Tiers, None).await.unwrap().unwrap().rows;
+    assert!(left.is_empty(), "a removal makes room: {left:?}");
 }
 
 #[actix_web::test]

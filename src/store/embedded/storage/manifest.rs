@@ -28,7 +28,7 @@ const VERSION: u32 = 1;
 /// The version that is written otherwise, so that programs that do not know editions refuse it. No later one is read.
 const VERSION_WITH_EDITIONS: u32 = 2;
 /// The largest manifest that is read: far more than any number of boards needs.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// The contents of the data directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
