@@ -109,8 +109,7 @@ impl Scheduler {
 /// Keeps the keys up to date, without end. A task of its own: a revoked key must not wait for other work of a tick.
 async fn keep_keys(service: &Service) {
     let keep = async {
-        let mut seconds = tokio::time::interval(Duration::from_secs(1));
-        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seconds = seconds();
         loop {
             seconds.tick().await;
             service.keep_keys().await;
@@ -130,12 +129,18 @@ async fn keep_keys(service: &Service) {
 
 /// Keeps the tiers of boards up to date, without end.
 async fn keep_tiers(service: &Service) {
-    let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seconds = seconds();
     loop {
         seconds.tick().await;
         service.keep_tiers().await;
     }
+}
+
+/// Returns the ticks of what is done each second; after a late one the next comes a second later.
+fn seconds() -> tokio::time::Interval {
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    seconds
 }
 
 impl Ticker {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reads::ranked;
 use super::{Page, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, BoardName, BoardTrack, RankingTiers, TierForm, Tiers};
+use crate::board::{Board, BoardName, BoardTrack, Generation, RankingTiers, TierForm, Tiers};
 use crate::store::{Rows, StoreError, TableName};
 
 /// The time after which reading the table is given up until the next second.
@@ -30,7 +30,7 @@ struct TiersRow {
 #[derive(Default)]
 pub(super) struct KnownTiers {
     /// By the name of the board, with its generation.
-    by_board: RwLock<HashMap<String, (String, Arc<Tiers>)>>,
+    by_board: RwLock<HashMap<String, (Generation, Arc<Tiers>)>>,
     /// The table that they are from. Held while it is read or changed, so that an older answer does not replace a newer
     /// one.
     table: tokio::sync::Mutex<Option<Rows>>,
@@ -40,7 +40,7 @@ impl KnownTiers {
     pub(super) fn of(&self, board: &Board) -> Option<Arc<Tiers>> {
         let by_board = self.by_board.read();
         let (generation, tiers) = by_board.get(board.name().as_str())?;
-        (*generation == board.generation().to_string()).then(|| tiers.clone())
+        (*generation == board.generation()).then(|| tiers.clone())
     }
 
     fn set(&self, rows: &Rows) {
@@ -55,8 +55,9 @@ impl KnownTiers {
     }
 }
 
-fn parse(text: &str) -> Result<(String, Tiers), String> {
+fn parse(text: &str) -> Result<(Generation, Tiers), String> {
     let TiersRow { generation, tiers } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let generation = u64::from_str_radix(&generation, 16).map(Generation).map_err(|error| error.to_string())?;
     Ok((generation, Tiers::from_forms(tiers).map_err(|error| error.to_string())?))
 }
 
@@ -92,8 +93,7 @@ impl Service {
     /// Removes the tiers of a board that was removed. They have no effect on another one; this only makes room. Those of a
     /// new board of this name stay.
     pub(super) async fn remove_tiers(&self, board: &Board) {
-        let generation = board.generation().to_string();
-        let is_of_board = |text: &str| parse(text).is_ok_and(|(of, _)| of == generation);
+        let is_of_board = |text: &str| parse(text).is_ok_and(|(generation, _)| generation == board.generation());
         if let Err(error) = self.change_tiers(board.name(), None, is_of_board).await {
             tracing::warn!(board = %board.name(), %error, "the tiers of a removed board stay in the store");
         }

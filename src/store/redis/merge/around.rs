@@ -70,7 +70,7 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
     let share = if radius == 0 { LEAST } else { radius.div_ceil(all.len() as u64) + MARGIN };
     let mut sizes = vec![(share, share + 1); all.len()];
 
-    let question = |_| Near { center: sought.center(), before: 1, after: 1, with_slots: false, ties: false };
+    let question = |_| Near::around(sought.center(), 1, 1);
     let found = of_one_head(&[own], None, question, |round| partitions.lines(round)).await?;
     let mut newest = found.first().map(Share::head);
     let located = found.into_iter().next().and_then(|share| share.said.subject);
@@ -79,10 +79,10 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
         let question = |i: usize| {
             let (before, after) = sizes[i];
             match i == own {
-                true => Near { center: sought.center(), before, after, with_slots, ties: false },
+                true => Near { with_slots, ..Near::around(sought.center(), before, after) },
                 false => {
                     let center = Center::Place { place: target.clone(), after_line: false };
-                    Near { center, before, after, with_slots: false, ties: false }
+                    Near::around(center, before, after)
                 }
             }
         };

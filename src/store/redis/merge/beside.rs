@@ -87,7 +87,7 @@ fn question(start: &PageStart, lines: u64) -> Near {
         Direction::Backward => (lines, 1),
     };
     let center = Center::Place { place: place.clone(), after_line: false };
-    Near { center, before, after, with_slots: false, ties: false }
+    Near::around(center, before, after)
 }
 
 /// Returns the partitions that must return more lines, so that the `wanted` lines of the page are known. Each has the

@@ -144,7 +144,7 @@ impl Wanted {
                 (Center::Subject { subject: subject.clone(), absent: None }, *radius, radius.saturating_add(1))
             }
         };
-        Near { center, before, after, with_slots: false, ties: false }
+        Near::around(center, before, after)
     }
 }
 
@@ -165,7 +165,12 @@ pub(super) struct Near {
 impl Near {
     /// Asks for the first lines.
     pub fn first(count: u64) -> Self {
-        Self { center: Center::Position(0), before: 0, after: count, with_slots: false, ties: false }
+        Self::around(Center::Position(0), 0, count)
+    }
+
+    /// Asks for lines on both sides of a center, and for nothing else.
+    pub fn around(center: Center, before: u64, after: u64) -> Self {
+        Self { center, before, after, with_slots: false, ties: false }
     }
 
     /// Returns whether this asks for the first lines.

@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn only_lines_from_a_position_on_are_cached() {
-        let near = |center, before| Near { center, before, after: 9, with_slots: false, ties: false };
+        let near = |center, before| Near::around(center, before, 9);
         assert!(near(Center::Position(3), 0).is_kept() && !near(Center::Position(3), 1).is_kept());
         let subject = Subject::parse("a").unwrap();
         let place = Place { score: Score::ZERO, subject: subject.clone() };
