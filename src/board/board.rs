@@ -65,8 +65,10 @@ pub struct Board {
     dedupe_horizon: i64,
     dedupe_bucket: i64,
     clock_tolerance: i64,
-    /// The current one first.
+    /// The current one first, and those of the archive last, the newest first.
     editions: Box<[Edition]>,
+    /// The number of editions that are written to.
+    written: usize,
     /// What the second edition is for, if there is one.
     other: Option<OtherEdition>,
     redivision: Option<Redivision>,
@@ -95,16 +97,19 @@ impl Board {
             dedupe_horizon,
             dedupe_bucket,
             editions: Box::new([edition]),
+            written: 1,
             other: None,
             redivision: None,
         })
     }
 
-    /// Returns the same board with these editions, which are [joined](Edition::joined).
+    /// Returns the same board with these editions, which are [joined](Edition::joined): the current one, the other one
+    /// if there is one, and those of the archive.
     pub(super) fn with_editions(self, editions: Box<[Edition]>, other: Option<OtherEdition>) -> Self {
-        debug_assert_eq!(editions.len(), 1 + usize::from(other.is_some()));
+        let written = 1 + usize::from(other.is_some());
+        debug_assert!(written <= editions.len());
         let clock_tolerance = editions.first().map_or(DAY, |edition| clock_tolerance(edition.all_tracks()));
-        Self { editions, other, clock_tolerance, ..self }
+        Self { editions, written, other, clock_tolerance, ..self }
     }
 
     /// Returns the same board with this dedupe horizon and bucket.
@@ -129,10 +134,19 @@ impl Board {
         Self { epoch, ..self }
     }
 
-    /// Returns the same board with the store's time of its definition.
+    /// Returns the same board with the store's time of its definition, which on a board with a season is in the first
+    /// period.
     #[must_use]
     pub fn with_defined_at(self, defined_at: Option<Timestamp>) -> Self {
-        Self { defined_at, ..self }
+        let board = Self { defined_at, ..self };
+        let first = defined_at.filter(|_| board.edition().period().is_none());
+        match first.and_then(|at| board.period_of(at, Timestamp::EPOCH)) {
+            Some(period) => {
+                let editions = Edition::joined([board.edition().clone().in_period(Some(period))]);
+                board.with_editions(editions, None)
+            }
+            None => board,
+        }
     }
 
     pub fn name(&self) -> &BoardName {
@@ -153,8 +167,18 @@ impl Board {
         (self.generation, self.epoch) == (other.generation, other.epoch)
     }
 
-    /// Returns the editions, one or two: first the current one.
+    /// Returns the editions that are written to, one or two: first the current one.
     pub fn editions(&self) -> &[Edition] {
+        &self.editions[..self.written]
+    }
+
+    /// Returns the editions that are read only: the ended periods of a season, the newest first.
+    pub fn archive(&self) -> &[Edition] {
+        &self.editions[self.written..]
+    }
+
+    /// Returns the editions that are written to, and those of the archive.
+    pub fn all_editions(&self) -> &[Edition] {
         &self.editions
     }
 
@@ -188,9 +212,15 @@ impl Board {
         self.edition().decimals()
     }
 
-    /// Returns all tracks of all editions, each of which a write may change: first the main one of the current edition.
+    /// Returns all tracks of all editions: first those that a write may change, the main one of the current edition
+    /// before all others, then those of the archive.
     pub fn tracks(&self) -> &[Track] {
         self.edition().all_tracks()
+    }
+
+    /// Returns the tracks that a write may change, the main one of the current edition first.
+    pub fn written_tracks(&self) -> &[Track] {
+        &self.tracks()[..self.editions[self.written - 1].numbers().end]
     }
 
     /// Returns the numbers of the board's partitions, or `None` if it is not divided.
@@ -243,14 +273,27 @@ impl Board {
         (0..self.tracks().len()).map(|number| BoardTrack::new(self, number))
     }
 
+    /// Returns the tracks that a write may change with the board, those of the current edition first.
+    pub fn each_written_track(self: &Arc<Self>) -> impl Iterator<Item = BoardTrack> {
+        (0..self.written_tracks().len()).map(|number| BoardTrack::new(self, number))
+    }
+
     /// Returns the current edition with the board.
     pub fn current(self: &Arc<Self>) -> BoardEdition {
         BoardEdition::new(self, 0)
     }
 
-    /// Returns the edition of this role with the board, if there is one.
+    /// Returns the edition of this role with the board, if there is one. The periods of a season have none.
     pub fn edition_as(self: &Arc<Self>, role: EditionRole) -> Option<BoardEdition> {
-        self.other.filter(|other| other.role == role).map(|_| BoardEdition::new(self, 1))
+        let is_wanted = |other: &OtherEdition| other.role == role && self.season().is_none();
+        self.other.filter(is_wanted).map(|_| BoardEdition::new(self, 1))
+    }
+
+    /// Returns the periods of a season with the board: the current one first, the others from the newest on. None if the
+    /// board has no season.
+    pub fn each_period(self: &Arc<Self>) -> impl Iterator<Item = BoardEdition> {
+        let periods = if self.season().is_some() { self.editions.len() } else { 0 };
+        (0..periods).map(|number| BoardEdition::new(self, number).as_named_period())
     }
 
     /// Returns the windows of the current edition with the board, the main one first: all tracks but the kept slots.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, RankingKey, Subject, Tiers, Timestamp, Track, WindowLength};
+use super::{Board, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, WindowLength};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 ///
@@ -16,13 +16,15 @@ pub struct BoardTrack {
     number: usize,
     key: Option<RankingKey>,
     tiers: Option<Arc<Tiers>>,
+    /// Whether the read names the period of the track.
+    is_of_named_period: bool,
 }
 
 impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number, key: None, tiers: None }
+        Self { board: board.clone(), number, key: None, tiers: None, is_of_named_period: false }
     }
 
     /// Returns the same track, for reads of the ranking of this key.
@@ -86,13 +88,14 @@ impl BoardTrack {
 
     /// Returns the edition that has the track.
     pub fn edition(&self) -> BoardEdition {
-        let number = usize::from(!self.board.edition().numbers().contains(&self.number));
-        BoardEdition { board: self.board.clone(), number }
+        let has_track = |edition: &Edition| edition.numbers().contains(&self.number);
+        let number = self.board.all_editions().iter().position(has_track).unwrap_or_default();
+        BoardEdition { board: self.board.clone(), number, is_named_period: self.is_of_named_period }
     }
 
     /// Returns whether this is the main track of its edition.
     pub fn is_main_of_edition(&self) -> bool {
-        self.board.editions().iter().any(|edition| edition.numbers().start == self.number)
+        self.board.all_editions().iter().any(|edition| edition.numbers().start == self.number)
     }
 }
 
@@ -109,38 +112,56 @@ impl Deref for BoardTrack {
 pub struct BoardEdition {
     board: Arc<Board>,
     number: usize,
+    /// Whether the read names the period that the edition is. Otherwise it is about the current one, whichever that is.
+    is_named_period: bool,
 }
 
 impl BoardEdition {
     /// Returns the edition with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
-        debug_assert!(number < board.editions().len());
-        Self { board: board.clone(), number }
+        debug_assert!(number < board.all_editions().len());
+        Self { board: board.clone(), number, is_named_period: false }
+    }
+
+    /// Returns the same edition, for a read that names its period.
+    #[must_use]
+    pub fn as_named_period(self) -> Self {
+        Self { is_named_period: true, ..self }
+    }
+
+    /// Returns the name of its period, if the read names it.
+    pub fn named_period(&self) -> Option<PeriodName> {
+        self.period_name().filter(|_| self.is_named_period)
     }
 
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// Returns the position of the edition among the [editions](Board::editions) of the board: 0 for the current one.
+    /// Returns the position among [all editions](Board::all_editions) of the board: 0 for the current one.
     pub fn number(&self) -> usize {
         self.number
     }
 
     /// Returns its role, or `None` if it is the current edition.
     pub fn role(&self) -> Option<EditionRole> {
-        self.board.other().filter(|_| self.number > 0).map(|other| other.role)
+        self.board.other().filter(|_| self.number == 1).map(|other| other.role)
     }
 
     /// Returns the main track, which reads use unless they choose another one.
     pub fn main_track(&self) -> BoardTrack {
-        BoardTrack::new(&self.board, self.numbers().start)
+        self.track(self.numbers().start)
+    }
+
+    /// Returns its track with this number.
+    fn track(&self, number: usize) -> BoardTrack {
+        BoardTrack { is_of_named_period: self.is_named_period, ..BoardTrack::new(&self.board, number) }
     }
 
     /// Returns all tracks with the board, the main one first.
     pub fn each_track(&self) -> impl Iterator<Item = BoardTrack> + use<> {
-        let board = self.board.clone();
-        self.numbers().map(move |number| BoardTrack::new(&board, number))
+        let edition = self.clone();
+        self.numbers().map(move |number| edition.track(number))
     }
 
     /// Returns the windows with the board, the main one first: all tracks but the kept slots.
@@ -165,6 +186,6 @@ impl Deref for BoardEdition {
     type Target = Edition;
 
     fn deref(&self) -> &Edition {
-        &self.board.editions()[self.number]
+        &self.board.all_editions()[self.number]
     }
 }

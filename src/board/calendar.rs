@@ -60,6 +60,12 @@ pub enum SlotError {
 impl Calendar {
     /// Creates the calendar of slots of length `slot` in `zone`.
     pub fn new(slot: Span, zone: Tz) -> Result<Self, SlotError> {
+        Self::with_start(slot, zone, None)
+    }
+
+    /// Creates the calendar of slots of length `slot` in `zone`. If they are a number of days, one of them begins with
+    /// the local day `start`.
+    pub fn with_start(slot: Span, zone: Tz, start: Option<NaiveDate>) -> Result<Self, SlotError> {
         let local = |length, shift| {
             if zone == Tz::UTC {
                 Grid::Universal { length: length * 1_000, shift: shift * 1_000 }
@@ -74,7 +80,11 @@ impl Calendar {
             },
             (Unit::Week, _) if slot.count() != 1 => return Err(SlotError::Calendar(slot)),
             (Unit::Week, _) => local(7 * DAY, MONDAY_SHIFT),
-            (Unit::Day, Some(seconds)) => local(seconds as i64, 0),
+            (Unit::Day, Some(seconds)) => {
+                let (length, epoch) = (seconds as i64, NaiveDate::default());
+                let days = start.map_or(0, |start| start.signed_duration_since(epoch).num_days());
+                local(length, (-days * DAY).rem_euclid(length))
+            }
             (_, Some(seconds)) => {
                 let seconds = seconds as i64;
                 match seconds {

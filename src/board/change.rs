@@ -28,13 +28,15 @@ pub enum NotCounted {
     TooLate,
     /// The subject would exceed its bound in a slot.
     OutOfRange,
+    /// The item belongs to another period of the season.
+    OtherPeriod,
     /// Who sent the item did not know the edition.
     Unknown,
 }
 
 impl NotCounted {
     /// All reasons that are counted. Items of which nobody knew the effect are not: see
-    /// [`DualRun::since`](crate::store::DualRun::since).
+    /// [`DualRun::since`](crate::store::DualRun::since). Neither are items of other periods, which nothing lacks.
     pub const COUNTED: [Self; 4] = [Self::Filtered, Self::NotAccepted, Self::TooLate, Self::OutOfRange];
 
     /// Returns the code of the reason, in stored data and responses.
@@ -44,6 +46,7 @@ impl NotCounted {
             Self::NotAccepted => "not_accepted",
             Self::TooLate => "too_late",
             Self::OutOfRange => "out_of_range",
+            Self::OtherPeriod => "other_period",
             Self::Unknown => "unknown",
         }
     }

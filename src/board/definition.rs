@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Calendar, Decimals, FurtherWindow, Kind, Metric, SlotError, Span, WindowLength, form};
+use super::{Calendar, Decimals, FurtherWindow, Kind, Metric, Season, SlotError, Span, WindowLength, form};
 
 /// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
@@ -161,6 +161,11 @@ pub struct Definition {
     )]
     #[schema(value_type = Vec<String>, max_items = 8, example = json!(["7d/6h", "all"]))]
     pub windows: Vec<FurtherWindow>,
+    /// The totals begin again with each period, and ended periods can be read. Only for a window of `all` time, without
+    /// `windows` and `keep`. Default: no season.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Season, required = false)]
+    pub season: Option<Season>,
 }
 
 impl Serialize for Definition {
@@ -208,6 +213,9 @@ pub enum DefinitionError {
     /// A further window is not valid.
     #[error("the window {window}: {reason}")]
     FurtherWindow { window: FurtherWindow, reason: Box<DefinitionError> },
+    /// The length of the periods is not valid.
+    #[error("'season' must have an 'every' that is a slot: {0}")]
+    Season(SlotError),
     /// The slots that a board over all time keeps are not valid.
     #[error("the slots to keep: {0}")]
     KeptSlots(Box<DefinitionError>),
@@ -225,6 +233,7 @@ impl DefinitionError {
             DefinitionError::TooManyKept { .. } => "keep",
             DefinitionError::Misplaced { key, .. } | DefinitionError::Number { key, .. } => key,
             DefinitionError::FurtherWindow { .. } => "windows",
+            DefinitionError::Season(_) => "season",
             DefinitionError::KeptSlots(reason) if reason.field() == "metric" => "keep",
             DefinitionError::KeptSlots(reason) => reason.field(),
         }
@@ -233,7 +242,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 16] = [
+    pub const KEYS: [&str; 17] = [
         "metric",
         "slot",
         "decimals",
@@ -250,6 +259,7 @@ impl Definition {
         "shards",
         "dedupe",
         "windows",
+        "season",
     ];
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
@@ -283,6 +293,7 @@ impl Definition {
             shards: None,
             dedupe: None,
             windows: Vec::new(),
+            season: None,
         }
     }
 

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Timestamp, Track, TrackId, TrackRole};
+use super::{
+    Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Period, Timestamp, Track, TrackId, TrackRole,
+};
 
 /// The reason why an edition does not accept samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Edition {
     own: Range<usize>,
     /// The time since which it has counted, unless that is the time when the board was defined.
     since: Option<Timestamp>,
+    /// The time in which an item must be to count, on a board with a season.
+    period: Option<Period>,
 }
 
 impl Edition {
@@ -47,13 +51,19 @@ impl Edition {
         let tracks =
             all.enumerate().map(|(number, (role, own))| Track::new(id.numbered(number), role, &definition, own));
         let all = tracks.collect::<Result<Arc<[Track]>, _>>()?;
-        Ok(Self { definition, own: 0..all.len(), all, since: None })
+        Ok(Self { definition, own: 0..all.len(), all, since: None, period: None })
     }
 
-    /// Returns the same editions as those of one board, whose tracks are the tracks of all of them.
+    /// Returns the same editions as those of one board, whose tracks are the tracks of all of them. The first one is
+    /// the current one, whose tracks end with its period.
     pub(super) fn joined(editions: impl IntoIterator<Item = Edition>) -> Box<[Edition]> {
         let editions: Vec<_> = editions.into_iter().collect();
-        let all: Arc<[Track]> = editions.iter().flat_map(Edition::tracks).cloned().collect();
+        let ends = |number: usize, edition: &Edition| edition.period.filter(|_| number == 0).map(|period| period.end);
+        let tracks = editions.iter().enumerate().flat_map(|(number, edition)| {
+            let end = ends(number, edition);
+            edition.tracks().iter().map(move |track| track.clone().ending_at(end))
+        });
+        let all: Arc<[Track]> = tracks.collect();
         let mut next = 0;
         let placed = editions.into_iter().map(|edition| {
             let own = next..next + edition.own.len();
@@ -71,6 +81,16 @@ impl Edition {
     /// Returns the time since which it has counted, unless that is the time when the board was defined.
     pub fn since(&self) -> Option<Timestamp> {
         self.since
+    }
+
+    /// Returns the same edition, which counts the items of this period only.
+    pub(super) fn in_period(self, period: Option<Period>) -> Self {
+        Self { period, ..self }
+    }
+
+    /// Returns the time in which an item must be to count, on a board with a season.
+    pub fn period(&self) -> Option<Period> {
+        self.period
     }
 
     /// Returns the identity of the edition: the id of its first track.

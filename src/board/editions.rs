@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Board, Definition, DefinitionError, Edition, Epoch, Redivision, Timestamp, TrackId};
+use super::{Board, Definition, DefinitionError, Edition, Epoch, Period, Redivision, Timestamp, TrackId};
 
 /// What the edition beside the current one is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,6 +40,8 @@ pub enum EditionsChange {
     Exchange,
     /// The second edition was removed.
     Detach,
+    /// The second edition went to the archive, the oldest of which may have been removed.
+    Seal,
 }
 
 impl EditionsChange {
@@ -50,7 +52,10 @@ impl EditionsChange {
         match (is_next, &*ids(from), &*ids(to)) {
             (true, [a], [c, _]) if a == c => Some(Self::Attach),
             (true, [a, b], [c, d]) if (a, b) == (d, c) => Some(Self::Exchange),
-            (true, [a, _], [c]) if a == c => Some(Self::Detach),
+            (true, [a, b], [c]) if a == c => Some(match to.archive().first().is_some_and(|first| first.id() == *b) {
+                true => Self::Seal,
+                false => Self::Detach,
+            }),
             _ => None,
         }
     }
@@ -64,6 +69,9 @@ pub enum SuccessorError {
     /// Something differs that is the board's and not the edition's.
     #[error("the {what} of a successor must be that of its board; for another one define another board")]
     Differs { field: &'static str, what: &'static str },
+    /// The board or the successor has a season.
+    #[error("a board with a season has no successor, and a successor has no season; define another board")]
+    Season,
 }
 
 impl SuccessorError {
@@ -72,6 +80,7 @@ impl SuccessorError {
         match self {
             SuccessorError::Definition(error) => error.field(),
             SuccessorError::Differs { field, .. } => field,
+            SuccessorError::Season => "season",
         }
     }
 }
@@ -85,12 +94,25 @@ struct EditionsForm {
     /// The time since which it has counted, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<i64>,
+    /// The start and the end of its period, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    period: Option<(i64, i64)>,
     /// The dedupe horizon and the width of a bucket, in milliseconds.
     dedupe: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     other: Option<OtherForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redivision: Option<Redivision>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    archive: Vec<ArchivedForm>,
+}
+
+/// An edition of the archive, which has the definition of the current one.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArchivedForm {
+    tracks: String,
+    period: (i64, i64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,9 +123,21 @@ struct OtherForm {
     definition: Definition,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    period: Option<(i64, i64)>,
     /// In milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<i64>,
+}
+
+/// Returns the stored form of a period.
+fn stored(period: Period) -> (i64, i64) {
+    (period.start.millis(), period.end.millis())
+}
+
+/// Returns the period of a stored form.
+fn period((start, end): (i64, i64)) -> Period {
+    Period { start: Timestamp::from_millis(start), end: Timestamp::from_millis(end) }
 }
 
 impl Board {
@@ -135,6 +169,9 @@ impl Board {
         if definition.dedupe != ours.dedupe {
             return differs("dedupe", "dedupe time");
         }
+        if ours.season.is_some() || definition.season.is_some() {
+            return Err(SuccessorError::Season);
+        }
         let edition = Edition::new(first, definition)?;
         let other = OtherEdition { role: EditionRole::Next, until: None };
         Ok(self.changed([self.edition().clone(), edition], Some(other)))
@@ -158,7 +195,7 @@ impl Board {
     /// Returns the board whose edition with this number has counted since this time.
     #[must_use]
     pub fn counting_since(self, edition: usize, since: Timestamp) -> Self {
-        let editions = self.editions().iter().enumerate().map(|(number, known)| match number == edition {
+        let editions = self.all_editions().iter().enumerate().map(|(number, known)| match number == edition {
             true => known.clone().counting_since(Some(since)),
             false => known.clone(),
         });
@@ -182,12 +219,24 @@ impl Board {
             tracks: edition.id().to_string(),
             definition: edition.definition().clone(),
             since: edition.since().map(Timestamp::millis),
+            period: edition.period().map(stored),
             until: other.until.map(Timestamp::millis),
         });
         let dedupe = (self.dedupe_horizon(), self.dedupe_bucket());
         let since = self.edition().since().map(Timestamp::millis);
         let redivision = self.redivision().cloned();
-        let form = EditionsForm { tracks: self.edition().id().to_string(), since, dedupe, other, redivision };
+        let archived = |edition: &Edition| {
+            Some(ArchivedForm { tracks: edition.id().to_string(), period: stored(edition.period()?) })
+        };
+        let form = EditionsForm {
+            tracks: self.edition().id().to_string(),
+            since,
+            period: self.edition().period().map(stored),
+            dedupe,
+            other,
+            redivision,
+            archive: self.archive().iter().filter_map(archived).collect(),
+        };
         serde_json::to_string(&form).ok()
     }
 
@@ -202,23 +251,25 @@ impl Board {
         };
         let form: EditionsForm = serde_json::from_str(form).map_err(|error| error.to_string())?;
         let id = |text: &str| TrackId::parse(text).ok_or_else(|| format!("the id of a track: '{text}'"));
-        let edition = |tracks: &str, definition: &Definition, since: Option<i64>| {
+        let edition = |tracks: &str, definition: &Definition, since: Option<i64>, of: Option<(i64, i64)>| {
             let edition = Edition::new(id(tracks)?, definition.clone()).map_err(|error| error.to_string())?;
-            Ok::<_, String>(edition.counting_since(since.map(Timestamp::from_millis)))
+            Ok::<_, String>(edition.counting_since(since.map(Timestamp::from_millis)).in_period(of.map(period)))
         };
-        let current = edition(&form.tracks, self.definition(), form.since)?;
+        let current = edition(&form.tracks, self.definition(), form.since, form.period)?;
         let (other, second) = match form.other {
             None => (None, None),
-            Some(OtherForm { role, tracks, definition, since, until }) => {
+            Some(OtherForm { role, tracks, definition, since, period, until }) => {
                 let until = until.map(Timestamp::from_millis);
-                (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition, since)?))
+                (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition, since, period)?))
             }
         };
+        let archived = |own: &ArchivedForm| edition(&own.tracks, self.definition(), None, Some(own.period));
+        let archive = form.archive.iter().map(archived).collect::<Result<Vec<_>, _>>()?;
         let (horizon, bucket) = form.dedupe;
         if horizon <= 0 || bucket <= 0 {
             return Err("the dedupe horizon".to_owned());
         }
-        let editions = Edition::joined(std::iter::once(current).chain(second));
+        let editions = Edition::joined(std::iter::once(current).chain(second).chain(archive));
         let board = self.with_editions(editions, other).with_epoch(epoch).with_dedupe(horizon, bucket);
         Ok(board.with_redivision(form.redivision))
     }

@@ -4,12 +4,13 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, FurtherWindow, MAX_SHARDS};
+use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, Span};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -43,6 +44,14 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 pub(super) fn utc() -> Tz {
     Tz::UTC
+}
+
+pub(super) fn hour() -> Span {
+    Span::HOUR
+}
+
+pub(super) fn twelve() -> u32 {
+    12
 }
 
 pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
@@ -98,6 +107,21 @@ pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     number.map(|number| whole_number(&number, SHARDS)).transpose()
 }
 
+pub(super) fn archive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    whole_number(&Value::deserialize(deserializer)?, 0..=Season::MAX_ARCHIVE)
+}
+
+pub(super) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NaiveDate>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    match text.parse() {
+        Ok(date) => Ok(Some(date)),
+        Err(_) => {
+            let text: String = text.chars().take(SHOWN).collect();
+            Err(D::Error::custom(format!("'{text}' is not a day, such as 2026-11-02")))
+        }
+    }
+}
+
 /// Returns a whole number, which may be written as 2.0.
 fn whole_number<E: Error>(value: &Value, limits: RangeInclusive<u32>) -> Result<u32, E> {
     let within = |n: &f64| n.fract() == 0.0 && (f64::from(*limits.start())..=f64::from(*limits.end())).contains(n);
@@ -135,6 +159,7 @@ mod tests {
             shards: Some(2),
             dedupe: Some(Span::DAY),
             windows: vec!["7d/6h".parse().unwrap()],
+            season: serde_json::from_str(r#"{"every":"1mo"}"#).unwrap(),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();

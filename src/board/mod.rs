@@ -11,6 +11,7 @@
 //! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
+//! - [`Season`]: the periods of a board, each an edition of its own.
 //! - [`Tiers`]: named parts of a ranking; [`Percentile`].
 //! - [`Moderation`]: whether a subject is hidden or frozen.
 //! - [`Edge`]: the weight of the oldest slot of a window.
@@ -44,6 +45,7 @@ mod percentile;
 mod redivision;
 mod rule;
 mod sample;
+mod season;
 mod sketch;
 mod span;
 mod tiers;
@@ -81,6 +83,7 @@ pub use percentile::{Percentile, PercentileError};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
+pub use season::{Period, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};

@@ -63,6 +63,7 @@ impl Unit {
 }
 
 impl Span {
+    pub const HOUR: Span = Span { count: 1, unit: Unit::Hour };
     /// One calendar day.
     pub const DAY: Span = Span { count: 1, unit: Unit::Day };
 

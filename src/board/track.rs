@@ -70,6 +70,8 @@ pub struct Track {
     is_ranked: bool,
     cover: Cover,
     min_samples: i64,
+    /// The end of the period, if the track is that of the current period of a season.
+    ends: Option<Timestamp>,
     /// The definition of the edition.
     edition: Arc<Definition>,
 }
@@ -94,8 +96,19 @@ impl Track {
             cover: own.cover,
             min_samples: i64::from(own.min_samples),
             metric: own.metric,
+            ends: None,
             edition: edition.clone(),
         })
+    }
+
+    /// Returns the same track, whose window ends at this time, if any, and does not move there.
+    pub(super) fn ending_at(self, ends: Option<Timestamp>) -> Self {
+        Self { ends, ..self }
+    }
+
+    /// Returns the end of the window whose head is `head`.
+    pub(super) fn end_of(&self, head: Timestamp) -> Timestamp {
+        self.ends.unwrap_or_else(|| self.calendar.next(head))
     }
 
     pub fn id(&self) -> TrackId {

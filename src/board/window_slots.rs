@@ -31,7 +31,7 @@ impl WindowSlots {
             starts.push(before);
         }
         starts.reverse();
-        Self { window: Window { floor: starts[0], head, end: calendar.next(head) }, starts: starts.into() }
+        Self { window: Window { floor: starts[0], head, end: track.end_of(head) }, starts: starts.into() }
     }
 
     /// Moves the window to `now`, which may be earlier. O(1) while the head stays the same. A move of the head copies

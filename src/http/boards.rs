@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::definition::{self, DefinitionShown};
-use super::frame::FrameShown;
+use super::frame::{FrameShown, PeriodShown};
 use super::parameters::Parameters;
 use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
@@ -36,6 +36,10 @@ pub(super) struct DefinedBoard {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
     defined_at: Option<Timestamp>,
+    /// The current period. Absent on a board without a season; `GET …/periods` lists all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    period: Option<PeriodShown>,
     /// The metric of the successor of the board. Absent if the board has none; `GET …/next` has more about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false, example = "COUNT(7d, like, post_id)")]
@@ -61,6 +65,7 @@ impl DefinedBoard {
             definition: DefinitionShown::of(edition, state.service.id_cost(board)),
             generation: board.generation().to_string(),
             defined_at: board.defined_at(),
+            period: PeriodShown::of(&board.current()),
             next: board.edition_as(EditionRole::Next).map(|next| next.definition().metric.to_string()),
             previous: board.edition_as(EditionRole::Previous).map(|previous| previous.definition().metric.to_string()),
         }

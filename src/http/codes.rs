@@ -156,6 +156,9 @@ request_codes! {
     /// The board has no edition of the role that `of`, or the path, names.
     UnknownEdition = "unknown_edition", NOT_FOUND, "The board has no such edition",
         "Begin a dual run with PUT /v1/boards/{board}/next, or read the board itself.";
+    /// The board has no period of the name that `period` gives, or no season.
+    UnknownPeriod = "unknown_period", NOT_FOUND, "The board has no such period",
+        "Read GET /v1/boards/{board}/periods, which lists the periods that the board has.";
     /// The board has another second edition already, a fill is not complete, or an edition is being repaired.
     EditionsConflict = "editions_conflict", CONFLICT, "The editions of the board cannot be changed now",
         "Look at GET /v1/boards/{board}/next or /previous; remove the edition there, or wait for its fill.";
@@ -316,6 +319,9 @@ item_codes! {
     /// The item is a sample, and contents are being imported into the board.
     ImportOpen = "import_open",
         "Send the sample again when the import has ended.";
+    /// The item is not in the period that `period` names, or that period takes no more items.
+    WrongPeriod = "wrong_period",
+        "Send the item without `period`, or with the period in which it is; GET /v1/boards/{board}/periods lists them.";
     /// The amount has more decimals than the board.
     AmountPrecision = "amount_precision",
         "Round the amount, or define the board with more decimals.";

@@ -6,7 +6,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::Problem;
 use super::{object, schemas};
-use crate::board::{Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Order, Span, Stamp};
+use crate::board::{Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Order, Season, Span, Stamp};
 use crate::service::IdCost;
 
 /// A definition with all defaults, and the slots that it leads to.
@@ -66,6 +66,10 @@ pub(super) struct DefinitionShown {
     slots_in_window: u32,
     /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
+    /// The season, with its defaults. Absent if the board has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    season: Option<Season>,
     ids: Ids,
     /// Notes about windows in which one slot is a large part. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -138,6 +142,7 @@ impl DefinitionShown {
                 None => main.kept(),
             },
             ids: Ids::of(board, id_cost),
+            season: definition.season,
             notes: edition
                 .windows()
                 .iter()

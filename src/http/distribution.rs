@@ -77,6 +77,8 @@ struct ScoreRange {
             description = "Up to 100 percentiles from 0 to 100, with up to three digits after the point, separated by commas. Default: 0,25,50,75,90,95,99,100."),
         ("scores" = String, Query, max_length = 4000, example = "10,100,1000",
             description = "Up to 100 scores, each greater than the one before, separated by commas: the bounds of the ranges. Default: none."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period to read, on a board with a season. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -96,7 +98,7 @@ pub(super) async fn distribution(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["percentiles", "scores", "window", "of", "by"])?;
+    let parameters = Parameters::from_request(&request, &["percentiles", "scores", "window", "of", "period", "by"])?;
     let texts = parameters.text("percentiles").unwrap_or(PERCENTILES);
     let percentiles = list("percentiles", texts, |text| text.parse::<Percentile>())?;
     let name = path::board_name(&request)?;

@@ -4,7 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::schemas;
-use crate::board::{BoardName, BoardTrack, Frame, RankingKey, Timestamp, Track, Window};
+use crate::board::{
+    BoardEdition, BoardName, BoardTrack, Frame, Period, PeriodName, RankingKey, Timestamp, Track, Window,
+};
 
 /// The exact bounds of a window: `from` is inclusive, `to` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -63,6 +65,33 @@ impl FrameShown {
     }
 }
 
+/// A period of a board with a season.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Period)]
+pub(super) struct PeriodShown {
+    /// Name of the period, for the parameter `period`: `2026-11` of a month, `2026` of a year, otherwise the day on which
+    /// it begins, with the hour if it is shorter than a day. In the time zone of the board.
+    #[schema(value_type = String, example = "2026-11")]
+    name: PeriodName,
+    /// Start of the period, inclusive.
+    #[schema(schema_with = schemas::time)]
+    start: Timestamp,
+    /// End of the period, exclusive.
+    #[schema(schema_with = schemas::time)]
+    end: Timestamp,
+    /// Whether nothing counts in the period any more: it has ended, and its grace is over.
+    #[serde(rename = "final")]
+    is_final: bool,
+}
+
+impl PeriodShown {
+    /// Returns the period that an edition is, or `None` if the board has no season.
+    pub(super) fn of(edition: &BoardEdition) -> Option<Self> {
+        let Period { start, end } = edition.period()?;
+        Some(Self { name: edition.period_name()?, start, end, is_final: edition.is_final() })
+    }
+}
+
 /// The board, the window and the time that a response with ranks refers to.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct RankingFrame {
@@ -71,6 +100,10 @@ pub(super) struct RankingFrame {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::by, required = false)]
     by: Option<RankingKey>,
+    /// The period that was read, on a board with a season.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    period: Option<PeriodShown>,
     #[serde(flatten)]
     frame: FrameShown,
     /// Number of ranked subjects on the board, on a board with `BY` of this key; null if it is not known.
@@ -82,7 +115,8 @@ impl RankingFrame {
     /// Returns the frame of a response about the whole window of the board, on which `total` subjects are ranked.
     pub(super) fn of(track: &BoardTrack, frame: &Frame, total: u64) -> Self {
         let (board, by) = (track.board().name().clone(), track.key().cloned());
-        Self { board, by, frame: FrameShown::of(track, frame, track.slots()), total }
+        let period = PeriodShown::of(&track.edition());
+        Self { board, by, period, frame: FrameShown::of(track, frame, track.slots()), total }
     }
 
     /// Returns the key of the ranking, if the board has keys.

@@ -64,6 +64,7 @@ mod operations;
 mod outermost;
 mod parameters;
 mod path;
+mod periods;
 mod preview;
 mod problem;
 mod problem_pages;

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
-use crate::board::{EditionRole, RankingKey, WindowLength};
-use crate::service::WindowChoice;
+use crate::board::{EditionRole, PeriodName, RankingKey, WindowLength};
+use crate::service::{EditionChoice, WindowChoice};
 
 /// The parameters of one request, all known and each given at most once, except for a list.
 pub(super) struct Parameters {
@@ -67,11 +67,16 @@ impl Parameters {
         self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the window of the board to read: `of`, the edition, `window`, the length, and `by`, the key of the
-    /// ranking, each if it is given.
+    /// Returns the window of the board to read: `of`, the edition, or `period`, `window`, the length, and `by`, the key of
+    /// the ranking, each if it is given.
     pub(super) fn window(&self) -> Result<WindowChoice, Problem> {
         let length = self.text("window").map(parse_window).transpose()?;
-        Ok(WindowChoice { of: self.edition()?, length, by: self.key()? })
+        let of = match (self.edition()?, self.text("period")) {
+            (Some(_), Some(_)) => return Err(Problem::field("period", "give 'of' or 'period', not both")),
+            (None, Some(period)) => EditionChoice::Period(PeriodName::new(period)),
+            (role, None) => role.into(),
+        };
+        Ok(WindowChoice { of, length, by: self.key()? })
     }
 
     /// Returns the key of the ranking, if `by` is given.
@@ -142,18 +147,31 @@ pub(super) enum Returned {
 }
 
 /// The query of a request with items.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ItemParameters {
     /// Whether the new scores are returned.
     pub(super) return_scores: bool,
     /// Whether one invalid item refuses the whole request.
     pub(super) strict: bool,
+    /// The period in which the items must be.
+    pub(super) period: Option<PeriodName>,
 }
 
 impl ItemParameters {
-    /// Parses the query of a request with items. Neither parameter is available for a stream.
+    /// Parses the query of a request with items of one board.
+    pub(super) fn of_board(request: &HttpRequest, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
+        let parameters = Parameters::from_request(request, &["return", "strict", "period"])?;
+        let period = parameters.text("period").map(PeriodName::new);
+        Ok(Self { period, ..Self::of(&parameters, caller, is_stream)? })
+    }
+
+    /// Parses the query of a request with items of any boards.
     pub(super) fn from_request(request: &HttpRequest, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
-        let parameters = Parameters::from_request(request, &["return", "strict"])?;
+        Self::of(&Parameters::from_request(request, &["return", "strict"])?, caller, is_stream)
+    }
+
+    /// Returns the values of the parameters that are about the answer. They are not available for a stream.
+    fn of(parameters: &Parameters, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
         let returned = match parameters.text("return") {
             None => None,
             Some("score") => Some(Returned::Score),
@@ -174,7 +192,7 @@ impl ItemParameters {
                 "strict=true is available for JSON requests only, because a stream is counted while it arrives";
             return Err(Problem::field("strict", detail));
         }
-        Ok(Self { return_scores: returned == Some(Returned::Score), strict })
+        Ok(Self { return_scores: returned == Some(Returned::Score), strict, period: None })
     }
 }
 

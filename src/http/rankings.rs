@@ -95,6 +95,8 @@ impl Ranking {
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of lines to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period to read, on a board with a season. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -125,7 +127,8 @@ pub(super) async fn page(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "by", "limit"])?;
+    let parameters =
+        Parameters::from_request(&request, &["offset", "cursor", "window", "of", "period", "by", "limit"])?;
     let format = Format::requested(&request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
@@ -209,6 +212,8 @@ pub(super) struct LookupEntry {
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
     params(
         ("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period to read, on a board with a season. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -231,7 +236,7 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["ranks", "window", "of", "by"])?;
+    let parameters = Parameters::from_request(&request, &["ranks", "window", "of", "period", "by"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
     let choice = parameters.window()?;

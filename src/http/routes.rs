@@ -9,8 +9,8 @@ use super::codes::Code::{self, *};
 use super::needs::Needs;
 use super::{
     backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
-    operations, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject, shards,
-    subjects, tiers, values, windows,
+    operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject,
+    shards, subjects, tiers, values, windows,
 };
 use crate::access::ItemType;
 use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
@@ -47,6 +47,8 @@ const EDITION: &[Code] = &[UnknownEdition, EditionsConflict];
 const FROZEN: &[Code] = &[BoardFrozen];
 /// Errors of reads that may choose an edition.
 const OF: &[Code] = &[UnknownEdition];
+/// Errors of what may name a period.
+const PERIOD: &[Code] = &[UnknownPeriod];
 const KEY: &[Code] = &[UnknownKey, KeyConflict];
 /// Errors of what is about the ranking of one key.
 const BY: &[Code] = &[MissingKey, UnexpectedKey];
@@ -95,7 +97,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/increments",
         ItemType::Increment,
         || web::to(increments::add),
-        &[QUERY, BODY, BOARD, BY, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
     ),
     items(
         Method::POST,
@@ -109,21 +111,28 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/samples",
         ItemType::Sample,
         || web::to(samples::put),
-        &[QUERY, BODY, BOARD, BY, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, PERIOD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/rankings",
         View,
         || web::to(rankings::page),
-        &[QUERY, BOARD, OF, BY, &[NotRanked, StaleCursor, TooManyStreams], READ],
+        &[QUERY, BOARD, OF, PERIOD, BY, &[NotRanked, StaleCursor, TooManyStreams], READ],
     ),
     operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
         View,
         || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, OF, BY, &[NotRanked], READ],
+        &[QUERY, BODY, BOARD, OF, PERIOD, BY, &[NotRanked], READ],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/periods",
+        View,
+        || web::to(periods::list),
+        &[QUERY, BOARD, PERIOD, BY, READ],
     ),
     operation(Method::GET, "/v1/boards/{board}/tiers", View, || web::to(tiers::get), &[QUERY, BOARD, READ]),
     operation(
@@ -138,7 +147,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/distribution",
         View,
         || web::to(distribution::distribution),
-        &[QUERY, BOARD, OF, BY, &[NotRanked], READ],
+        &[QUERY, BOARD, OF, PERIOD, BY, &[NotRanked], READ],
     ),
     operation(
         Method::POST,
@@ -166,7 +175,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         View,
         || web::to(subjects::standing),
-        &[QUERY, BOARD, OF, BY, SUBJECT, READ],
+        &[QUERY, BOARD, OF, PERIOD, BY, SUBJECT, READ],
     ),
     operation(
         Method::PUT,
@@ -201,7 +210,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}/neighbors",
         View,
         || web::to(subjects::neighbors),
-        &[QUERY, BOARD, OF, BY, SUBJECT, &[NotRanked], READ],
+        &[QUERY, BOARD, OF, PERIOD, BY, SUBJECT, &[NotRanked], READ],
     ),
     operation(
         Method::PUT,

@@ -126,7 +126,10 @@ impl SubjectSlot {
 /// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
-    params(("of" = String, Query, pattern = "^(next|previous)$", example = "next",
+    params(
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period to read, on a board with a season. Default: the current one."),
+        ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
@@ -164,7 +167,7 @@ pub(super) async fn standing(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["window", "of", "by"])?.window()?;
+    let window = Parameters::from_request(&request, &["window", "of", "period", "by"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, window, None).await?;
     let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
@@ -223,6 +226,8 @@ pub(super) struct Neighbors {
     params(
         ("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
             description = "Maximum number of subjects on each side. Default: 5."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period to read, on a board with a season. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -240,7 +245,7 @@ pub(super) async fn neighbors(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["radius", "window", "of", "by"])?;
+    let parameters = Parameters::from_request(&request, &["radius", "window", "of", "period", "by"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let track = state.service.window(&caller, &name, parameters.window()?, None).await?;

@@ -198,7 +198,7 @@ pub(super) async fn window(
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let WindowChoice { of, length: window, by } = parameters.window()?;
+    let (of, WindowChoice { length: window, by, .. }) = (parameters.edition()?, parameters.window()?);
     let query = Query::Window(WindowQuery { board, subject, window, of, by, over, as_of, edge });
     let answer = state.service.query(&caller, query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))

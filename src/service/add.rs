@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Metric, Span};
+use crate::board::{Board, Edition, Metric, PeriodName, Span, Timestamp};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
@@ -33,6 +33,26 @@ impl Service {
             return Err(StoreError::MemoryFull.into());
         }
         Ok(added)
+    }
+
+    /// Returns the start of the period that the items of a request name. If the board has no such period, or it takes no
+    /// items any more, it is a time at which no period starts, so that they are rejected.
+    ///
+    /// Returns [`ServiceError::UnknownPeriod`] if the board has no season.
+    pub async fn period_start(&self, board: &Arc<Board>, period: &PeriodName) -> Result<Timestamp> {
+        if board.season().is_none() {
+            let (board, period) = (board.name().clone(), period.clone());
+            return Err(ServiceError::UnknownPeriod { board, period, known: Vec::new() });
+        }
+        let start = |board: &Board| {
+            let named = board.editions().iter().find(|edition| edition.period_name().as_ref() == Some(period));
+            named.and_then(Edition::period).map(|period| period.start)
+        };
+        match start(board) {
+            Some(start) => Ok(start),
+            // The board that this instance knows may be an older one.
+            None => Ok(start(&*self.turned(board).await?).unwrap_or(Timestamp::MAX)),
+        }
     }
 
     /// Notes the editions of a board that a write found to have changed.

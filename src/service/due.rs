@@ -111,7 +111,7 @@ impl DueTracks {
     /// list has changed.
     pub(super) fn set(&mut self, boards: &[Arc<Board>]) {
         let known: HashMap<TrackId, BoardTrack> =
-            boards.iter().flat_map(Board::each_track).map(|track| (track.id(), track)).collect();
+            boards.iter().flat_map(Board::each_written_track).map(|track| (track.id(), track)).collect();
         let gone: Vec<TrackId> = self.tracks.keys().filter(|track| !known.contains_key(track)).copied().collect();
         gone.into_iter().for_each(|track| self.remove(track));
         for (id, track) in known {

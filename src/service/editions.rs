@@ -185,8 +185,9 @@ impl Service {
         Err(StoreError::StaleEpoch.into())
     }
 
-    /// Does what is due about second editions: fills successors, and removes previous editions whose time has passed.
+    /// Does what is due about seasons and second editions: ends periods, fills successors, and removes previous editions whose time has passed.
     pub(super) async fn tend_editions(&self) -> Result<()> {
+        self.turn_seasons().await?;
         let boards = self.registry.with_two_editions();
         let editions = boards.iter().flat_map(|board| board.editions()).map(Edition::id).collect();
         self.comparisons.keep(&editions);
@@ -211,6 +212,17 @@ impl Service {
         for board in successors {
             if let Err(error) = self.fill_if_due(&board, now).await {
                 tracing::warn!(board = %board.name(), %error, "the fill of a successor has failed; it begins again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the store make the steps of seasons that are due, also of boards that nobody calls.
+    async fn turn_seasons(&self) -> Result<()> {
+        let now = self.store.now().await?;
+        for board in self.registry.with_due_season(now) {
+            if let Err(error) = self.turned(&board).await {
+                tracing::warn!(board = %board.name(), %error, "the period of a season has not ended; the next tick retries");
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{
     Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, KeyFormError,
-    Metric, Span, SuccessorError, TiersError, Timestamp, WindowLength,
+    Metric, PeriodName, Span, SuccessorError, TiersError, Timestamp, WindowLength,
 };
 use crate::store::{ImportId, StoreError, TableName};
 
@@ -41,6 +41,15 @@ fn named(boards: &[BoardName]) -> String {
     format!("the given {} {}", if names.len() == 1 { "board" } else { "boards" }, names.join(", "))
 }
 
+/// Returns the end of an error message about an unknown period.
+fn periods(known: &[PeriodName]) -> String {
+    match known {
+        [] => ": it has no season".to_owned(),
+        [newest] => format!("; it has {newest}"),
+        [newest, .., oldest] => format!("; it has {} from {oldest} to {newest}", known.len()),
+    }
+}
+
 /// An error of the service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -50,6 +59,9 @@ pub enum ServiceError {
     /// The board has no edition of this role.
     #[error("board '{board}' has no {} edition{}", role.name(), way_to(*role, board))]
     UnknownEdition { board: BoardName, role: EditionRole },
+    /// The board has no period of this name. `known` are those that it has, the newest first.
+    #[error("board '{board}' has no period '{period}'{}", periods(known))]
+    UnknownPeriod { board: BoardName, period: PeriodName, known: Vec<PeriodName> },
     /// The board has another edition already, or its editions cannot be changed now.
     #[error("{detail}")]
     EditionsRefused { board: BoardName, detail: String },

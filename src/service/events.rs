@@ -428,7 +428,8 @@ fn increment_of_other(board: &Board, event: &Event) -> Option<Increment> {
 
 fn made(event: &Event, subject: Subject, change: Change, other: Option<Change>) -> Increment {
     let other = other.map(Box::new);
-    Increment { subject, change, other, retract: event.retract, at: event.at, id: event.id.clone() }
+    let (retract, at, id) = (event.retract, event.at, event.id.clone());
+    Increment { subject, change, other, retract, at, id, period: None }
 }
 
 /// Returns the change that an event causes in an edition, or `None` if the filter excludes the event.

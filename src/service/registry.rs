@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 
 use super::configured::Configured;
 use super::event_index::EventIndex;
-use crate::board::{Board, BoardName};
+use crate::board::{Board, BoardName, Timestamp};
 use crate::store::{self, Listing, Store, Unreadable};
 
 /// The number of boards in the last list that this version cannot read.
@@ -136,10 +136,20 @@ impl Registry {
         (seen != Some(known.changes)).then(|| (boards(), known.changes))
     }
 
-    /// Returns the boards known here that have two editions. No store call.
-    pub(super) fn with_two_editions(&self) -> Vec<Arc<Board>> {
+    /// Returns the boards known here with this property. No store call.
+    fn known_where(&self, is_wanted: impl Fn(&Board) -> bool) -> Vec<Arc<Board>> {
         let known = self.known.read();
-        known.boards.values().map(|entry| &entry.board).filter(|board| board.other().is_some()).cloned().collect()
+        known.boards.values().map(|entry| &entry.board).filter(|board| is_wanted(board)).cloned().collect()
+    }
+
+    /// Returns the boards known here that have two editions, which are not periods of a season. No store call.
+    pub(super) fn with_two_editions(&self) -> Vec<Arc<Board>> {
+        self.known_where(|board| board.other().is_some() && board.season().is_none())
+    }
+
+    /// Returns the boards known here of whose season a step is due at `now`. No store call.
+    pub(super) fn with_due_season(&self, now: Timestamp) -> Vec<Arc<Board>> {
+        self.known_where(|board| board.season_step_at().is_some_and(|at| at <= now))
     }
 
     /// Returns the boards known here. No store call.

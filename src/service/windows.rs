@@ -8,33 +8,79 @@ use super::ranking_keys::{in_ranking, in_ranking_of, with_tiers_of};
 use super::{About, AboutBoard, AuditReport, Result, RolloverReport, Service, ServiceError, about, audit};
 use crate::access::Caller;
 use crate::board::{
-    Board, BoardEdition, BoardName, BoardTrack, EditionRole, RankingKey, Subject, TrackId, TrackRole, WindowLength,
+    Board, BoardEdition, BoardName, BoardTrack, EditionRole, PeriodName, RankingKey, Subject, TrackId, TrackRole,
+    WindowLength,
 };
 use crate::store::{self, Standing, Status, StoreError};
 
 /// The window of a board that a read chooses and, on a board whose metric has `BY`, the key of the ranking.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowChoice {
-    /// The role of the edition, or `None` for the current one.
-    pub of: Option<EditionRole>,
+    /// The edition.
+    pub of: EditionChoice,
     /// The length of the window, or `None` for the main one.
     pub length: Option<WindowLength>,
     /// The key of the ranking. Boards with keys need one, and the others have none.
     pub by: Option<RankingKey>,
 }
 
+/// The edition of a board that a read chooses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EditionChoice {
+    /// The current one.
+    #[default]
+    Current,
+    /// The one of this role.
+    Role(EditionRole),
+    /// The period of this name.
+    Period(PeriodName),
+}
+
+impl EditionChoice {
+    /// Returns the choice that led to this edition.
+    fn of(edition: &BoardEdition) -> Self {
+        let role = edition.role().map_or(EditionChoice::Current, EditionChoice::Role);
+        edition.named_period().map_or(role, EditionChoice::Period)
+    }
+}
+
+impl From<Option<EditionRole>> for EditionChoice {
+    fn from(role: Option<EditionRole>) -> Self {
+        role.map_or(EditionChoice::Current, EditionChoice::Role)
+    }
+}
+
 impl Service {
-    /// Returns the edition of a board that a read chooses: the one of this role, or else the current one. Makes no
-    /// store call if this instance knows the board with such an edition.
+    /// Returns the edition of a board that a read chooses. Makes no store call if this instance knows the board with
+    /// such an edition.
     ///
-    /// Returns [`ServiceError::UnknownEdition`] if the board has no edition of this role.
-    pub async fn edition(&self, caller: &Caller, name: &BoardName, of: Option<EditionRole>) -> Result<BoardEdition> {
-        let board = self.board(caller, name).await?;
-        match edition_of(&board, of) {
+    /// Returns [`ServiceError::UnknownEdition`] if the board has no edition of this role, and
+    /// [`ServiceError::UnknownPeriod`] if it has no period of this name.
+    pub async fn edition(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        of: impl Into<EditionChoice>,
+    ) -> Result<BoardEdition> {
+        let (board, of) = (self.board(caller, name).await?, of.into());
+        match edition_of(&board, &of) {
             Ok(edition) => Ok(edition),
             // The board that this instance knows may be an older one.
-            Err(_) => edition_of(&self.refreshed(&board).await?, of),
+            Err(_) => edition_of(&self.turned(&board).await?, &of),
         }
+    }
+
+    /// Reads the board of the same name from the store, after the step of its season that may be due. One store call,
+    /// two if the board has a season.
+    pub(super) async fn turned(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
+        if board.season().is_some() {
+            // Every call about a board makes the steps that are due, and tells so.
+            match self.store.status(&board.main()).await {
+                Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {}
+                other => drop(other?),
+            }
+        }
+        self.refreshed(board).await
     }
 
     /// Returns the window of an edition of a board that a read chooses: the one of this length, or else the one that
@@ -101,7 +147,7 @@ impl Service {
 
     /// Reads the board of the same name from the store and returns its edition of the same role. One store call.
     pub(super) async fn refreshed_edition(&self, edition: &BoardEdition) -> Result<BoardEdition> {
-        edition_of(&self.refreshed(edition.board()).await?, edition.role())
+        edition_of(&self.refreshed(edition.board()).await?, &EditionChoice::of(edition))
     }
 
     /// Reads the board of the same name from the store and returns the track to read instead of one that does not exist
@@ -185,7 +231,7 @@ impl Service {
 
     pub(super) async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let mut report = self.rollover.run(&board.main()).await?;
-        for track in board.each_track().skip(1) {
+        for track in board.each_written_track().skip(1) {
             report.add(&track, &self.rollover.run(&track).await?);
         }
         Ok(report)
@@ -198,7 +244,7 @@ impl Service {
 
     async fn preview_of_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let mut report = self.rollover.preview(&board.main()).await?;
-        for track in board.each_track().skip(1) {
+        for track in board.each_written_track().skip(1) {
             report.add(&track, &self.rollover.preview(&track).await?);
         }
         Ok(report)
@@ -211,14 +257,18 @@ impl Service {
     }
 }
 
-/// Returns the edition of this role, or the current one.
-fn edition_of(board: &Arc<Board>, of: Option<EditionRole>) -> Result<BoardEdition> {
+/// Returns the chosen edition.
+fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
+    let name = || board.name().clone();
     match of {
-        None => Ok(board.current()),
-        Some(role) => {
-            let unknown = || ServiceError::UnknownEdition { board: board.name().clone(), role };
-            board.edition_as(role).ok_or_else(unknown)
+        EditionChoice::Current => Ok(board.current()),
+        EditionChoice::Role(role) => {
+            board.edition_as(*role).ok_or_else(|| ServiceError::UnknownEdition { board: name(), role: *role })
         }
+        EditionChoice::Period(period) => board.period_named(period).ok_or_else(|| {
+            let known = board.each_period().filter_map(|edition| edition.period_name()).collect();
+            ServiceError::UnknownPeriod { board: name(), period: period.clone(), known }
+        }),
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Increment {
     pub at: Option<Timestamp>,
     /// The event's id: the increment counts once per (board, subject, id) within the dedupe horizon.
     pub id: Option<EventId>,
+    /// The start of the period in which the item must be to count, on a board with a season.
+    pub period: Option<Timestamp>,
 }
 
 impl Increment {
@@ -107,6 +109,8 @@ pub enum Rejection {
     SubjectFrozen,
     /// A sample, while contents are being imported into the board.
     ImportOpen,
+    /// The item is not in the [period](Increment::period) that it names, or that period is sealed.
+    WrongPeriod,
 }
 
 /// The outcome of one item.
@@ -249,18 +253,22 @@ impl Placing<'_> {
     fn place(&self, increment: &Increment) -> Result<(Slots, Missed), Rejection> {
         let mut missed = [None; MAX_EDITIONS];
         let slots = match self.editions {
-            [only] => self.place_in(only, &increment.change, increment.at)?,
+            [only] => match self.place_in(only, &increment.change, increment) {
+                Err(Rejection::WrongPeriod) if increment.period.is_none() => return Err(Rejection::TooLate),
+                placed => placed?,
+            },
             editions => {
                 let mut all = Vec::with_capacity(self.windows.len());
                 for (number, edition) in editions.iter().enumerate() {
                     let reason = match increment.change_in(number) {
                         Change::Not(reason) => Some(*reason),
-                        change => match self.place_in(edition, change, increment.at) {
+                        change => match self.place_in(edition, change, increment) {
                             Ok(slots) => {
                                 all.extend((0..edition.tracks().len()).map(|track| slots.of(track)));
                                 None
                             }
                             Err(Rejection::TooLate) => Some(NotCounted::TooLate),
+                            Err(Rejection::WrongPeriod) => Some(NotCounted::OtherPeriod),
                             Err(rejection) => return Err(rejection),
                         },
                     };
@@ -271,14 +279,28 @@ impl Placing<'_> {
             }
         };
         if missed[..self.editions.len()].iter().all(Option::is_some) {
-            Err(Rejection::TooLate)
+            let is_wrong = increment.period.is_some() && missed.contains(&Some(NotCounted::OtherPeriod));
+            Err(if is_wrong { Rejection::WrongPeriod } else { Rejection::TooLate })
         } else {
             Ok((slots, missed))
         }
     }
 
-    /// Returns the slots of a change in the tracks of one edition.
-    fn place_in(&self, edition: &Edition, change: &Change, at: Option<Timestamp>) -> Result<Slots, Rejection> {
+    /// Returns the slots of a change in the tracks of one edition. If the edition is another period than that of the
+    /// item, or than the one that the item names, the reason is [`Rejection::WrongPeriod`].
+    fn place_in(&self, edition: &Edition, change: &Change, increment: &Increment) -> Result<Slots, Rejection> {
+        let at = increment.at;
+        if let Some(period) = edition.period() {
+            let time = at.unwrap_or(self.now);
+            if time > self.now.plus_millis(self.max_skew) {
+                return Err(Rejection::TooEarly);
+            }
+            let is_named = increment.period.is_none_or(|start| start == period.start);
+            // Within the skew, a time in the future counts as now.
+            if !is_named || !period.contains(time.min(self.now)) {
+                return Err(Rejection::WrongPeriod);
+            }
+        }
         // A sample replaces a slot, so it needs one wherever slots are kept.
         let replaces = matches!(change, Change::Set { .. });
         let windows = &self.windows[edition.numbers()];
@@ -289,6 +311,8 @@ impl Placing<'_> {
         let slots = placements.map(|placement| match placement {
             Placement::Slot(slot) => Ok(Some(slot)),
             Placement::TooLate => Ok(None),
+            // The end of a period may be within the skew.
+            Placement::TooEarly if edition.period().is_some() => Err(Rejection::WrongPeriod),
             // The skew is the same for all tracks.
             Placement::TooEarly => Err(Rejection::TooEarly),
         });

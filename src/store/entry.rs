@@ -125,7 +125,9 @@ impl Entry<'_> {
 
     /// Returns whether every edition adds the same sum, apart from one that does not take the items.
     pub fn adds_alike(&self) -> bool {
-        let takes_or_not = |missed: &NotCounted| matches!(missed, NotCounted::Filtered | NotCounted::NotAccepted);
+        let takes_or_not = |missed: &NotCounted| {
+            matches!(missed, NotCounted::Filtered | NotCounted::NotAccepted | NotCounted::OtherPeriod)
+        };
         self.sent.is_none()
             && self.missed.iter().flatten().all(takes_or_not)
             && self.first_sum().is_some_and(|first| self.sums.iter().flatten().all(|sum| *sum == first))

@@ -79,8 +79,15 @@ async fn a_failed_backup_command_states_the_reason() {
 async fn add(store: &Embedded, board: &Arc<Board>, range: std::ops::Range<u32>) {
     for n in range {
         let subject = Subject::parse(&format!("post-{n}")).unwrap();
-        let increment =
-            Increment { other: None, subject, change: Change::Amount(Amount(1)), retract: false, at: None, id: None };
+        let increment = Increment {
+            other: None,
+            subject,
+            change: Change::Amount(Amount(1)),
+            retract: false,
+            at: None,
+            id: None,
+            period: None,
+        };
         store.add(board, Batch { increments: vec![increment], return_scores: false }).await.unwrap();
     }
 }

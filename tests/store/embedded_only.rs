@@ -58,6 +58,7 @@ fn increment(who: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Incr
         retract: false,
         at: at.map(t),
         id,
+        period: None,
     }
 }
 

@@ -59,6 +59,7 @@ pub fn plus(who: &str, amount: i64) -> Increment {
         retract: false,
         at: None,
         id: None,
+        period: None,
     }
 }
 

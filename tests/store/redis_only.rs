@@ -93,6 +93,7 @@ fn item(name: &str, amount: i64) -> Increment {
         retract: false,
         at: None,
         id: None,
+        period: None,
     }
 }
 

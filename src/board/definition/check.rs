@@ -24,6 +24,9 @@ impl Definition {
         if self.metric.window == WindowLength::All {
             self.check_all_time()?;
         }
+        if let Some(season) = self.season {
+            season.check(self)?;
+        }
         self.check_windows()?;
         if self.mode == Mode::FromFirst {
             if self.ranked {
@@ -134,6 +137,7 @@ impl Definition {
     fn check_all_time(&self) -> Result<(), DefinitionError> {
         let has_slots = self.keep.is_some() && self.slot.is_some();
         let only = self.windows.is_empty() && !has_slots;
+        let has_days = !only || self.season.is_some();
         let refused = [
             (
                 self.slot.is_some() && !has_slots,
@@ -145,7 +149,11 @@ impl Definition {
                 "keep",
                 "is allowed with an all-time window only together with 'slot', because such a window has no slots itself",
             ),
-            (only && self.timezone != Tz::UTC, "timezone", "has no effect on an all-time window, which has no slots"),
+            (
+                !has_days && self.timezone != Tz::UTC,
+                "timezone",
+                "has no effect on an all-time window, which has no slots",
+            ),
             (
                 only && self.cover != Cover::Current,
                 "cover",

@@ -88,6 +88,10 @@ pub(super) fn example(code: Code) -> Problem {
                 .with("board", "hot-posts")
                 .with("of", "next")
         }
+        Code::UnknownPeriod => problem("board 'best-sellers' has no period '2024-01'; it has 13 from 2025-11 to 2026-11")
+            .with("board", "best-sellers")
+            .with("period", "2024-01")
+            .with("periods", vec!["2026-11", "2026-10"]),
         Code::EditionsConflict => problem(
             "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
         )

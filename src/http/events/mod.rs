@@ -103,7 +103,7 @@ pub(super) async fn add(
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let format = items::pinned::format(&request, &caller)?;
-    let ItemParameters { return_scores, strict } =
+    let ItemParameters { return_scores, strict, .. } =
         ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
     let ids = ItemIds::from_request(&request, &caller)?;
     let incoming = body::incoming(&request, payload, format, &state)?;

@@ -50,13 +50,13 @@ pub(in crate::http) async fn add(
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let format = items::pinned::format(&request, &caller)?;
-    let parameters = ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
+    let parameters = ItemParameters::of_board(&request, &caller, format == Format::Ndjson)?;
     let name = path::board_name(&request)?;
     let ids = ItemIds::from_request(&request, &caller)?;
     let incoming = body::incoming(&request, payload, format, &state)?;
     let board = state.service.board(&caller, &name).await?;
     let limits = state.items(request.head(), &caller);
-    let ingest = Ingest { kind, state, caller, ids };
+    let ingest = Ingest { kind, state, caller, ids, parameters };
     let Ingest { state, caller, .. } = &ingest;
     let text = match format {
         Format::Ndjson => {
@@ -71,7 +71,7 @@ pub(in crate::http) async fn add(
             let body = items::pinned::complete(caller, body::read(incoming, caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let receipt = ingest.add_body(&board, &body, &limits, parameters).await?;
+                let receipt = ingest.add_body(&board, &body, &limits).await?;
                 metrics.record(Counts::default(), receipt.counts());
                 response::to_json(&receipt)
             };
@@ -124,8 +124,8 @@ struct ParsedBody {
 }
 
 impl ParsedBody {
-    fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: ItemParameters) -> Self {
-        let ItemParameters { return_scores, strict } = parameters;
+    fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: &ItemParameters) -> Self {
+        let ItemParameters { return_scores, strict, .. } = *parameters;
         let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
         match checked.and_then(|()| (kind.parse_body)(body, board)) {
             Ok(items) if strict && items.has_errors() => {
@@ -153,31 +153,41 @@ struct Ingest {
     state: Data<HttpState>,
     caller: Caller,
     ids: Option<ItemIds>,
+    parameters: ItemParameters,
 }
 
 impl Ingest {
-    /// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once
-    /// more for the new one.
-    async fn add_body(
+    /// Adds items, which must be in the period that the request names, if it names one.
+    async fn send(
         &self,
         board: &Arc<Board>,
-        body: &[u8],
-        limits: &ItemLimits,
-        parameters: ItemParameters,
-    ) -> Result<Receipt, Problem> {
-        let (service, return_scores) = (&self.state.service, parameters.return_scores);
+        mut increments: Vec<Increment>,
+        return_scores: bool,
+    ) -> service::Result<Vec<Outcome>> {
+        let service = &self.state.service;
+        if let Some(period) = &self.parameters.period {
+            let start = service.period_start(board, period).await?;
+            increments.iter_mut().for_each(|increment| increment.period = Some(start));
+        }
+        let added = service.add(&self.caller, board, Batch { increments, return_scores }).await?;
+        Ok(added.outcomes)
+    }
+
+    /// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once
+    /// more for the new one.
+    async fn add_body(&self, board: &Arc<Board>, body: &[u8], limits: &ItemLimits) -> Result<Receipt, Problem> {
+        let (service, return_scores) = (&self.state.service, self.parameters.return_scores);
         let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
         loop {
             let ParsedBody { increments, number, depends_on_board, items } =
-                ParsedBody::of(self.kind, body, &board, self.ids.as_ref(), parameters);
+                ParsedBody::of(self.kind, body, &board, self.ids.as_ref(), &self.parameters);
             if number > 0 && !is_taken {
                 // A body that is parsed again for another definition is counted once.
                 limits.take(number)?;
                 is_taken = true;
             }
             let outcomes = if !increments.is_empty() {
-                let batch = Batch { increments, return_scores };
-                service.add(&self.caller, &board, batch).await.map(|added| added.outcomes)
+                self.send(&board, increments, return_scores).await
             } else if depends_on_board && !service.refreshed(&board).await?.is_same_as(&board) {
                 // With nothing to add the store cannot tell.
                 Err(StoreError::BoardChanged.into())
@@ -231,10 +241,7 @@ impl stream::LineHandler for BoardLines<'_> {
         if increments.is_empty() {
             return Ok(Vec::new());
         }
-        let Ingest { state, caller, .. } = self.ingest;
-        let batch = Batch { increments, return_scores: false };
-        let added = state.service.add(caller, &self.board, batch).await?;
-        Ok(added.outcomes)
+        self.ingest.send(&self.board, increments, false).await
     }
 
     fn record(&self, receipt: &mut Receipt, portion: ParsedItems, outcomes: Vec<Outcome>) {

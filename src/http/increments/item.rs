@@ -72,7 +72,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         }
         // Over all time there is no slot to choose, unless some are kept, so the time may be left out.
         items::check_retraction_time(retract && board.edition().has_slots(), at)?;
-        Ok(Increment { other: None, subject, change, retract, at, id })
+        Ok(Increment { other: None, subject, change, retract, at, id, period: None })
     }
 }
 

@@ -63,6 +63,7 @@ pub(in crate::http) fn code_of_rejection(rejection: Rejection) -> ItemCode {
         Rejection::TooManyKeys => ItemCode::TooManyKeys,
         Rejection::SubjectFrozen => ItemCode::SubjectFrozen,
         Rejection::ImportOpen => ItemCode::ImportOpen,
+        Rejection::WrongPeriod => ItemCode::WrongPeriod,
     }
 }
 
@@ -83,6 +84,7 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             (Mode::Sliding, Some(kept_slots)) => {
                 format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
+            (Mode::Sliding, None) if board.season().is_some() => "the period of this time is over".to_owned(),
             (Mode::Sliding, None) if board.tracks().len() > 1 => {
                 format!("the slot has left every window of this board, even the longest ({})", longest(board))
             }
@@ -101,10 +103,13 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
         Rejection::ImportOpen => {
             "contents are being imported into the board, which takes no samples until that has ended".to_owned()
         }
+        Rejection::WrongPeriod => {
+            "the time is not in the period that the request names, or that period takes no more items".to_owned()
+        }
         Rejection::OutOfRange => {
             // The window with the smallest bound is the first to refuse an amount.
             let main = board.edition().main();
-            let bounds = board.tracks().iter().map(|track| (track.slot_bound(), track.is_all_time()));
+            let bounds = board.written_tracks().iter().map(|track| (track.slot_bound(), track.is_all_time()));
             let (units, is_all_time) = bounds.min().unwrap_or((main.slot_bound(), main.is_all_time()));
             let score = |units| Score { units, decimals: board.decimals() };
             let bound = score(units.0);
@@ -115,7 +120,7 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
                     between -{total} and {total} in all"
                 );
             }
-            let place = match (is_all_time, board.tracks()) {
+            let place = match (is_all_time, board.written_tracks()) {
                 (true, _) => "on",
                 (false, [_]) => "in one slot of",
                 (false, _) => "in one slot of any window of",

@@ -26,7 +26,7 @@ use super::problem::Problem;
 use super::state::HttpState;
 use crate::access::Caller;
 use crate::board::BoardName;
-use crate::service::WindowChoice;
+use crate::service::{EditionChoice, WindowChoice};
 
 /// The header with the id of the last event that a client received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -204,7 +204,9 @@ fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
         match part.split_once('=') {
             Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", Some(value), &LIMITS)?),
             Some(("window", value)) if window.length.is_none() => window.length = Some(parse_window(value)?),
-            Some(("of", value)) if window.of.is_none() => window.of = Some(parse_edition(value)?),
+            Some(("of", value)) if window.of == EditionChoice::Current => {
+                window.of = EditionChoice::Role(parse_edition(value)?);
+            }
             _ => {
                 let detail = "'view' must be the name of a board, then ',limit=', ',window=' and ',of=' at most once each, \
                               then ',by=' with the key of the ranking";

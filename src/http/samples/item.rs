@@ -70,7 +70,8 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             let detail = "a sample with 'count' 0 must have 'sum' 0";
             return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());
         }
-        Ok(Increment { other: None, subject, change: Change::Set { sum, count }, retract: false, at, id: None })
+        let change = Change::Set { sum, count };
+        Ok(Increment { other: None, subject, change, retract: false, at, id: None, period: None })
     }
 }
 

@@ -72,6 +72,8 @@ fn check_board(board: &Board) -> Result<(), Problem> {
     put, path = "/v1/boards/{board}/samples", operation_id = "setSamples", tag = "increments",
     params(("return" = inline(Returned), Query,
         description = "`score` adds `scores` to the response: the score of each subject after its item was counted (JSON only). For a large batch and for sketches it may contain later writes."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Name of the period in which the items must be, on a board with a season: one that is not is rejected with `wrong_period`. Default: each item counts in the period of its time."),
         ("strict" = bool, Query, example = true, description = "Whether one invalid item refuses the whole request with 422 before anything is counted (JSON only). Default: false.")),
     request_body(description = "A single sample, a batch or a stream.", content(
         (item::SamplesBody = "application/json", examples(

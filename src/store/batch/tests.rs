@@ -16,6 +16,7 @@ fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> 
         retract: false,
         at: at.map(|at| Timestamp::parse(at).unwrap()),
         id: id.map(|id| EventId::parse(id).unwrap()),
+        period: None,
     }
 }
 

@@ -82,6 +82,12 @@ impl BoardState {
             }
         };
         self.tracks = board.tracks().iter().map(tables_of).collect();
+        if board.season().is_some() {
+            // The period that was the current one does not end any more.
+            for (tables, track) in self.tracks.iter_mut().zip(board.tracks()) {
+                tables.set_window(track);
+            }
+        }
         let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
         self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
         self.board = board;

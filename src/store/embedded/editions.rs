@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Embedded;
+use super::board_state::BoardState;
 use super::boards::LiveBoard;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
@@ -27,11 +28,7 @@ impl Embedded {
         let live = self.live_board(from)?;
         let (board, detached, ticket) = self.replace_editions_of(&live, from, to, (&definition, &form))?;
         drop(permit);
-        let bytes = detached.iter().map(Tables::memory_bytes).sum();
-        if !detached.is_empty() {
-            // The bytes count until the data is dropped.
-            self.discard((detached, Share::new(&self.memory, bytes)));
-        }
+        self.drop_later(detached);
         self.journal().wait(ticket).await?;
         Ok(board)
     }
@@ -63,6 +60,50 @@ impl Embedded {
             return Err(StoreError::ImportOpen);
         }
         let to = Arc::new(to.with_defined_at(state.board.defined_at()));
+        let (detached, operations) = self.install(&mut state, &to, (definition, form));
+        let (sequence, ticket) = self.journal().append_and_wait(&operations);
+        live.logged.add(sequence, operations.len());
+        live.list(&state);
+        self.unlock(live, state);
+        Ok((to, detached, ticket))
+    }
+
+    /// Makes the steps of the board's season that are due. Returns whether there were any: then the board has other
+    /// editions than the caller knows.
+    ///
+    /// Nobody waits for the disk here: a start that does not find a step in the log makes it again, and everything that
+    /// was written after it is after it in the log.
+    pub(super) fn turn_season(&self, live: &LiveBoard, state: &mut BoardState) -> Result<bool> {
+        let mut has_turned = false;
+        while let Some(to) = state.board.season_step(state.now()) {
+            let definition = serde_json::to_string(to.definition()).map_err(encoding)?;
+            let form = to.stored_editions().unwrap_or_default();
+            let (left, operations) = self.install(state, &Arc::new(to), (&definition, &form));
+            live.logged.add(self.journal().append(&operations), operations.len());
+            live.list(state);
+            self.drop_later(left);
+            has_turned = true;
+        }
+        Ok(has_turned)
+    }
+
+    /// Passes the data of tracks that a board no longer has to the thread that drops it.
+    fn drop_later(&self, left: Vec<Tables>) {
+        if !left.is_empty() {
+            let bytes = left.iter().map(Tables::memory_bytes).sum();
+            // The bytes count until the data is dropped.
+            self.discard((left, Share::new(&self.memory, bytes)));
+        }
+    }
+
+    /// Replaces the editions in memory. Returns the data of tracks that the board no longer has, and the operations
+    /// that the log must have.
+    fn install(
+        &self,
+        state: &mut BoardState,
+        to: &Arc<Board>,
+        (definition, form): (&str, &str),
+    ) -> (Vec<Tables>, LogOperations) {
         let detached = state.change_editions(to.clone());
         // The operations of the board belong to the main track of its current edition from here on.
         let main = to.edition().main().id();
@@ -74,11 +115,7 @@ impl Embedded {
             dual.log_changes(&mut header);
         }
         operations.append(&header);
-        let (sequence, ticket) = self.journal().append_and_wait(&operations);
-        live.logged.add(sequence, operations.len());
-        live.list(&state);
-        self.unlock(live, state);
-        Ok((to, detached, ticket))
+        (detached, operations)
     }
 
     /// Returns the state of the two editions of a board: see [`Store::dual_run`](crate::store::Store::dual_run).

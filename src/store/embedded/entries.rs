@@ -73,7 +73,7 @@ impl EntryApplication<'_> {
             return self.apply_to_editions(entry, name, (fingerprint, is_known), outcomes);
         }
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
-        let tracks = self.state.tracks.len();
+        let tracks = self.board.edition().tracks().len();
         let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < tracks {
             return self.refuse_as_too_late(entry, is_known, outcomes);
@@ -289,7 +289,8 @@ impl EntryApplication<'_> {
         if self.too_many_keys(entry) {
             return Some(Rejection::TooManyKeys);
         }
-        if room.level == Level::Free && !self.state.tracks.iter().any(is_crowded) {
+        let written = self.board.written_tracks().len();
+        if room.level == Level::Free && !self.state.tracks[..written].iter().any(is_crowded) {
             return None;
         }
         let mut demand = if has_id { Demand::More } else { Demand::Nothing };

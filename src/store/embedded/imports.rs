@@ -56,6 +56,10 @@ impl Imports {
             let detail = "a board with the mode from_first takes no imports".to_owned();
             return Err(StoreError::NoImport { detail });
         }
+        if board.season().is_some() {
+            let detail = "a board with a season takes no imports".to_owned();
+            return Err(StoreError::NoImport { detail });
+        }
         if board.editions().len() > 1 {
             let detail = "a board with a second edition takes no imports; remove that edition first".to_owned();
             return Err(StoreError::NoImport { detail });

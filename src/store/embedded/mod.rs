@@ -204,6 +204,10 @@ impl Embedded {
         if let Some(doubted) = self.doubted_clock_of(&state) {
             return Err(doubted);
         }
+        if self.turn_season(&live, &mut state)? {
+            self.unlock(&live, state);
+            return Err(StoreError::StaleEpoch);
+        }
         // A restart must not set the board's time back to before what it has counted.
         operations.advanced(state.now().millis());
         let nothing = operations.len();
@@ -229,6 +233,10 @@ impl Embedded {
         let mut state = live.state.lock();
         state.check_is_of(board)?;
         let advance = self.advance(&mut state);
+        if self.turn_season(&live, &mut state)? {
+            self.unlock(&live, state);
+            return Err(StoreError::StaleEpoch);
+        }
         let answer = work(&mut state, advance);
         self.unlock(&live, state);
         Ok(answer)

@@ -136,6 +136,11 @@ impl Tables {
         advance
     }
 
+    /// Sets the window again, because the track ends at another time than before.
+    pub(super) fn set_window(&mut self, track: &Track) {
+        WindowSlots { window: self.window, starts: self.starts } = WindowSlots::at(track, self.now);
+    }
+
     /// Makes sure that no cell is so old that its ordinal is ambiguous. Retiring and visits normally remove such
     /// cells long before. Only if they are not called is there work to do here, and then a little for each slot.
     fn keep_ordinals_unambiguous(&mut self, slots: u64) {

@@ -42,7 +42,7 @@ pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
         LOG_OVERHEAD + increment.subject.as_str().len() + of_value(&increment.change).max(other)
     };
     let each = LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>();
-    each * board.tracks().len()
+    each * board.written_tracks().len()
 }
 
 /// What is left to do of a batch.
@@ -126,7 +126,7 @@ impl<'a> BatchApplication<'a> {
         let names = plan.entries.iter().map(|entry| HashedName::from(entry.subject.as_str())).collect();
         let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
-        let others = board.tracks()[1..].iter().map(|track| LogOperations::of(track.id())).collect();
+        let others = board.written_tracks()[1..].iter().map(|track| LogOperations::of(track.id())).collect();
         Self { board, batch, answered, plan, names, fingerprints, undone, others, next: (0, 0) }
     }
 
@@ -139,8 +139,9 @@ impl<'a> BatchApplication<'a> {
         let started = Instant::now();
         let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
+        let written = self.board.written_tracks().len();
         if end - from > 1 {
-            for tables in &state.tracks {
+            for tables in &state.tracks[..written] {
                 tables.holdings.prefetch(&self.names[from..end]);
             }
         }
@@ -165,7 +166,7 @@ impl<'a> BatchApplication<'a> {
             }
         }
         self.next = (at, next_fingerprint);
-        for (number, tables) in state.tracks.iter_mut().enumerate() {
+        for (number, tables) in state.tracks[..written].iter_mut().enumerate() {
             match number.checked_sub(1).and_then(|other| self.others.get_mut(other)) {
                 None => tables.events.log_changes(operations),
                 Some(own) => {

@@ -22,7 +22,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Generation, MAX_FURTHER, ModerationList, Timestamp, TrackId};
+use crate::board::{Board, BoardName, Edition, Generation, MAX_FURTHER, ModerationList, Timestamp, TrackId};
 
 /// The largest number of slots, buckets or rankings that one step deletes.
 const KEYS: usize = 200;
@@ -74,7 +74,7 @@ impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
         let parts = Division::of_board(board).stored();
-        let editions = board.editions().iter().map(EditionTracks::of).collect();
+        let editions = board.all_editions().iter().map(EditionTracks::of).collect();
         let (name, generation) = (board.name().clone(), board.generation());
         Self { name, generation, parts, editions, what: What::Board }
     }
@@ -83,6 +83,14 @@ impl Noted {
     pub fn detached(board: &Board) -> Option<Self> {
         let other = EditionTracks::of(board.editions().get(1)?);
         Some(Self { editions: vec![other], what: What::Edition, ..Self::removed(board) })
+    }
+
+    /// Creates the note for the editions of the archive that a board will no longer have when it is `to`. `None` if there
+    /// are none.
+    pub fn left_archive(board: &Board, to: &Board) -> Option<Self> {
+        let is_gone = |edition: &&Edition| !to.all_editions().iter().any(|kept| kept.id() == edition.id());
+        let gone: Vec<_> = board.all_editions().iter().filter(is_gone).map(EditionTracks::of).collect();
+        (!gone.is_empty()).then(|| Self { editions: gone, what: What::Edition, ..Self::removed(board) })
     }
 
     /// Creates the note for a board whose parts are about to be created, before the board itself is.

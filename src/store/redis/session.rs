@@ -55,6 +55,11 @@ fn key_of(board: &Board) -> BoardKey {
     (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id), partition)
 }
 
+/// Returns whether a step of the season of the part's board is due at `now`.
+pub(super) fn is_step_due(part: &Part, now: Timestamp) -> bool {
+    part.track.board().season_step_at().is_some_and(|at| at <= now)
+}
+
 /// The input for the arguments of one attempt.
 #[derive(Debug)]
 pub(super) struct Moment<'a> {
@@ -292,6 +297,9 @@ impl Session {
         let (mut known, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
             let moment = self.moment(part, self.time_for(&part.clock, known).await?, at_least);
+            if is_step_due(part, moment.now) {
+                return Err(ServerFailure::StepDue);
+            }
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);

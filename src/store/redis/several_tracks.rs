@@ -6,7 +6,7 @@ use super::part::Part;
 use super::reply::{Header, Reply, ScriptStatus};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure};
-use super::session::{ATTEMPTS, Preamble, Session};
+use super::session::{ATTEMPTS, Preamble, Session, is_step_due};
 use crate::board::{Timestamp, WindowSlots};
 
 /// What a call says about one of the tracks.
@@ -50,6 +50,9 @@ pub(super) async fn call(
     let mut needed = vec![BTreeSet::new(); parts.len()];
     for _ in 0..ATTEMPTS {
         let now = session.time_for(&first.clock, known).await?;
+        if is_step_due(first, now) {
+            return Err(ServerFailure::StepDue);
+        }
         let windows = parts.iter().map(|part| part.window_slots(now)).collect();
         let attempt = Attempt { now, windows, needed: needed.clone() };
         let call = assembled(session, parts, write_lane, &attempt, build(&attempt));

@@ -48,6 +48,7 @@ fn table() -> Vec<Row> {
         row("GET", of("tiers"), "/v1/boards/BOARD/tiers", None, One(View)),
         row("PUT", of("tiers"), "/v1/boards/BOARD/tiers", Some(json!({"tiers": []})), One(Manage)),
         row("GET", of("distribution"), "/v1/boards/BOARD/distribution", None, One(View)),
+        row("GET", of("periods"), "/v1/boards/BOARD/periods", None, One(View)),
         row(
             "POST",
             of("rankings/lookup"),

@@ -479,6 +479,7 @@ impl Item {
             retract,
             at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(&related, &window, now)),
             id: self.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
+            period: None,
         }
     }
 

@@ -70,8 +70,15 @@ async fn open(at: &Path, trust_clock: bool) -> (Arc<Embedded>, Arc<Board>) {
 
 async fn add(store: &Embedded, board: &Arc<Board>, subject: &str) -> Result<Vec<Outcome>> {
     let subject = Subject::parse(subject).unwrap();
-    let increment =
-        Increment { other: None, subject, change: Change::Amount(Amount(1)), retract: false, at: None, id: None };
+    let increment = Increment {
+        other: None,
+        subject,
+        change: Change::Amount(Amount(1)),
+        retract: false,
+        at: None,
+        id: None,
+        period: None,
+    };
     Ok(store.add(board, Batch { increments: vec![increment], return_scores: false }).await?.outcomes)
 }
 

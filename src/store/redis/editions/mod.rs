@@ -34,7 +34,7 @@ use super::scripts::{EDITIONS, ScriptCall};
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, EditionsChange};
+use crate::board::{Board, EditionsChange, Timestamp};
 use crate::store::{Result, StoreError};
 
 /// The number of times that a call is made because a partition was in an earlier epoch.
@@ -71,6 +71,34 @@ async fn changed_before(session: &Session, from: &Arc<Board>, to: &Board) -> Res
     Ok(None)
 }
 
+/// Makes the steps of the board's season that are due at `now`, which one of its partitions has reached. Returns whether
+/// there were any: then the board has other editions than the caller knows.
+pub(super) async fn turn(session: &Session, board: &Arc<Board>, now: Timestamp) -> Result<bool, ServerFailure> {
+    let mut at = board.clone();
+    while let Some(to) = at.season_step(now) {
+        at = match changed_before(session, &at, &to).await? {
+            Some(stored) => stored,
+            None => {
+                let change = EditionsChange::between(&at, &to).ok_or(ServerFailure::KeptChanging)?;
+                make(session, &at, Arc::new(to), change).await?
+            }
+        };
+    }
+    Ok(!Arc::ptr_eq(&at, board))
+}
+
+/// Makes the steps of the board's season that are due by the clock of any of its partitions.
+async fn turn_if_due(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
+    if board.season_step_at().is_none() {
+        return Ok(false);
+    }
+    let mut now = Timestamp::EPOCH;
+    for partition in session.partitions_of(board).all() {
+        now = now.max(session.time_for(&partition.clock, None).await?);
+    }
+    turn(session, board, now).await
+}
+
 async fn make(
     session: &Session,
     from: &Arc<Board>,
@@ -79,7 +107,11 @@ async fn make(
 ) -> Result<Arc<Board>, ServerFailure> {
     bring_forward(session, from).await?;
     check_free(session, from, change).await?;
-    let noted = if change == EditionsChange::Detach { Noted::detached(from) } else { None };
+    let noted = match change {
+        EditionsChange::Detach => Noted::detached(from),
+        EditionsChange::Seal => Noted::left_archive(from, &to),
+        EditionsChange::Attach | EditionsChange::Exchange => None,
+    };
     if let Some(noted) = &noted {
         noted.write(session).await?;
     }
@@ -123,6 +155,10 @@ pub(super) async fn check_free(
     board: &Arc<Board>,
     change: EditionsChange,
 ) -> Result<(), ServerFailure> {
+    if board.season().is_some() {
+        // Nothing is compared, and nothing is imported.
+        return Ok(());
+    }
     let partitions = session.partitions_of(board);
     let check = |part: Arc<Part>| async move {
         let mut fields = cmd("HMGET");
@@ -187,6 +223,9 @@ pub(super) async fn follow(session: &Session, board: &Arc<Board>, found: ServerF
     if !found.is_outdated() {
         return Err(found);
     }
+    if Box::pin(turn_if_due(session, board)).await? {
+        return Err(ServerFailure::StaleEpoch);
+    }
     let stored = match boards::stored(session, board.name()).await {
         // Whoever looks the board up learns why.
         Err(ServerFailure::Unreadable(_)) => return Err(found),
@@ -203,7 +242,7 @@ pub(super) async fn follow(session: &Session, board: &Arc<Board>, found: ServerF
     match bring_forward(session, board).await? {
         true => Ok(()),
         // Another instance has just brought it forward.
-        false if matches!(found, ServerFailure::StaleEpoch) => Ok(()),
+        false if matches!(found, ServerFailure::StaleEpoch | ServerFailure::StepDue) => Ok(()),
         false => Err(found),
     }
 }

@@ -129,12 +129,16 @@ async fn step(
         let now = session.time_for(&main.clock, known).await?;
         let mut call = ScriptCall::default();
         call.key(&main.keys.meta);
-        let further_of_other = state.pair.other.filter(|_| !matches!(step, Step::Detach(_)));
+        let archive: Vec<_> = board.archive().iter().map(EditionTracks::of).collect();
+        let is_sealed = |tracks: EditionTracks| archive.iter().any(|sealed| sealed.first == tracks.first);
+        let other = state.pair.other.filter(|other| !matches!(step, Step::Detach(_)) && !is_sealed(*other));
         let tag = tag_of(board, partition);
-        let of_both = std::iter::once(state.pair.current).chain(further_of_other);
-        let staying: Vec<TrackId> = of_both.flat_map(EditionTracks::further_ids).collect();
-        for id in &staying {
-            call.key(session.keys.further(&tag, *id).meta);
+        let of_all = std::iter::once(state.pair.current).chain(other).chain(archive.iter().copied());
+        let mut staying: Vec<String> =
+            of_all.flat_map(EditionTracks::further_ids).map(|id| session.keys.further(&tag, id).meta).collect();
+        staying.extend(archive.iter().map(|sealed| session.keys.other(&tag, sealed.first).meta));
+        for meta in &staying {
+            call.key(meta);
         }
         let attached = match step {
             Step::Attach(tracks) => tracks_at(board, partition, tracks, now),
@@ -143,6 +147,7 @@ async fn step(
         add_board_arguments(session, board, &mut call, &state.epoch, Some((partition, &attached)));
         let (action, changed) = match step {
             Step::Attach(tracks) => ("attach", Some(tracks)),
+            Step::Detach(tracks) if is_sealed(tracks) => ("seal", None),
             Step::Detach(tracks) => ("detach", Some(tracks)),
             Step::Exchange => ("exchange", None),
             Step::Nothing => ("epoch", None),

@@ -37,6 +37,10 @@ enum PartImport {
 /// Begins an import, or continues it.
 pub(super) async fn begin(session: &Session, board: &Arc<Board>, import: ImportId) -> Result<ImportBegun> {
     check(&board.main())?;
+    if board.season().is_some() {
+        let detail = "a board with a season takes no imports".to_owned();
+        return Err(StoreError::NoImport { detail });
+    }
     if board.other().is_some() {
         let stored = boards::stored(session, board.name()).await.map_err(|failure| session.servers.error(failure))?;
         let detail =

@@ -4,9 +4,10 @@
 -- KEYS  1 meta of the board or of the partition; then the meta keys of the further tracks that stay, which only get the
 --       epoch; then, to `attach` an edition, that of each of its tracks, the main one first; to `exchange` the two,
 --       that of the main track that becomes the current one, and the one that the other main track gets; to `detach`
---       one, that of each of its tracks
+--       one, that of each of its tracks. To `seal` one, those of its tracks are among those that stay
 -- ARGV  the board's (board.lua), where `epoch` is the present one of the key, and floor and head are not used; `next`:
---       the epoch after the change, `action`: `attach`, `exchange`, `detach`, or `none` in the own meta key of a
+--       the epoch after the change, `action`: `attach`, `exchange`, `detach`, `seal`, `epoch`: only the epoch changes, or
+--       `none` in the own meta key of a
 --       divided board, which has no tracks; `definition` and `editions`: the new values of these fields, or '' for a
 --       partition of a divided board; `stay`: number of tracks that stay; `current` and `other`: id of the first track
 --       of each edition after the change, with the number of its further tracks, or '' if there is none; `leaving`: id
@@ -126,7 +127,7 @@ if ACTION == 'attach' then
   early = attach()
 elseif ACTION == 'exchange' then
   early = exchange()
-elseif ACTION == 'detach' then
+elseif ACTION == 'detach' or ACTION == 'seal' then
   detach()
 end
 if early then

@@ -19,7 +19,7 @@ use crate::store::redis::partition_clock::Belief;
 use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
-use crate::store::redis::session::{ATTEMPTS, Moment, Session};
+use crate::store::redis::session::{ATTEMPTS, Moment, Session, is_step_due};
 
 /// The questions to one partition.
 type PartitionGroup = (Arc<Part>, Vec<Box<dyn Pending>>);
@@ -64,6 +64,10 @@ async fn round(
             part.clock.learn(now, session.monotonic());
         }
         let mut batch = PartQuestions::new(session, pages, part, &group);
+        if is_step_due(part, batch.moment.now) {
+            group.into_iter().for_each(|pending| pending.fail(ServerFailure::StepDue));
+            continue;
+        }
         group.into_iter().for_each(|pending| batch.add(pending));
         sent.push(batch.end(&mut pipeline));
     }

@@ -77,6 +77,10 @@ async fn freeze(session: &Session, board: &Arc<Board>, shards: u32) -> Result<Ar
         let detail = "the shards of a board of the mode from_first cannot be changed".to_owned();
         return Err(StoreError::Unsupported { detail });
     }
+    if board.season().is_some() {
+        let detail = "the shards of a board with a season cannot be changed".to_owned();
+        return Err(StoreError::Unsupported { detail });
+    }
     if board.other().is_some() {
         return Err(busy("the board has two editions: remove the one beside the current one first"));
     }

@@ -23,6 +23,8 @@ pub(in crate::store::redis) enum ServerFailure {
     BoardChanged,
     /// The board has another epoch: nothing was done.
     StaleEpoch,
+    /// A step of the board's season is due: nothing was done.
+    StepDue,
     /// The editions of the board cannot be exchanged now, for this reason: nothing was done.
     EditionsBusy(String),
     /// The board is frozen while its data is copied to this number of shards: nothing was done.
@@ -139,9 +141,9 @@ impl ServerFailure {
         self.is_passing() || self.is_unknown()
     }
 
-    /// Returns whether the board was found to have been removed, or to have other editions.
+    /// Returns whether the board was found to have been removed, or to have other editions, or to be about to get them.
     pub fn is_outdated(&self) -> bool {
-        matches!(self, ServerFailure::BoardChanged | ServerFailure::StaleEpoch)
+        matches!(self, ServerFailure::BoardChanged | ServerFailure::StaleEpoch | ServerFailure::StepDue)
     }
 
     /// Converts to an error of the store, whose servers are at `at`.
@@ -154,7 +156,7 @@ impl ServerFailure {
             ServerFailure::ReadOnly(reason) => StoreError::ReadOnly { reason },
             ServerFailure::Corrupt(detail) => StoreError::Corrupt { detail },
             ServerFailure::BoardChanged => StoreError::BoardChanged,
-            ServerFailure::StaleEpoch => StoreError::StaleEpoch,
+            ServerFailure::StaleEpoch | ServerFailure::StepDue => StoreError::StaleEpoch,
             ServerFailure::EditionsBusy(detail) => StoreError::EditionsBusy { detail },
             ServerFailure::Frozen(shards) => StoreError::Frozen { shards, retry_after: Duration::from_secs(5) },
             ServerFailure::ImportOpen => StoreError::ImportOpen,

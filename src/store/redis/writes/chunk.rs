@@ -57,7 +57,7 @@ impl Budget {
         let per_score = if looks && !board.kind().remembers_values() { kept } else { 0 };
         let reads_scores = per_score > cells;
         // An entry costs as much in each track.
-        let tracks = board.tracks().len();
+        let tracks = board.written_tracks().len();
         let most = |edition: &Edition| match edition.main().is_ranked() {
             true => kinds::of(edition.kind()).limits().ranked_changes,
             false => CHANGES,

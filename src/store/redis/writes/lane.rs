@@ -53,6 +53,7 @@ impl Writer {
         let all = Unplanned { items: (0..flush.len()).collect(), singly: false, now: None };
         match Planned::new(&self.session, &flush, &all).await {
             Ok(planned) => self.write_lanes(&flush, planned).await,
+            Err(ServerFailure::StaleEpoch) => flush.outdate(all.items),
             Err(failure) => flush.fail(all.items, &failure),
         }
         flush.finish();
@@ -76,7 +77,7 @@ impl Writer {
 
 impl<'a, 'f> WriteLane<'a, 'f> {
     fn new(flush: &'a Flush<'f>, writer: &'a Writer, number: usize, is_bulk: bool) -> Self {
-        let needed = vec![BTreeSet::new(); flush.partition.board().tracks().len()];
+        let needed = vec![BTreeSet::new(); flush.partition.board().written_tracks().len()];
         Self { flush, session: &writer.session, sequence: &writer.sequence, number, is_bulk, needed }
     }
 
@@ -96,6 +97,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
             }
             let planned = match Planned::new(self.session, self.flush, &left).await {
                 Ok(planned) => planned,
+                Err(ServerFailure::StaleEpoch) => return self.flush.outdate(left.items),
                 Err(failure) => return self.flush.fail(left.items, &failure),
             };
             next = self.write_chunks(&planned, &planned.divide(self.flush)).await;

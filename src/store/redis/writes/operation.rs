@@ -90,9 +90,10 @@ impl WriteOperation<'_, '_, '_> {
         Reply::new(repeat(flush.deadline, call).await?)
     }
 
-    /// Returns the part of each track of the board, the main one first.
+    /// Returns the part of each track that a write may change, the main one first.
     pub fn parts(&self) -> &[Arc<Part>] {
-        self.lane.flush.partition.parts()
+        let partition = self.lane.flush.partition;
+        &partition.parts()[..partition.board().written_tracks().len()]
     }
 
     /// Returns the window of the part's track.

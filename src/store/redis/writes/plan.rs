@@ -6,7 +6,8 @@ use std::hash::BuildHasher;
 use super::chunk::Chunk;
 use super::flush::Flush;
 use super::retry::{repeat, too_late};
-use crate::board::{Board, Change, Subject, Timestamp, Window};
+use crate::board::{Board, Change, Edition, Subject, Timestamp, Window};
+use crate::store::redis::editions;
 use crate::store::redis::id_buckets;
 use crate::store::redis::kinds;
 use crate::store::redis::servers::ServerFailure;
@@ -61,6 +62,16 @@ impl Validity {
         let main = windows[0];
         let both = |(low, high): (Timestamp, Timestamp), window: &Window| (low.max(window.head), high.min(window.end));
         let (mut low, mut high) = windows.iter().fold((main.head, main.end), both);
+        // An item without a time is in the period of the instant at which it is planned.
+        for period in board.editions().iter().filter_map(Edition::period) {
+            for bound in [period.start, period.end] {
+                if bound <= now {
+                    low = low.max(bound);
+                } else {
+                    high = high.min(bound);
+                }
+            }
+        }
         let mut has_ids = false;
         for item in items {
             has_ids |= item.id.is_some();
@@ -114,6 +125,10 @@ impl<'a> Planned<'a> {
         let now = repeat(flush.deadline, async || session.time_for(&partition.clock, *now).await).await;
         let now = now.map_err(|failure| if failure.is_unknown() { too_late() } else { failure })?;
         let board = partition.board();
+        let turned = editions::turn(session, board, now).await;
+        if turned.map_err(|failure| if failure.is_unknown() { too_late() } else { failure })? {
+            return Err(ServerFailure::StaleEpoch);
+        }
         let windows = partition.windows(now);
         let max_skew = session.limits.max_skew;
         let increments = items.iter().map(|i| (*i, flush.item(*i)));
@@ -201,7 +216,15 @@ mod tests {
 
     fn item() -> Increment {
         let subject = Subject::parse("a").unwrap();
-        Increment { other: None, subject, change: Change::Amount(Amount(1)), retract: false, at: None, id: None }
+        Increment {
+            other: None,
+            subject,
+            change: Change::Amount(Amount(1)),
+            retract: false,
+            at: None,
+            id: None,
+            period: None,
+        }
     }
 
     #[test]

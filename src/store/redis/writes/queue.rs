@@ -238,6 +238,7 @@ pub(super) mod tests {
             retract: false,
             at: None,
             id: id.map(|id| EventId::parse(id).unwrap()),
+            period: None,
         }
     }
 

@@ -49,6 +49,7 @@ async fn add(store: &Embedded, number: u64) -> Outcome {
         retract: false,
         at: None,
         id: Some(EventId::parse(&number.to_string()).unwrap()),
+        period: None,
     };
     let batch = Batch { increments: vec![increment], return_scores: false };
     let Added { outcomes, .. } = store.add(&board(store).await, batch).await.unwrap();

@@ -63,7 +63,7 @@ fn change(number: usize) -> Change {
 
 fn of_number(number: usize) -> Increment {
     let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
-    Increment { subject: subject(0), change: change(number), other: None, retract: false, at: None, id }
+    Increment { subject: subject(0), change: change(number), other: None, retract: false, at: None, id, period: None }
 }
 
 async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {

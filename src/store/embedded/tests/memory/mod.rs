@@ -93,11 +93,27 @@ fn subject(number: u8) -> Subject {
 
 fn increment(number: u8, amount: i64, at: Option<Timestamp>, id: Option<u8>) -> Increment {
     let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
-    Increment { other: None, subject: subject(number), change: Change::Amount(Amount(amount)), retract: false, at, id }
+    Increment {
+        other: None,
+        subject: subject(number),
+        change: Change::Amount(Amount(amount)),
+        retract: false,
+        at,
+        id,
+        period: None,
+    }
 }
 
 fn named(text: String, change: Change) -> Increment {
-    Increment { other: None, subject: Subject::parse(&text).unwrap(), change, retract: false, at: None, id: None }
+    Increment {
+        other: None,
+        subject: Subject::parse(&text).unwrap(),
+        change,
+        retract: false,
+        at: None,
+        id: None,
+        period: None,
+    }
 }
 
 async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -> Result<Vec<Outcome>> {

@@ -1,0 +1,223 @@
+//! Seasons: a board over all time whose totals begin again with each period.
+//!
+//! A period is an [edition](Edition) of its own, which counts the items whose time is in it. While a period is over and
+//! its grace is not, it stays beside the one that follows, and late items count in it. Then it is sealed: nothing is
+//! written to it any more, and it is read for as long as it is in the archive.
+//!
+//! The stores make the [steps](Board::season_step) themselves, as a part of moving their clock forward: whoever calls a
+//! board after the end of its period finds the next one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{NaiveDate, TimeZone};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, OtherEdition, SlotError, Span,
+    Timestamp, Unit, form,
+};
+
+/// The largest number of sealed periods that are kept.
+const MAX_ARCHIVE: u32 = 100;
+/// The shortest period.
+const HOUR: i64 = 3_600_000;
+/// The longest grace, unless `dedupe` is longer.
+const DAY: i64 = 86_400_000;
+
+/// The periods of a board. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
+pub struct Season {
+    /// Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`.
+    #[schema(value_type = String, example = "1mo", pattern = "^[1-9][0-9]{0,9}(h|d|w|mo|y)$")]
+    pub every: Span,
+    /// A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::date")]
+    #[schema(value_type = String, format = Date, example = "2026-11-02", required = false)]
+    pub start: Option<NaiveDate>,
+    /// Time after the end of a period in which late items still count in it. At most half a period, and at most the
+    /// time for which ids are remembered. Default: `1h`.
+    #[serde(default = "form::hour")]
+    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
+    pub grace: Span,
+    /// Number of ended periods that are kept. Default: 12.
+    #[serde(default = "form::twelve", deserialize_with = "form::archive")]
+    #[schema(minimum = 0, maximum = 100)]
+    pub archive: u32,
+}
+
+/// The time of a period: `start <= t < end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub start: Timestamp,
+    pub end: Timestamp,
+}
+
+/// The name of a period, in the time zone of its board: `2026-11` of a month, `2026` of a year, otherwise the day on
+/// which it begins, with the hour if it is shorter than a day: `2026-11-02`, `2026-11-02T06`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct PeriodName(String);
+
+impl PeriodName {
+    /// Reads a name that a caller gave. Any text is one; whether a board has such a period is another question.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PeriodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Period {
+    /// Returns whether the instant is in it.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+impl Season {
+    /// Returns the periods as the slots of a calendar.
+    pub fn calendar(&self, definition: &Definition) -> Result<Calendar, SlotError> {
+        Calendar::with_start(self.every, definition.timezone, self.start)
+    }
+
+    /// Checks the season of a definition, and what it does not allow beside it.
+    pub(super) fn check(&self, definition: &Definition) -> Result<(), DefinitionError> {
+        let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
+        if definition.metric.window != super::WindowLength::All {
+            return misplaced("season", "is allowed only with the window all: a period counts all its items");
+        }
+        if !definition.windows.is_empty() {
+            return misplaced("windows", "is not allowed together with 'season'");
+        }
+        if definition.keep.is_some() {
+            return misplaced("keep", "is not allowed together with 'season'");
+        }
+        self.calendar(definition).map_err(DefinitionError::Season)?;
+        if self.every.approximate_millis() < HOUR {
+            return misplaced("season", "must have an 'every' of 1h or more");
+        }
+        if self.start.is_some() && self.every.unit() != Unit::Day {
+            return misplaced(
+                "season",
+                "must have a 'start' only if 'every' is a number of days, such as 14d: other periods begin with their \
+                 hour, week, month or year",
+            );
+        }
+        let grace = self.grace.approximate_millis();
+        if grace > self.every.approximate_millis() / 2 {
+            return misplaced("season", "must have a 'grace' of at most half of 'every'");
+        }
+        if grace > definition.dedupe.map_or(DAY, Span::approximate_millis) {
+            return misplaced(
+                "season",
+                "must have a 'grace' for which ids are remembered: at most 24h, or the time that 'dedupe' says",
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns the name of the period that begins at `start`.
+    fn name_of(&self, definition: &Definition, start: Timestamp) -> PeriodName {
+        let local = definition.timezone.from_utc_datetime(&start.to_utc().naive_utc());
+        let form = match self.every.unit() {
+            Unit::Month => "%Y-%m",
+            Unit::Year => "%Y",
+            Unit::Day | Unit::Week => "%Y-%m-%d",
+            Unit::Hour | Unit::Minute | Unit::Second => "%Y-%m-%dT%H",
+        };
+        PeriodName(local.format(form).to_string())
+    }
+
+    pub(super) const MAX_ARCHIVE: u32 = MAX_ARCHIVE;
+}
+
+impl Edition {
+    /// Returns the name of its period, if it is one.
+    pub fn period_name(&self) -> Option<PeriodName> {
+        let definition = self.definition();
+        Some(definition.season?.name_of(definition, self.period()?.start))
+    }
+}
+
+impl BoardEdition {
+    /// Returns whether the edition is a period that is sealed: nothing is written to it any more.
+    pub fn is_final(&self) -> bool {
+        self.number() >= self.board().editions().len()
+    }
+}
+
+impl Board {
+    /// Returns the season of the board, if it has one.
+    pub fn season(&self) -> Option<Season> {
+        self.definition().season
+    }
+
+    /// Returns the period that contains `at`, but begins with `from` if that is later than its start. `None` if the
+    /// board has no season.
+    pub(super) fn period_of(&self, at: Timestamp, from: Timestamp) -> Option<Period> {
+        let calendar = self.season()?.calendar(self.definition()).ok()?;
+        let at = at.max(from);
+        Some(Period { start: calendar.slot_of(at).max(from), end: calendar.next(at) })
+    }
+
+    /// Returns the period of this name with the board.
+    pub fn period_named(self: &Arc<Self>, name: &PeriodName) -> Option<BoardEdition> {
+        self.each_period().find(|edition| edition.period_name().as_ref() == Some(name))
+    }
+
+    /// Returns the time at which the next [step](Self::season_step) is due. `None` if the board has no season.
+    pub fn season_step_at(&self) -> Option<Timestamp> {
+        let period = self.edition().period()?;
+        Some(match self.other() {
+            None => period.end,
+            Some(OtherEdition { role: EditionRole::Next, .. }) => Timestamp::EPOCH,
+            Some(OtherEdition { role: EditionRole::Previous, until }) => until.unwrap_or(period.end),
+        })
+    }
+
+    /// Returns the board after the next step of its season, if one is due at `now`. At the end of a period the next one
+    /// is added, and becomes the current one. When the grace is over, the one that has ended is sealed, and the oldest
+    /// of the archive leaves it if there are too many.
+    ///
+    /// Periods whose grace was over before anything could be written to them are left out.
+    #[must_use]
+    pub fn season_step(&self, now: Timestamp) -> Option<Board> {
+        let (season, period) = (self.season()?, self.edition().period()?);
+        if now < self.season_step_at()? {
+            return None;
+        }
+        let grace = season.grace.approximate_millis();
+        let current = self.edition().clone();
+        let archive = self.archive().iter().cloned();
+        let Some((other, edition)) = self.other().zip(self.editions().get(1).cloned()) else {
+            let next = self.period_of(now.plus_millis(-grace), period.end)?;
+            let id = current.id().numbered(current.tracks().len());
+            // The definition was checked when the board was created.
+            let edition = Edition::new(id, current.definition().clone()).ok()?.in_period(Some(next));
+            let other = OtherEdition { role: EditionRole::Next, until: None };
+            return Some(self.changed([current, edition].into_iter().chain(archive), Some(other)));
+        };
+        match other.role {
+            EditionRole::Next => {
+                let until = Some(period.end.plus_millis(grace));
+                let other = OtherEdition { role: EditionRole::Previous, until };
+                Some(self.changed([edition, current].into_iter().chain(archive), Some(other)))
+            }
+            EditionRole::Previous => {
+                let kept = std::iter::once(edition).chain(archive).take(season.archive as usize);
+                Some(self.changed(std::iter::once(current).chain(kept), None))
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The periods of a board with a season.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::frame::PeriodShown;
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::ranking_lines::{RankingLine, RankingLines};
+use super::state::HttpState;
+use super::{path, response, schemas};
+use crate::access::Caller;
+use crate::board::{BoardEdition, BoardName, PeriodName};
+use crate::service::{About, Page, PeriodFilter};
+
+/// Maximum number of periods of a response, more than a board has.
+const MAX_PERIODS: u64 = 200;
+/// Maximum and default number of lines of each period.
+const MAX_WINNERS: u64 = 10;
+const DEFAULT_WINNERS: u64 = 3;
+
+/// The periods of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PeriodList {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    /// The periods, the oldest first.
+    items: Vec<PeriodItem>,
+    /// Always null: the list has one page.
+    #[schema(value_type = Option<String>, required = true)]
+    next: (),
+}
+
+/// A period with the first lines of its ranking.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PeriodWithWinners)]
+pub(super) struct PeriodItem {
+    #[serde(flatten)]
+    period: PeriodShown,
+    /// Number of ranked subjects. Absent on a board without a ranking, and on one with `BY` unless `by` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    total: Option<u64>,
+    /// The first lines of the ranking. Absent like `total`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<RankingLine>, required = false, max_items = 10)]
+    winners: Option<RankingLines>,
+}
+
+/// List the periods of a board
+///
+/// Returns the periods that a board with a season has, the oldest first: those of its archive, for an hour or as long as
+/// its `grace` says the one that has just ended, and the current one. Each has the first lines of its ranking.
+///
+/// To do something when a period has ended, such as giving out rewards, read `?final=true&after=` with the name of the
+/// last period that you have handled: the response has those that have become final since, and they do not change any
+/// more, except that removed and hidden subjects are missing.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/periods", operation_id = "listPeriods", tag = "rankings",
+    params(
+        ("final" = bool, Query, example = true, description = "`true`: only periods in which nothing counts any more. Default: false."),
+        ("after" = String, Query, max_length = 32, example = "2026-10",
+            description = "Only periods after the one of this name, which the board need not have any more."),
+        ("winners" = u64, Query, minimum = 1, maximum = 10, example = 3, description = "Number of lines of each period. Default: 3."),
+        ("limit" = u64, Query, minimum = 1, maximum = 200, example = 100, description = "Maximum number of periods. Default: 200."),
+        ("by" = String, Query, max_length = 512, description = "Key of the rankings, for a board whose metric has `BY`."),
+    ),
+    responses((status = 200, description = "The periods.", body = PeriodList, example = json!({
+        "board": "best-sellers", "items": [
+            {"name": "2026-10", "start": "2026-10-01T00:00:00Z", "end": "2026-11-01T00:00:00Z", "final": true,
+                "total": 1234, "winners": [{"rank": 1, "subject": "seller-1", "score": 17}]},
+            {"name": "2026-11", "start": "2026-11-01T00:00:00Z", "end": "2026-12-01T00:00:00Z", "final": false,
+                "total": 12, "winners": [{"rank": 1, "subject": "seller-2", "score": 3}]}],
+        "next": null}))),
+)]
+pub(super) async fn list(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["final", "after", "winners", "limit", "by"])?;
+    let filter = PeriodFilter {
+        is_final: parameters.flag("final", false)?,
+        after: parameters.text("after").map(PeriodName::new),
+        limit: parameters.number("limit", MAX_PERIODS, 1..=MAX_PERIODS)? as usize,
+    };
+    let winners = parameters.number("winners", DEFAULT_WINNERS, 1..=MAX_WINNERS)? as u32;
+    let (board, key) = (path::board_name(&request)?, parameters.key()?);
+    let periods = state.service.periods(&caller, &board, &filter, key.as_ref(), winners).await?;
+    let item = |(edition, read): (BoardEdition, Option<About<Page>>)| {
+        let (total, winners) = match read {
+            Some(About { of, answer }) => (Some(answer.total), Some(RankingLines::new(&of, answer))),
+            None => (None, None),
+        };
+        Some(PeriodItem { period: PeriodShown::of(&edition)?, total, winners })
+    };
+    Ok(response::json(&PeriodList { board, items: periods.into_iter().filter_map(item).collect(), next: () }))
+}

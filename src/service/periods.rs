@@ -1,0 +1,65 @@
+//! The periods of a board with a season.
+
+use super::about::about;
+use super::{About, Result, Service, ServiceError};
+use crate::access::Caller;
+use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey};
+use crate::store::{self, Page};
+
+/// Which periods of a board are listed.
+#[derive(Clone, Debug, Default)]
+pub struct PeriodFilter {
+    /// Only those to which nothing is written any more.
+    pub is_final: bool,
+    /// Only those that begin after the one of this name, whether the board still has that one or not.
+    pub after: Option<PeriodName>,
+    /// The largest number of them.
+    pub limit: usize,
+}
+
+impl Service {
+    /// Returns periods of a board, the oldest first, each with the first lines of its ranking: those of the key if the
+    /// board has keys. Returns no lines on a board that has no ranking, or where no key is given. One store call for
+    /// each period, and one more if the board has no season or its period has just ended.
+    ///
+    /// Returns [`ServiceError::UnknownPeriod`] if the board has no season.
+    pub async fn periods(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        filter: &PeriodFilter,
+        key: Option<&RankingKey>,
+        lines: u32,
+    ) -> Result<Vec<(BoardEdition, Option<About<Page>>)>> {
+        let board = self.turned(&self.board(caller, name).await?).await?;
+        if board.season().is_none() {
+            let period = filter.after.clone().unwrap_or_else(|| PeriodName::new("all"));
+            return Err(ServiceError::UnknownPeriod { board: name.clone(), period, known: Vec::new() });
+        }
+        let mut wanted: Vec<BoardEdition> = board
+            .each_period()
+            .filter(|edition| edition.is_final() || !filter.is_final)
+            .filter(|edition| filter.after.as_ref() < edition.period_name().as_ref())
+            .collect();
+        // The one that has just ended comes after the one that follows it.
+        wanted.sort_by_key(|edition| edition.period().map(|period| period.start));
+        wanted.truncate(filter.limit);
+        let tiers = self.tiers.of(&board);
+        let mut periods = Vec::with_capacity(wanted.len());
+        for edition in wanted {
+            let track = edition.main_track().of_key(key.cloned()).with_tiers(tiers.clone());
+            let has_ranking = track.is_ranked() && board.has_keys() == key.is_some();
+            let page = if has_ranking { Some(self.first_lines(&track, lines).await?) } else { None };
+            periods.push((page.as_ref().map_or(edition, |page| page.of.edition()), page));
+        }
+        Ok(periods)
+    }
+
+    async fn first_lines(&self, track: &BoardTrack, lines: u32) -> Result<About<Page>> {
+        about!(self, track, |current| self.first_lines_of(current, lines))
+    }
+
+    async fn first_lines_of(&self, track: &BoardTrack, lines: u32) -> store::Result<Page> {
+        self.store.page(track, 0, lines).await
+    }
+}
