@@ -55,6 +55,10 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
     Ok(match creation? {
         Creation::Created { at } => {
             announce(session, &board).await?;
+            if board.season().is_some() {
+                // Only now its first period is known.
+                session.forget(&board);
+            }
             Defined::Created(Arc::new(Board::clone(&board).with_defined_at(at)))
         }
         Creation::Exists(existing) if existing.definition() == board.definition() => {
