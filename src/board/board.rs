@@ -140,7 +140,7 @@ impl Board {
     pub fn with_defined_at(self, defined_at: Option<Timestamp>) -> Self {
         let board = Self { defined_at, ..self };
         let first = defined_at.filter(|_| board.edition().period().is_none());
-        match first.and_then(|at| board.period_of(at, Timestamp::EPOCH)) {
+        match first.and_then(|at| board.period_at(at, None)) {
             Some(period) => {
                 let editions = Edition::joined([board.edition().clone().in_period(Some(period))]);
                 board.with_editions(editions, None)

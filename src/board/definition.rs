@@ -9,7 +9,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Calendar, Decimals, FurtherWindow, Kind, Metric, Season, SlotError, Span, WindowLength, form};
+use super::{
+    Calendar, Decimals, FurtherWindow, Kind, Metric, PeriodLength, Season, SlotError, Span, WindowLength, form,
+};
 
 /// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
@@ -401,7 +403,9 @@ impl Definition {
     /// their definition says otherwise.
     #[must_use]
     pub fn with_default_shards(&self, shards: Option<u32>) -> Definition {
-        Definition { shards: if self.leaves_shards() { shards } else { self.shards }, ..self.clone() }
+        let is_manual = self.season.is_some_and(|season| season.every == PeriodLength::Manual);
+        let leaves = self.leaves_shards() && !is_manual;
+        Definition { shards: if leaves { shards } else { self.shards }, ..self.clone() }
     }
 
     /// Returns the keys in which the definition of a board differs from one that was given, for the error message of an

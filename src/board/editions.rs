@@ -40,6 +40,8 @@ pub enum EditionsChange {
     Exchange,
     /// The second edition was removed.
     Detach,
+    /// The current edition, a period, got an end.
+    Close,
     /// The second edition went to the archive, the oldest of which may have been removed.
     Seal,
 }
@@ -51,6 +53,7 @@ impl EditionsChange {
         let ids = |board: &Board| board.editions().iter().map(Edition::id).collect::<Vec<_>>();
         match (is_next, &*ids(from), &*ids(to)) {
             (true, [a], [c, _]) if a == c => Some(Self::Attach),
+            (true, [a], [c]) if a == c => Some(Self::Close),
             (true, [a, b], [c, d]) if (a, b) == (d, c) => Some(Self::Exchange),
             (true, [a, b], [c]) if a == c => Some(match to.archive().first().is_some_and(|first| first.id() == *b) {
                 true => Self::Seal,
@@ -94,9 +97,8 @@ struct EditionsForm {
     /// The time since which it has counted, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<i64>,
-    /// The start and the end of its period, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    period: Option<(i64, i64)>,
+    period: Option<PeriodForm>,
     /// The dedupe horizon and the width of a bucket, in milliseconds.
     dedupe: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +114,7 @@ struct EditionsForm {
 #[serde(deny_unknown_fields)]
 struct ArchivedForm {
     tracks: String,
-    period: (i64, i64),
+    period: PeriodForm,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,20 +126,23 @@ struct OtherForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    period: Option<(i64, i64)>,
+    period: Option<PeriodForm>,
     /// In milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<i64>,
 }
 
+/// The start and the end of a period, in milliseconds, and its number.
+type PeriodForm = (i64, i64, u64);
+
 /// Returns the stored form of a period.
-fn stored(period: Period) -> (i64, i64) {
-    (period.start.millis(), period.end.millis())
+fn stored(period: Period) -> PeriodForm {
+    (period.start.millis(), period.end.millis(), period.number)
 }
 
 /// Returns the period of a stored form.
-fn period((start, end): (i64, i64)) -> Period {
-    Period { start: Timestamp::from_millis(start), end: Timestamp::from_millis(end) }
+fn period((start, end, number): PeriodForm) -> Period {
+    Period { start: Timestamp::from_millis(start), end: Timestamp::from_millis(end), number }
 }
 
 impl Board {
@@ -251,7 +256,7 @@ impl Board {
         };
         let form: EditionsForm = serde_json::from_str(form).map_err(|error| error.to_string())?;
         let id = |text: &str| TrackId::parse(text).ok_or_else(|| format!("the id of a track: '{text}'"));
-        let edition = |tracks: &str, definition: &Definition, since: Option<i64>, of: Option<(i64, i64)>| {
+        let edition = |tracks: &str, definition: &Definition, since: Option<i64>, of: Option<PeriodForm>| {
             let edition = Edition::new(id(tracks)?, definition.clone()).map_err(|error| error.to_string())?;
             Ok::<_, String>(edition.counting_since(since.map(Timestamp::from_millis)).in_period(of.map(period)))
         };

@@ -83,7 +83,7 @@ pub use percentile::{Percentile, PercentileError};
 pub use redivision::Redivision;
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
-pub use season::{Period, PeriodName, Season};
+pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};

@@ -7,7 +7,9 @@
 //! The stores make the [steps](Board::season_step) themselves, as a part of moving their clock forward: whoever calls a
 //! board after the end of its period finds the next one.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeZone};
@@ -16,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, OtherEdition, SlotError, Span,
-    Timestamp, Unit, form,
+    SpanError, Timestamp, Unit, form,
 };
 
 /// The largest number of sealed periods that are kept.
@@ -26,13 +28,47 @@ const HOUR: i64 = 3_600_000;
 /// The longest grace, unless `dedupe` is longer.
 const DAY: i64 = 86_400_000;
 
+/// The length of the periods of a season.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeriodLength {
+    /// Each ends where the next slot of this length begins.
+    Span(Span),
+    /// Each ends when somebody closes it.
+    Manual,
+}
+
+/// The text of [`PeriodLength::Manual`].
+const MANUAL: &str = "manual";
+
+impl FromStr for PeriodLength {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        match text {
+            MANUAL => Ok(PeriodLength::Manual),
+            text => text.parse().map(PeriodLength::Span),
+        }
+    }
+}
+
+impl fmt::Display for PeriodLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeriodLength::Span(span) => span.fmt(f),
+            PeriodLength::Manual => f.write_str(MANUAL),
+        }
+    }
+}
+
 /// The periods of a board. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
 pub struct Season {
-    /// Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`.
-    #[schema(value_type = String, example = "1mo", pattern = "^[1-9][0-9]{0,9}(h|d|w|mo|y)$")]
-    pub every: Span,
+    /// Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
+    /// `manual`: each ends with `POST /v1/boards/{board}/close`.
+    #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
+    #[schema(value_type = String, example = "1mo", pattern = "^(manual|[1-9][0-9]{0,9}(h|d|w|mo|y))$")]
+    pub every: PeriodLength,
     /// A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::date")]
     #[schema(value_type = String, format = Date, example = "2026-11-02", required = false)]
@@ -52,12 +88,18 @@ pub struct Season {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
     pub start: Timestamp,
+    /// [`Timestamp::MAX`] until a period that is closed by hand is closed.
     pub end: Timestamp,
+    /// 1 for the first period of the board.
+    pub number: u64,
 }
 
 /// The name of a period, in the time zone of its board: `2026-11` of a month, `2026` of a year, otherwise the day on
-/// which it begins, with the hour if it is shorter than a day: `2026-11-02`, `2026-11-02T06`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+/// which it begins, with the hour if it is shorter than a day: `2026-11-02`, `2026-11-02T06`. Of one that is closed by
+/// hand it is its number.
+///
+/// Names of one board are in the order of its periods.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PeriodName(String);
 
@@ -69,6 +111,19 @@ impl PeriodName {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Ord for PeriodName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Only numbers differ in length.
+        (self.0.len(), &self.0).cmp(&(other.0.len(), &other.0))
+    }
+}
+
+impl PartialOrd for PeriodName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -88,7 +143,10 @@ impl Period {
 impl Season {
     /// Returns the periods as the slots of a calendar.
     pub fn calendar(&self, definition: &Definition) -> Result<Calendar, SlotError> {
-        Calendar::with_start(self.every, definition.timezone, self.start)
+        match self.every {
+            PeriodLength::Span(every) => Calendar::with_start(every, definition.timezone, self.start),
+            PeriodLength::Manual => Ok(Calendar::eternal()),
+        }
     }
 
     /// Checks the season of a definition, and what it does not allow beside it.
@@ -104,10 +162,20 @@ impl Season {
             return misplaced("keep", "is not allowed together with 'season'");
         }
         self.calendar(definition).map_err(DefinitionError::Season)?;
-        if self.every.approximate_millis() < HOUR {
+        let (every, is_of_days) = match self.every {
+            PeriodLength::Span(every) => (every.approximate_millis(), every.unit() == Unit::Day),
+            PeriodLength::Manual => (i64::MAX, false),
+        };
+        if every < HOUR {
             return misplaced("season", "must have an 'every' of 1h or more");
         }
-        if self.start.is_some() && self.every.unit() != Unit::Day {
+        if self.every == PeriodLength::Manual && definition.shards.is_some() {
+            return misplaced(
+                "shards",
+                "is not allowed with periods that are closed by hand, which must end at one time",
+            );
+        }
+        if self.start.is_some() && !is_of_days {
             return misplaced(
                 "season",
                 "must have a 'start' only if 'every' is a number of days, such as 14d: other periods begin with their \
@@ -115,7 +183,7 @@ impl Season {
             );
         }
         let grace = self.grace.approximate_millis();
-        if grace > self.every.approximate_millis() / 2 {
+        if grace > every / 2 {
             return misplaced("season", "must have a 'grace' of at most half of 'every'");
         }
         if grace > definition.dedupe.map_or(DAY, Span::approximate_millis) {
@@ -127,10 +195,11 @@ impl Season {
         Ok(())
     }
 
-    /// Returns the name of the period that begins at `start`.
-    fn name_of(&self, definition: &Definition, start: Timestamp) -> PeriodName {
-        let local = definition.timezone.from_utc_datetime(&start.to_utc().naive_utc());
-        let form = match self.every.unit() {
+    /// Returns the name of a period.
+    fn name_of(&self, definition: &Definition, period: Period) -> PeriodName {
+        let PeriodLength::Span(every) = self.every else { return PeriodName(period.number.to_string()) };
+        let local = definition.timezone.from_utc_datetime(&period.start.to_utc().naive_utc());
+        let form = match every.unit() {
             Unit::Month => "%Y-%m",
             Unit::Year => "%Y",
             Unit::Day | Unit::Week => "%Y-%m-%d",
@@ -142,11 +211,24 @@ impl Season {
     pub(super) const MAX_ARCHIVE: u32 = MAX_ARCHIVE;
 }
 
+/// The reason why a period cannot be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CloseError {
+    #[error("it has no season")]
+    NoSeason,
+    #[error("its periods end by the calendar: only those of a season with 'every' manual are closed by hand")]
+    ByCalendar,
+    #[error("the period before still takes late items, until {0}")]
+    InGrace(Timestamp),
+    #[error("the period has just begun")]
+    JustBegun,
+}
+
 impl Edition {
     /// Returns the name of its period, if it is one.
     pub fn period_name(&self) -> Option<PeriodName> {
         let definition = self.definition();
-        Some(definition.season?.name_of(definition, self.period()?.start))
+        Some(definition.season?.name_of(definition, self.period()?))
     }
 }
 
@@ -163,12 +245,31 @@ impl Board {
         self.definition().season
     }
 
-    /// Returns the period that contains `at`, but begins with `from` if that is later than its start. `None` if the
-    /// board has no season.
-    pub(super) fn period_of(&self, at: Timestamp, from: Timestamp) -> Option<Period> {
+    /// Returns the period that contains `at`, after the one before it, if there is one. `None` if the board has no
+    /// season.
+    pub(super) fn period_at(&self, at: Timestamp, before: Option<Period>) -> Option<Period> {
         let calendar = self.season()?.calendar(self.definition()).ok()?;
+        let (from, number) = before.map_or((Timestamp::EPOCH, 1), |before| (before.end, before.number + 1));
         let at = at.max(from);
-        Some(Period { start: calendar.slot_of(at).max(from), end: calendar.next(at) })
+        Some(Period { start: calendar.slot_of(at).max(from), end: calendar.next(at), number })
+    }
+
+    /// Returns the board whose current period ends at `now`. Returns why it cannot be closed.
+    pub fn closed(&self, now: Timestamp) -> Result<Board, CloseError> {
+        let (Some(season), Some(period)) = (self.season(), self.edition().period()) else {
+            return Err(CloseError::NoSeason);
+        };
+        if season.every != PeriodLength::Manual {
+            return Err(CloseError::ByCalendar);
+        }
+        if let Some(until) = self.other().and_then(|other| other.until) {
+            return Err(CloseError::InGrace(until));
+        }
+        if self.other().is_some() || now <= period.start {
+            return Err(CloseError::JustBegun);
+        }
+        let closed = self.edition().clone().in_period(Some(Period { end: now, ..period }));
+        Ok(self.changed(std::iter::once(closed).chain(self.archive().iter().cloned()), None))
     }
 
     /// Returns the period of this name with the board.
@@ -201,7 +302,7 @@ impl Board {
         let current = self.edition().clone();
         let archive = self.archive().iter().cloned();
         let Some((other, edition)) = self.other().zip(self.editions().get(1).cloned()) else {
-            let next = self.period_of(now.plus_millis(-grace), period.end)?;
+            let next = self.period_at(now.plus_millis(-grace), Some(period))?;
             let id = current.id().numbered(current.tracks().len());
             // The definition was checked when the board was created.
             let edition = Edition::new(id, current.definition().clone()).ok()?.in_period(Some(next));

@@ -70,15 +70,16 @@ impl FrameShown {
 #[schema(as = Period)]
 pub(super) struct PeriodShown {
     /// Name of the period, for the parameter `period`: `2026-11` of a month, `2026` of a year, otherwise the day on which
-    /// it begins, with the hour if it is shorter than a day. In the time zone of the board.
+    /// it begins, with the hour if it is shorter than a day, in the time zone of the board; of one that is closed by
+    /// hand its number.
     #[schema(value_type = String, example = "2026-11")]
     name: PeriodName,
     /// Start of the period, inclusive.
     #[schema(schema_with = schemas::time)]
     start: Timestamp,
-    /// End of the period, exclusive.
-    #[schema(schema_with = schemas::time)]
-    end: Timestamp,
+    /// End of the period, exclusive. Null until a period that is closed by hand is closed.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    end: Option<Timestamp>,
     /// Whether nothing counts in the period any more: it has ended, and its grace is over.
     #[serde(rename = "final")]
     is_final: bool,
@@ -87,7 +88,8 @@ pub(super) struct PeriodShown {
 impl PeriodShown {
     /// Returns the period that an edition is, or `None` if the board has no season.
     pub(super) fn of(edition: &BoardEdition) -> Option<Self> {
-        let Period { start, end } = edition.period()?;
+        let Period { start, end, .. } = edition.period()?;
+        let end = (end < Timestamp::MAX).then_some(end);
         Some(Self { name: edition.period_name()?, start, end, is_final: edition.is_final() })
     }
 }

@@ -49,6 +49,47 @@ pub(super) struct PeriodItem {
     winners: Option<RankingLines>,
 }
 
+/// The periods before and after one was closed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClosedPeriod {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    /// The period that was closed.
+    #[schema(value_type = PeriodShown)]
+    closed: Option<PeriodShown>,
+    /// The period that is current now.
+    #[schema(value_type = PeriodShown)]
+    current: Option<PeriodShown>,
+}
+
+/// Close the current period
+///
+/// Ends the current period of a board whose season has `every` `manual`, and begins the next one. Items from before that
+/// still count in the closed one until its `grace` is over; after that, and not before, the next one can be closed.
+///
+/// Name the period that you want to close: then a call that is repeated because its answer was lost does nothing. Without
+/// a name each call closes the period that is current.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/close", operation_id = "closePeriod", tag = "boards",
+    params(("period" = String, Query, max_length = 32, example = "3",
+        description = "Name of the period to close. Default: the current one.")),
+    responses((status = 200, description = "The period is closed.", body = ClosedPeriod, example = json!({
+        "board": "tournament",
+        "closed": {"name": "3", "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T10:07:00Z", "final": false},
+        "current": {"name": "4", "start": "2026-01-02T10:07:00Z", "end": null, "final": false}}))),
+)]
+pub(super) async fn close(
+    request: HttpRequest,
+    caller: Caller,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["period"])?;
+    let (board, period) = (path::board_name(&request)?, parameters.text("period").map(PeriodName::new));
+    let [closed, current] = state.service.close_period(&caller, &board, period.as_ref()).await?;
+    let [closed, current] = [closed, current].map(|edition| PeriodShown::of(&edition));
+    Ok(response::json(&ClosedPeriod { board, closed, current }))
+}
+
 /// List the periods of a board
 ///
 /// Returns the periods that a board with a season has, the oldest first: those of its archive, for an hour or as long as

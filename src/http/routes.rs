@@ -387,6 +387,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         || web::to(editions::promote_previous),
         &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
     ),
+    operation(
+        Method::POST,
+        "/v1/boards/{board}/close",
+        Manage,
+        || web::to(periods::close),
+        &[QUERY, BOARD, PERIOD, &[EditionsConflict], WRITE],
+    ),
     operation(Method::GET, "/v1/boards/{board}/shards", Read, || web::to(shards::get), &[QUERY, BOARD, READ]),
     operation(
         Method::PUT,

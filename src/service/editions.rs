@@ -159,7 +159,7 @@ impl Service {
     }
 
     /// Changes the editions of a board. `change` returns the changed board, or `None` if nothing is to be done.
-    async fn change_editions(
+    pub(super) async fn change_editions(
         &self,
         caller: &Caller,
         name: &BoardName,

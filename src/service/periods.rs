@@ -1,7 +1,7 @@
 //! The periods of a board with a season.
 
 use super::about::about;
-use super::{About, Result, Service, ServiceError};
+use super::{About, EditionChoice, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey};
 use crate::store::{self, Page};
@@ -18,6 +18,42 @@ pub struct PeriodFilter {
 }
 
 impl Service {
+    /// Ends the current period of a board whose periods are closed by hand. If `period` names one that has ended
+    /// already, nothing is done, so that a call can be repeated. Returns the closed period, and the one that is current
+    /// now.
+    ///
+    /// Returns [`ServiceError::UnknownPeriod`] if the board has no period of that name, and
+    /// [`ServiceError::EditionsRefused`] if it cannot be closed.
+    pub async fn close_period(
+        &self,
+        caller: &Caller,
+        name: &BoardName,
+        period: Option<&PeriodName>,
+    ) -> Result<[BoardEdition; 2]> {
+        let board = self.turned(&self.board(caller, name).await?).await?;
+        let current = board.current();
+        let wanted = match period {
+            None => current.clone(),
+            Some(period) => self.edition(caller, name, EditionChoice::Period(period.clone())).await?,
+        };
+        let mut board = board;
+        if wanted.id() == current.id() {
+            let now = self.store.now().await?;
+            let changed = self.change_editions(caller, name, |board| match board.edition().id() == wanted.id() {
+                true => board.closed(now).map(Some).map_err(|error| {
+                    let detail = format!("the period of board '{name}' cannot be closed: {error}");
+                    ServiceError::EditionsRefused { board: name.clone(), detail }
+                }),
+                // Another caller has closed it.
+                false => Ok(None),
+            });
+            board = changed.await?;
+        }
+        let board = self.turned(&board).await?;
+        let closed = board.each_period().find(|edition| edition.id() == wanted.id());
+        Ok([closed.unwrap_or(wanted), board.current()])
+    }
+
     /// Returns periods of a board, the oldest first, each with the first lines of its ranking: those of the key if the
     /// board has keys. Returns no lines on a board that has no ranking, or where no key is given. One store call for
     /// each period, and one more if the board has no season or its period has just ended.

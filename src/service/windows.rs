@@ -13,6 +13,9 @@ use crate::board::{
 };
 use crate::store::{self, Standing, Status, StoreError};
 
+/// The number of attempts to find a board in its present epoch.
+const ATTEMPTS: usize = 4;
+
 /// The window of a board that a read chooses and, on a board whose metric has `BY`, the key of the ranking.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowChoice {
@@ -70,17 +73,25 @@ impl Service {
         }
     }
 
-    /// Reads the board of the same name from the store, after the step of its season that may be due. One store call,
-    /// two if the board has a season.
+    /// Reads the board of the same name from the store, after the steps of its season that are due. One store call, and
+    /// on a board with a season one more before it.
     pub(super) async fn turned(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
-        if board.season().is_some() {
-            // Every call about a board makes the steps that are due, and tells so.
-            match self.store.status(&board.main()).await {
-                Err(StoreError::StaleEpoch | StoreError::BoardChanged) => {}
-                other => drop(other?),
+        let mut board = board.clone();
+        for _ in 0..ATTEMPTS {
+            // Every call about a board in its present epoch makes the steps that are due, and tells so.
+            let is_present = match board.season() {
+                None => true,
+                Some(_) => match self.store.status(&board.main()).await {
+                    Err(StoreError::StaleEpoch | StoreError::BoardChanged) => false,
+                    status => status.map(|_| true)?,
+                },
+            };
+            board = self.refreshed(&board).await?;
+            if is_present {
+                break;
             }
         }
-        self.refreshed(board).await
+        Ok(board)
     }
 
     /// Returns the window of an edition of a board that a read chooses: the one of this length, or else the one that

@@ -289,17 +289,19 @@ impl Placing<'_> {
     /// Returns the slots of a change in the tracks of one edition. If the edition is another period than that of the
     /// item, or than the one that the item names, the reason is [`Rejection::WrongPeriod`].
     fn place_in(&self, edition: &Edition, change: &Change, increment: &Increment) -> Result<Slots, Rejection> {
-        let at = increment.at;
+        let mut at = increment.at;
         if let Some(period) = edition.period() {
             let time = at.unwrap_or(self.now);
             if time > self.now.plus_millis(self.max_skew) {
                 return Err(Rejection::TooEarly);
             }
-            let is_named = increment.period.is_none_or(|start| start == period.start);
             // Within the skew, a time in the future counts as now.
-            if !is_named || !period.contains(time.min(self.now)) {
+            let time = time.min(self.now);
+            let is_named = increment.period.is_none_or(|start| start == period.start);
+            if !is_named || !period.contains(time) {
                 return Err(Rejection::WrongPeriod);
             }
+            at = Some(time);
         }
         // A sample replaces a slot, so it needs one wherever slots are kept.
         let replaces = matches!(change, Change::Set { .. });
@@ -311,8 +313,6 @@ impl Placing<'_> {
         let slots = placements.map(|placement| match placement {
             Placement::Slot(slot) => Ok(Some(slot)),
             Placement::TooLate => Ok(None),
-            // The end of a period may be within the skew.
-            Placement::TooEarly if edition.period().is_some() => Err(Rejection::WrongPeriod),
             // The skew is the same for all tracks.
             Placement::TooEarly => Err(Rejection::TooEarly),
         });

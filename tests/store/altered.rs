@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile, RankingKey,
-    Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile, PeriodLength,
+    RankingKey, Subject, Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
@@ -38,7 +38,9 @@ impl Alteration {
         let own = definition.metric.by.clone().filter(|by| *by != Key::Field(HIDDEN.into()));
         let hidden = self.key.as_ref().filter(|_| definition.ranked).map(|_| Key::Field(HIDDEN.into()));
         let metric = Metric { by: own.or(hidden), ..definition.metric.clone() };
-        Definition { shards: self.shards, metric, ..definition.clone() }
+        // Periods that are closed by hand end at one time, that of one partition.
+        let is_manual = definition.season.is_some_and(|season| season.every == PeriodLength::Manual);
+        Definition { shards: self.shards.filter(|_| !is_manual), metric, ..definition.clone() }
     }
 
     /// Returns the same board as if each of its editions had been defined so.

@@ -36,7 +36,7 @@ use super::{
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
-        events::add, increments::add, samples::put, rankings::page, rankings::lookup, distribution::distribution, periods::list, tiers::get, tiers::put, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
+        events::add, increments::add, samples::put, rankings::page, rankings::lookup, distribution::distribution, periods::list, periods::close, tiers::get, tiers::put, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
         windows::window, values::values, subjects::neighbors, removals::remove, removals::remove_several, set_subject::set, moderation::hide, moderation::show, moderation::freeze, moderation::unfreeze, moderation::list_hidden, moderation::hide_several, moderation::list_frozen, moderation::freeze_several, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
         editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,

@@ -49,6 +49,7 @@ fn table() -> Vec<Row> {
         row("PUT", of("tiers"), "/v1/boards/BOARD/tiers", Some(json!({"tiers": []})), One(Manage)),
         row("GET", of("distribution"), "/v1/boards/BOARD/distribution", None, One(View)),
         row("GET", of("periods"), "/v1/boards/BOARD/periods", None, One(View)),
+        row("POST", of("close"), "/v1/boards/BOARD/close", None, One(Manage)),
         row(
             "POST",
             of("rankings/lookup"),

@@ -40,6 +40,7 @@ mod retracting;
 mod rolling;
 mod rows;
 mod samples;
+mod seasons;
 mod setting;
 mod several_windows;
 mod sketches;
@@ -189,6 +190,16 @@ contract! {
         moderation::both_editions_know_what_is_set,
         moderation::a_subject_is_hidden_in_the_ranking_of_one_key,
         moderation::counters_and_kept_slots_of_a_frozen_subject_stay,
+        seasons::an_item_counts_in_the_period_of_its_time,
+        seasons::late_items_count_until_the_grace_is_over,
+        seasons::sealed_periods_stay_in_the_archive_and_leave_it,
+        seasons::an_id_counts_once_across_the_end_of_a_period,
+        seasons::every_metric_begins_again_with_a_period,
+        seasons::items_that_name_a_period_are_in_it_or_rejected,
+        seasons::a_board_that_nobody_called_for_long_has_the_present_period,
+        seasons::a_period_is_closed_by_hand,
+        seasons::writes_and_reads_at_the_end_of_a_period_lose_nothing,
+        seasons::a_board_with_a_season_takes_no_imports,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
         ties::ties_are_counted_by_every_read,

@@ -174,6 +174,15 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
     }
+    if rng.random_bool(0.4) {
+        let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo"]);
+        let (grace, archive) = (pick(rng, &["30m", "10s", "5m"]), pick(rng, &[0, 1, 2, 7]));
+        let season = serde_json::json!({"every": every, "grace": grace, "archive": archive});
+        let fits = wanted.dedupe.is_none_or(|dedupe| dedupe.approximate_millis() >= 1_800_000);
+        wanted.season = serde_json::from_value(season).ok().filter(|_| fits);
+        wanted.timezone = if fits { pick(rng, &ZONES).parse().expect("a zone") } else { wanted.timezone };
+        return wanted;
+    }
     if kind != Kind::Distinct && rng.random_bool(0.4) {
         let (slot, keep) = pick(rng, &[("1h", "3h"), ("1m", "5m"), ("1d", "7d"), ("1mo", "3mo"), ("6h", "6h")]);
         (wanted.slot, wanted.keep) = (slot.parse().ok(), keep.parse().ok());

@@ -94,7 +94,7 @@ fn is_part_of(source: &BoardTrack, target: &BoardTrack, now: Timestamp) -> bool 
 impl Side {
     pub async fn attach(&mut self, board: usize, like: &Definition, same: bool, through: usize) -> Outcome<Vec<Seen>> {
         let from = self.boards[board].clone();
-        if from.other().is_some() {
+        if from.other().is_some() || from.season().is_some() || like.season.is_some() {
             return Ok(Vec::new());
         }
         let first = TrackId(rand::random_range(1..=u64::MAX - 100));
@@ -104,7 +104,7 @@ impl Side {
 
     pub async fn exchange(&mut self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
         let until = self.now().await?.plus_millis(1_000);
-        match self.boards[board].exchanged(until) {
+        match self.boards[board].exchanged(until).filter(|_| self.boards[board].season().is_none()) {
             Some(to) => self.change(board, to, through).await,
             None => Ok(Vec::new()),
         }
@@ -112,8 +112,10 @@ impl Side {
 
     pub async fn detach(&mut self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
         match self.boards[board].other() {
-            Some(_) => self.change(board, self.boards[board].detached(), through).await,
-            None => Ok(Vec::new()),
+            Some(_) if self.boards[board].season().is_none() => {
+                self.change(board, self.boards[board].detached(), through).await
+            }
+            _ => Ok(Vec::new()),
         }
     }
 

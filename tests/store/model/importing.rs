@@ -16,10 +16,10 @@ impl Side {
         Ok(Seen::Contents(walk(&self.instances, track).await?))
     }
 
-    pub async fn import(&self, import: &Import) -> Outcome<Vec<Seen>> {
-        let (store, to) = (self.instance(import.through), &self.boards[import.to]);
+    pub async fn import(&mut self, import: &Import) -> Outcome<Vec<Seen>> {
+        let (store, to) = (self.instance(import.through), self.boards[import.to].clone());
         let same = self.boards[import.from].definition() == to.definition();
-        let from = if same { &self.boards[import.from] } else { to };
+        let from = if same { self.boards[import.from].clone() } else { to };
         let (mut of_tracks, mut all) = (Vec::new(), Vec::new());
         for track in from.each_track() {
             let contents = walk(&self.instances, &track).await?;
@@ -30,6 +30,7 @@ impl Side {
         if let Some(leap) = import.leap {
             all.push(self.leap(leap).await?);
         }
+        let to = &self.boards[import.to];
         let id = ImportId(import.id);
         let begun = seen(&*store, store.begin_import(to, id).await)?;
         let is_open = matches!(begun, Seen::Begun(ImportBegun::Open { .. }));

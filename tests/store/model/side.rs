@@ -6,7 +6,8 @@ use rolltop::board::{
     Amount, Board, BoardName, BoardTrack, Definition, Kind, ModerationList, Percentile, Timestamp, Value,
 };
 use rolltop::store::{
-    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, TableName, TextRange,
+    Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store, StoreError, TableName,
+    TextRange,
 };
 
 use super::editions::comparable;
@@ -142,9 +143,27 @@ impl Side {
         sent.into_iter().zip(added).map(of_board).collect()
     }
 
-    pub async fn leap(&self, leap: Leap) -> Outcome<Seen> {
+    pub async fn leap(&mut self, leap: Leap) -> Outcome<Seen> {
         let to = leap.resolve(&self.boards, self.now().await?);
-        seen(&*self.instances[0], self.instances[0].set_clock(to).await)
+        let leapt = seen(&*self.instances[0], self.instances[0].set_clock(to).await);
+        self.turn_seasons().await?;
+        leapt
+    }
+
+    /// Looks up the boards whose period has ended, as a service does that is told so by any call.
+    async fn turn_seasons(&mut self) -> Outcome<()> {
+        let failed = |error| format!("{error:?}");
+        let store = self.instances[self.instances.len() - 1].clone();
+        for board in self.boards.iter_mut().filter(|board| board.season().is_some()) {
+            while let Err(error) = store.status(&board.main()).await {
+                if !matches!(error, StoreError::StaleEpoch) {
+                    return Err(failed(error));
+                }
+                let found = store.board(board.name()).await.map_err(failed)?;
+                *board = found.ok_or_else(|| format!("{} is gone at the end of a period", board.name()))?;
+            }
+        }
+        Ok(())
     }
 
     async fn retire(&self, track: &BoardTrack, steps: usize, through: usize) -> Outcome<Vec<Seen>> {

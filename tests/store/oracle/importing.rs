@@ -54,7 +54,8 @@ impl Held {
 
 impl HeldBoard {
     pub fn begin_import(&mut self, import: ImportId) -> Result<ImportBegun> {
-        if self.board.definition().mode == Mode::FromFirst || self.dual.is_some() {
+        let has_season = self.board.season().is_some();
+        if self.board.definition().mode == Mode::FromFirst || self.dual.is_some() || has_season {
             return Err(no_import());
         }
         let through = vec![0; self.tracks.len()];

@@ -115,6 +115,9 @@ impl Oracle {
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
+        while let Some(to) = held.board.season_step(now) {
+            held.change_editions(&held.board.clone(), to, now)?;
+        }
         match held.board.generation() == board.generation() {
             true => Ok(answer(held, now)),
             false => Err(StoreError::BoardChanged),
@@ -207,10 +210,12 @@ impl State {
 }
 
 /// Returns the window by its definition, slot by slot.
-fn window_at(track: &Track, now: Timestamp) -> Window {
+fn window_at(track: &BoardTrack, now: Timestamp) -> Window {
     let calendar = track.calendar();
     let head = calendar.slot_of(now);
-    Window { floor: walk_back(calendar, head, track.slots()), head, end: calendar.next(head) }
+    let period = track.edition().period().filter(|_| track.is_main());
+    let end = period.map_or_else(|| calendar.next(head), |period| period.end);
+    Window { floor: walk_back(calendar, head, track.slots()), head, end }
 }
 
 /// Returns the number of lines whose score is not worse than this one.
@@ -222,7 +227,7 @@ fn not_worse(track: &Track, ranking: &[Ranked], score: Value) -> u64 {
     (ranking.len() - ranking.iter().filter(is_worse).count()) as u64
 }
 
-fn frame_at(track: &Track, now: Timestamp) -> Frame {
+fn frame_at(track: &BoardTrack, now: Timestamp) -> Frame {
     Frame { window: window_at(track, now), as_of: now, retiring: 0 }
 }
 

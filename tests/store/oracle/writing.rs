@@ -105,7 +105,7 @@ impl HeldBoard {
         placed: &Placed,
     ) -> Vec<usize> {
         let mut together = vec![index];
-        if self.tracks.len() == 1 || !self.adds_up(placed, &items[index]) {
+        if self.board.written_tracks().len() == 1 || !self.adds_up(placed, &items[index]) {
             return together;
         }
         for (later, item) in items.iter().enumerate().skip(index + 1) {
@@ -142,9 +142,24 @@ impl HeldBoard {
                 placed.missed.push(Some(*reason));
                 continue;
             }
+            let mut at = item.at;
+            if let Some(period) = edition.period() {
+                let now = frames[0].as_of;
+                let time = at.unwrap_or(now);
+                if time > now.plus_millis(max_skew) {
+                    return Err(Rejection::TooEarly);
+                }
+                let time = time.min(now);
+                let is_named = item.period.is_none_or(|start| start == period.start);
+                if time < period.start || time >= period.end || !is_named {
+                    placed.missed.push(Some(NotCounted::OtherPeriod));
+                    continue;
+                }
+                at = Some(time);
+            }
             let mut slots = Vec::new();
             for (held, frame) in self.tracks[edition.numbers()].iter().zip(&frames[edition.numbers()]) {
-                slots.push(match held.slot_for(frame, max_skew, change, item.at) {
+                slots.push(match held.slot_for(frame, max_skew, change, at) {
                     Ok(slot) => Some(slot),
                     Err(Rejection::TooLate) => None,
                     Err(rejection) => return Err(rejection),
@@ -159,7 +174,11 @@ impl HeldBoard {
                 placed.slots[edition.numbers()].copy_from_slice(&slots);
             }
         }
-        Ok(placed)
+        let is_missed = placed.missed.iter().all(Option::is_some);
+        match item.period.is_some() && is_missed && placed.missed.contains(&Some(NotCounted::OtherPeriod)) {
+            true => Err(Rejection::WrongPeriod),
+            false => Ok(placed),
+        }
     }
 
     /// Applies an item in each edition by itself, and notes what only one of them counted.

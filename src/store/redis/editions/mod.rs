@@ -110,7 +110,7 @@ async fn make(
     let noted = match change {
         EditionsChange::Detach => Noted::detached(from),
         EditionsChange::Seal => Noted::left_archive(from, &to),
-        EditionsChange::Attach | EditionsChange::Exchange => None,
+        EditionsChange::Attach | EditionsChange::Close | EditionsChange::Exchange => None,
     };
     if let Some(noted) = &noted {
         noted.write(session).await?;
