@@ -106,8 +106,8 @@ impl Track {
         Self { ends, ..self }
     }
 
-    /// Returns the end of the window whose head is `head`.
-    pub(super) fn end_of(&self, head: Timestamp) -> Timestamp {
+    /// Returns the end of the slot that starts at `head`.
+    pub fn end_of(&self, head: Timestamp) -> Timestamp {
         self.ends.unwrap_or_else(|| self.calendar.next(head))
     }
 

@@ -82,16 +82,20 @@ impl BoardState {
             }
         };
         self.tracks = board.tracks().iter().map(tables_of).collect();
+        let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
+        self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
+        self.set_board(board);
+        before.into_iter().map(|(_, tables)| tables).collect()
+    }
+
+    /// Sets the board, which has the tracks of the one before. Its season may have got another current period.
+    pub(super) fn set_board(&mut self, board: Arc<Board>) {
         if board.season().is_some() {
-            // The period that was the current one does not end any more.
             for (tables, track) in self.tracks.iter_mut().zip(board.tracks()) {
                 tables.set_window(track);
             }
         }
-        let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
-        self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
         self.board = board;
-        before.into_iter().map(|(_, tables)| tables).collect()
     }
 
     /// Replaces the editions while a store is opened.

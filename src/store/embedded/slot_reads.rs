@@ -68,7 +68,7 @@ fn past_window(track: &Track, tables: &Tables, range: SlotRange, time: Timestamp
             return Err(beyond());
         }
     }
-    Ok((Window { floor, head, end: calendar.next(head) }, slots))
+    Ok((Window { floor, head, end: track.end_of(head) }, slots))
 }
 
 /// Returns the current counter of a subject of a `from_first` board, or contents without an aggregate if there is none.

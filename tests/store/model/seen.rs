@@ -109,10 +109,11 @@ impl Seen {
                 (lookup.frame.retiring, lookup.total) = (0, 0);
                 lookup.scores.fill(None);
                 lookup.ranks.fill(None);
+                lookup.not_worse.fill(None);
             }
             Seen::Standing(standing) => {
                 (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);
-                (standing.score, standing.rank) = (None, None);
+                (standing.score, standing.rank, standing.not_worse) = (None, None, None);
             }
             Seen::Distribution(distribution) => {
                 (distribution.frame.retiring, distribution.total) = (0, 0);

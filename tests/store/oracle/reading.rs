@@ -110,7 +110,8 @@ impl Held {
             false => aggregates(board, self.past(subject), kept).into_iter().collect(),
         };
         let capped = self.is_capped(&frame, subject, oldest);
-        frame.window = Window { floor: oldest, head: newest, end: calendar.next(newest) };
+        let end = if newest == frame.window.head { frame.window.end } else { calendar.next(newest) };
+        frame.window = Window { floor: oldest, head: newest, end };
         let within = |(slot, _): &(Timestamp, Aggregate)| oldest <= *slot && *slot <= newest;
         Ok(SlotContents { frame, slots, aggregates: aggregates.into_iter().filter(within).collect(), capped })
     }

@@ -435,7 +435,7 @@ impl Loading {
             loaded.state.rebuild();
             let board = Board::clone(&loaded.state.board).with_defined_at(loaded.defined_at);
             let name = board.name().clone();
-            loaded.state.board = Arc::new(board);
+            loaded.state.set_board(Arc::new(board));
             (name, Arc::new(LiveBoard::new(loaded.state, loaded.logged, memory)))
         };
         self.boards.into_values().map(live).collect()

@@ -74,7 +74,7 @@ impl Range {
             return Err(oldest);
         }
         starts.reverse();
-        Ok(Self { starts: starts.into(), end: calendar.next(newest) })
+        Ok(Self { starts: starts.into(), end: track.end_of(newest) })
     }
 
     pub fn holds(&self, start: Timestamp) -> bool {
