@@ -3,7 +3,7 @@
 use rolltop_client::answers::{Boards, Defined, KeyPage, Status};
 
 use super::format::{FormatArgs, Table, cell};
-use super::ranking::window;
+use super::ranking::covered;
 use super::server::ServerArgs;
 
 /// Print the boards, or what one of them is
@@ -50,7 +50,7 @@ fn one(status: &Status) -> Table {
         ("metric", status.metric.clone()),
         ("slot", cell(status.slot.as_ref())),
         ("further windows", status.windows.join(", ")),
-        ("counts", window(&status.window)),
+        ("counts", covered(&status.window, status.period.as_ref())),
         ("ranked", cell(status.total)),
         ("retiring slots", status.retiring.to_string()),
     ];

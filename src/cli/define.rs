@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::bail;
 use rolltop_client::answers::Preview;
+use serde_json::Value;
 
 use super::definition::DefinitionArgs;
 use super::format::{FormatArgs, Table, printable};
@@ -65,9 +66,17 @@ pub(super) async fn run(args: DefineArgs) -> anyhow::Result<()> {
 }
 
 fn table(preview: &Preview) -> Table {
-    let Preview { metric, slot, bytes_per_subject: bytes, notes, .. } = preview;
+    let Preview { metric, slot, bytes_per_subject: bytes, notes, more, .. } = preview;
     let mut rows = vec![vec!["metric".to_owned(), metric.clone()]];
     rows.extend(slot.iter().map(|slot| vec!["slot".to_owned(), slot.clone()]));
+    if let Some(Value::Object(season)) = more.get("season") {
+        // As `--season` takes it.
+        let members = season.iter().map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            value => format!("{name}={value}"),
+        });
+        rows.push(vec!["season".to_owned(), members.collect::<Vec<_>>().join(",")]);
+    }
     let takes = format!("{} bytes if counted in one slot, {} if in every slot", bytes.one_slot, bytes.all_slots);
     rows.push(vec!["a subject takes".to_owned(), takes]);
     rows.extend(notes.iter().map(|note| vec!["note".to_owned(), note.clone()]));

@@ -19,11 +19,14 @@ pub(super) struct DefinitionArgs {
     /// A further window, such as 7d/6h or all; may be given several times
     #[arg(long = "window", value_name = "LENGTH/SLOT")]
     windows: Vec<String>,
+    /// Begin again with each period: every=1mo, or more such as every=14d,start=2026-11-02,grace=1h,archive=12
+    #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
+    season: Vec<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -40,18 +43,28 @@ impl DefinitionArgs {
         if !self.windows.is_empty() {
             definition.insert("windows".to_owned(), json!(self.windows));
         }
-        for member in &self.members {
-            let Some((name, text)) = member.split_once('=') else {
-                bail!("--set {member}: '=' is missing after the member")
-            };
-            if !Definition::KEYS.contains(&name) {
-                bail!("--set {name}: a definition has no such member; it has {}", Definition::KEYS.join(", "));
-            }
-            // What is no JSON is a text, so that texts need no quotes.
-            definition.insert(name.to_owned(), serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
+        if !self.season.is_empty() {
+            definition.insert("season".to_owned(), Value::Object(members("--season", &self.season)?));
         }
+        let others = members("--set", &self.members)?;
+        if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {
+            bail!("--set {name}: a definition has no such member; it has {}", Definition::KEYS.join(", "));
+        }
+        definition.extend(others);
         Ok(Value::Object(definition))
     }
+}
+
+/// Returns members that are given as `MEMBER=VALUE`.
+fn members(option: &str, texts: &[String]) -> anyhow::Result<Map<String, Value>> {
+    let member = |text: &String| {
+        let Some((name, value)) = text.split_once('=') else {
+            bail!("{option} {text}: '=' is missing after the member")
+        };
+        // What is no JSON is a text, so that texts need no quotes.
+        Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| json!(value))))
+    };
+    texts.iter().map(member).collect()
 }
 
 #[cfg(test)]
@@ -86,5 +99,11 @@ mod tests {
         let error = Line::parse_from(["x", "m", "--set", "decimal=2"]).definition.read().unwrap_err().to_string();
         assert!(error.contains("decimals"), "{error}");
         assert!(Line::try_parse_from(["x"]).is_err());
+
+        let season = ["x", "m", "--season", "every=14d,start=2026-11-02", "--season", "archive=3"];
+        let expected = json!({"metric": "m", "season": {"every": "14d", "start": "2026-11-02", "archive": 3}});
+        assert_eq!(Line::parse_from(season).definition.read().unwrap(), expected);
+        let error = Line::parse_from(["x", "m", "--season", "1mo"]).definition.read().unwrap_err().to_string();
+        assert_eq!(error, "--season 1mo: '=' is missing after the member");
     }
 }

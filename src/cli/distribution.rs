@@ -6,7 +6,7 @@ use rolltop_client::answers::{Distribution, ScoreAtPercentile, ScoreRange};
 
 use super::format::{FormatArgs, Table, cell, score};
 use super::output::say;
-use super::ranking::{RankingArgs, window};
+use super::ranking::{RankingArgs, covered};
 
 /// Print the scores at percentiles, and how many subjects have scores between given ones
 #[derive(Clone, Debug, clap::Args)]
@@ -55,5 +55,5 @@ fn table_of_ranges(found: &Distribution) -> Table {
 }
 
 fn note(found: &Distribution) -> String {
-    format!("{} ranked, {}", cell(found.total), window(&found.window))
+    format!("{} ranked, {}", cell(found.total), covered(&found.window, found.period.as_ref()))
 }

@@ -20,6 +20,7 @@ mod manual;
 mod moderate;
 mod next;
 mod output;
+mod periods;
 mod post;
 mod profile;
 mod question;
@@ -67,6 +68,8 @@ enum Command {
     Rank(rank::RankArgs),
     /// Print the scores at percentiles, and how many subjects have scores between given ones
     Distribution(distribution::DistributionArgs),
+    /// Print the periods of a board with a season, the oldest first, and who leads or has won
+    Periods(periods::PeriodsArgs),
     /// Print the boards, or what one of them is
     Boards(boards::BoardsArgs),
     /// Define a board: shows what it would be and take, and asks
@@ -158,6 +161,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Top(args) => Ok(top::run(args).await?),
             Command::Rank(args) => Ok(rank::run(args).await?),
             Command::Distribution(args) => Ok(distribution::run(args).await?),
+            Command::Periods(args) => Ok(periods::run(args).await?),
             Command::Boards(args) => Ok(boards::run(args).await?),
             Command::Define(args) => Ok(define::run(args).await?),
             Command::Post(args) => Ok(post::post(args).await?),

@@ -49,6 +49,9 @@ pub(super) struct PostArgs {
     /// What tells it from others: the service counts an id once [default: a random one]
     #[arg(long, requires = "subject")]
     id: Option<String>,
+    /// The period in which it must count, of a board with a season [default: that of its time]
+    #[arg(long, value_name = "NAME", requires = "subject")]
+    period: Option<String>,
     /// Take back an earlier one, which happened at the time --at
     #[arg(long, requires = "subject")]
     retract: bool,
@@ -107,7 +110,7 @@ impl<'a> From<&'a str> for Scalar<'a> {
 }
 
 pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
-    let PostArgs { board, subject, amount, value, by, at, id, retract, server, format } = args;
+    let PostArgs { board, subject, amount, value, by, at, id, period, retract, server, format } = args;
     let service = server.reached().await?;
     let board = service.board(&board);
     let Some(subject) = subject else {
@@ -133,7 +136,8 @@ pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
     if retract {
         increment = increment.retract();
     }
-    must_count(&format.show(board.add_now(increment), table).await?)
+    let request = board.add_now(increment).optional("period", period);
+    must_count(&format.show(request, table).await?)
 }
 
 pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use anyhow::bail;
 use rolltop_client::answers::{LookedLine, Neighbors, WindowValue};
 
 use super::format::{FormatArgs, Table, cell, score};
-use super::ranking::{RankingArgs, window};
+use super::ranking::{RankingArgs, covered, window};
 use super::top;
 
 /// Print rank and score of subjects
@@ -19,7 +19,7 @@ pub(super) struct RankArgs {
     #[arg(long, value_name = "LINES", conflicts_with = "last")]
     around: Option<u32>,
     /// Print what the subject has in a shorter window that ends now, such as 30m
-    #[arg(long, value_name = "LENGTH")]
+    #[arg(long, value_name = "LENGTH", conflicts_with = "period")]
     last: Option<String>,
     #[command(flatten)]
     format: FormatArgs,
@@ -55,7 +55,7 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
                 Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers).note(format!(
                     "{} ranked, {}",
                     cell(found.total),
-                    window(&found.window)
+                    covered(&found.window, found.period.as_ref())
                 ))
             })
             .await?;

@@ -1,5 +1,6 @@
 //! Which ranking a command reads.
 
+use rolltop_client::answers::{Period, Window};
 use rolltop_client::{Board, Request};
 
 use super::server::ServerArgs;
@@ -18,6 +19,9 @@ pub(super) struct RankingArgs {
     /// The edition to read while a board has two: next or previous
     #[arg(long, value_name = "EDITION", value_parser = ["next", "previous"])]
     of: Option<String>,
+    /// The period to read, of a board with a season, such as 2026-11: see `rolltop periods` [default: the current one]
+    #[arg(long, value_name = "NAME", conflicts_with = "of")]
+    period: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -34,13 +38,21 @@ impl RankingArgs {
 
     /// Makes a request one for this ranking.
     pub(super) fn of<T>(&self, request: Request<T>) -> Request<T> {
-        let Self { window, by, of, .. } = self;
-        request.optional("window", window.as_ref()).optional("by", by.as_ref()).optional("of", of.as_ref())
+        let Self { window, by, of, period, .. } = self;
+        let request = request.optional("window", window.as_ref()).optional("by", by.as_ref());
+        request.optional("of", of.as_ref()).optional("period", period.as_ref())
     }
 }
 
+/// Returns what is counted as people read it: a period of a season, or else a window.
+pub(super) fn covered(covers: &Window, period: Option<&Period>) -> String {
+    let Some(Period { name, start, end, is_final, .. }) = period else { return window(covers) };
+    let state = if *is_final { " (final)" } else { "" };
+    format!("period {name}{state}, from {} to {}", time(*start), time(*end))
+}
+
 /// Returns a window as people read it.
-pub(super) fn window(window: &rolltop_client::answers::Window) -> String {
+pub(super) fn window(window: &Window) -> String {
     match (window.from, window.to) {
         (Some(from), Some(to)) => format!("from {} to {}", time(from), time(to)),
         _ => "over all time".to_owned(),

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use rolltop_client::answers::{Line, Ranking};
 
 use super::format::{FormatArgs, Table, cell, clear, score};
-use super::ranking::{RankingArgs, window};
+use super::ranking::{RankingArgs, covered};
 
 /// Print the first lines of a ranking
 #[derive(Clone, Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(super) struct TopArgs {
     #[arg(long, default_value_t = 0)]
     offset: u64,
     /// Print it again after each change, until it is stopped; 10, 25, 50 or 100 lines
-    #[arg(long, conflicts_with = "offset")]
+    #[arg(long, conflicts_with_all = ["offset", "period"])]
     watch: bool,
     #[command(flatten)]
     format: FormatArgs,
@@ -46,7 +46,8 @@ pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
 }
 
 fn table(ranking: &Ranking) -> Table {
-    lines(&ranking.items).note(format!("{} ranked, {}", cell(ranking.total), window(&ranking.window)))
+    let covered = covered(&ranking.window, ranking.period.as_ref());
+    lines(&ranking.items).note(format!("{} ranked, {covered}", cell(ranking.total)))
 }
 
 /// Returns the table of these lines.

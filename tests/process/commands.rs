@@ -18,9 +18,13 @@ struct Service {
 
 impl Service {
     fn start(boards: &str) -> Service {
+        Service::start_with(boards, &[])
+    }
+
+    fn start_with(boards: &str, options: &[&str]) -> Service {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("r.toml"), boards).unwrap();
-        let running = Running::start(folder.path(), &["--config", "r.toml"]);
+        let running = Running::start(folder.path(), &[&["--config", "r.toml"], options].concat());
         Service { running, folder }
     }
 
@@ -142,6 +146,48 @@ async fn the_distribution_is_printed_by_percentile_and_by_range() {
     assert!(service.fails(&["distribution", "by-country"]).contains("`rolltop boards by-country --keys`"));
     assert!(service.fails(&["distribution", "likes", "--percentiles", "101"]).contains("percentiles"));
     assert_eq!(service.run(&["distribution", "likes", "--scores", "x"]).0, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn periods_are_listed_and_read() {
+    let service = Service::start_with(LIKES, &["--clock", "simulated=2026-01-30T10:00:00Z"]);
+    let metric = "COUNT(all, sale, seller)";
+    let defined = service.run(&["define", "sellers", metric, "--season", "every=1mo,archive=2", "--yes"]);
+    assert!(defined.2.contains("season           archive=2,every=1mo,grace=1h\n"), "{defined:?}");
+    let header = "period,start,end,final,ranked,rank,subject,score\n";
+    let (january, february) =
+        ("2026-01-01T00:00:00Z,2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z,2026-03-01T00:00:00Z");
+    let none = format!("{header}2026-01,{january},no,0,-,-,-\n");
+    assert_eq!(service.ok(&["periods", "sellers", "--csv"]), none);
+    service.ok(&["post", "sellers", "a", "3", "--period", "2026-01"]);
+    service.ok(&["post", "sellers", "b"]);
+    assert!(service.fails_with(&["post", "sellers", "b", "--period", "2026-02"]).contains("not in the period"));
+
+    service.running.ok("PUT", "/v1/clock", Some(json!({"now": "2026-02-01T02:00:00Z"}))).await;
+    service.ok(&["post", "sellers", "c", "9"]);
+    let first = format!("{header}2026-01,{january},yes,2,1,a,3\n");
+    assert_eq!(service.ok(&["periods", "sellers", "--csv"]), format!("{first}2026-02,{february},no,1,1,c,9\n"));
+    assert_eq!(service.ok(&["periods", "sellers", "--csv", "--final"]), first);
+    assert_eq!(service.ok(&["periods", "sellers", "--csv", "--limit", "1"]), first);
+    assert_eq!(service.ok(&["periods", "sellers", "--csv", "--final", "--after", "2026-01"]), header);
+    let both = service.ok(&["periods", "sellers", "--csv", "--winners", "2", "--final"]);
+    assert_eq!(both, format!("{first}2026-01,{january},yes,2,2,b,1\n"));
+    assert_eq!(service.json(&["periods", "sellers", "--winners", "1"])["items"][1]["winners"][0]["subject"], "c");
+
+    let past = ["--period", "2026-01", "--csv"];
+    let top = "rank,subject,score\n1,a,3\n2,b,1\n";
+    assert_eq!(service.ok(&[&["top", "sellers"][..], &past].concat()), top);
+    assert_eq!(service.ok(&[&["export", "sellers"][..], &past].concat()), top);
+    assert_eq!(service.ok(&[&["rank", "sellers", "a", "--around", "1"][..], &past].concat()), top);
+    let ranks = service.ok(&[&["rank", "sellers", "b"][..], &past].concat());
+    assert_eq!(ranks, "rank,subject,score,percentile\n2,b,1,50.0\n");
+    let spread = service.ok(&[&["distribution", "sellers", "--percentiles", "100"][..], &past].concat());
+    assert_eq!(spread, "percentile,score\n100,3\n");
+    assert!(service.ok(&["top", "sellers", "--period", "2026-01"]).contains("period 2026-01 (final), from 2026-01-01"));
+    assert!(service.ok(&["boards", "sellers"]).contains("period 2026-02, from 2026-02-01"));
+    assert!(service.fails(&["top", "sellers", "--period", "2025-12"]).contains("no period '2025-12'"));
+    assert!(service.fails(&["periods", "likes"]).contains("season"));
+    assert_eq!(service.run(&["top", "sellers", "--period", "2026-01", "--watch"]).0, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

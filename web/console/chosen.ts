@@ -10,12 +10,14 @@ export interface Chosen {
   window: string | null;
   /** Its key, where the metric of the board has `BY`; null for a board with one ranking, or before a key is chosen. */
   by: string | null;
+  /** The name of its period, on a board with a season; null for the current one. */
+  period: string | null;
 }
 
 /** Returns what the address of the page chooses of a board. */
 export function chosenOf(board: string): Chosen {
   const { query } = route.value;
-  return { board, window: query.get("window") || null, by: query.get("by") || null };
+  return { board, window: query.get("window") || null, by: query.get("by") || null, period: query.get("period") || null };
 }
 
 /** Returns what a ranking is called. */
@@ -24,8 +26,8 @@ export function titleOf({ board, by }: Chosen): string {
 }
 
 /** Returns the path of a read below the board of a ranking. */
-export function readPath({ board, window, by }: Chosen, rest: string): string {
-  const query = new URLSearchParams({ ...(window === null ? {} : { window }), ...(by === null ? {} : { by }) });
+export function readPath({ board, ...parts }: Chosen, rest: string): string {
+  const query = new URLSearchParams(Object.entries(parts).filter((part): part is [string, string] => part[1] !== null));
   return boardPath(board, query.size === 0 ? rest : `${rest}${rest.includes("?") ? "&" : "?"}${query}`);
 }
 
@@ -38,11 +40,11 @@ export function subjectPath(chosen: Chosen, subject: string, rest = ""): string 
 }
 
 /** Returns the address of the page of a ranking, with further parts of its query. */
-export function pageOf({ board, window, by }: Chosen, further: Record<string, string | null> = {}): Address {
-  return [["boards", board], { window, by, ...further }];
+export function pageOf({ board, ...parts }: Chosen, further: Record<string, string | null> = {}): Address {
+  return [["boards", board], { ...parts, ...further }];
 }
 
 /** Returns the address of the page of a subject of a ranking. */
-export function subjectPage({ board, window, by }: Chosen, subject: string): Address {
-  return [["boards", board, "subjects", subject], { window, by }];
+export function subjectPage({ board, ...parts }: Chosen, subject: string): Address {
+  return [["boards", board, "subjects", subject], parts];
 }

@@ -22,7 +22,7 @@ export function Moderation({ chosen, subject, isRanked, onChange }: {
   isRanked: boolean;
   onChange: () => void;
 }) {
-  const own = { ...chosen, window: null };
+  const own = { ...chosen, window: null, period: null };
   const list = (name: string) => readPath(own, `/${name}?limit=1&prefix=${encodeURIComponent(subject)}`);
   const hidden = usePolled<ModeratedPage>(list("hidden"), EVERY);
   const frozen = usePolled<ModeratedPage>(list("frozen"), EVERY);
@@ -93,7 +93,7 @@ export function ModeratedSubjects({ board }: { board: string }) {
           {page.items.map(({ by, subject, shadow }, at) => (
             <span key={`${by ?? ""}\0${subject}`}>
               {at > 0 && ", "}
-              <a href={href(...subjectPage({ board, window: null, by: by ?? null }, subject))}>
+              <a href={href(...subjectPage({ board, window: null, by: by ?? null, period: null }, subject))}>
                 <Name of={subject} />{by !== undefined && <> in {by}</>}
               </a>
               {shadow && " (shadowed)"}

@@ -31,6 +31,10 @@ export type Neighbors = Read<"Neighbors">;
 /** The scores at percentiles, and the numbers of subjects between scores. */
 export type Distribution = Read<"Distribution">;
 export type ScoreRange = Read<"ScoreRange">;
+/** A page of a ranking. */
+export type Ranking = Read<"Ranking">;
+/** The periods of a board with a season. */
+export type Periods = Read<"PeriodList">;
 /** The tiers of a board. */
 export type Tiers = Read<"Tiers">;
 export type Tier = Read<"Tier">;

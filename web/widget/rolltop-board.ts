@@ -17,7 +17,7 @@ type NameOf = (subject: string) => string;
 
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "label", "href", "tiers"];
+  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "period", "label", "href", "tiers"];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -27,7 +27,7 @@ export class RolltopBoard extends HTMLElement {
   readonly #message = element("div", "message", this.#messageText);
   #isQueued = false;
   #followed: { view: View; stop: () => void } | undefined;
-  /** What is followed: the service, the board, the window and the key of the ranking, and the key with which it is read. */
+  /** What is followed: the service, the board, the window, the period and the key of the ranking, and the key with which it is read. */
   #ranking = "";
   #key = "";
   /** The number of lines to show, and the number to ask for. */
@@ -109,7 +109,7 @@ export class RolltopBoard extends HTMLElement {
   /** Follows what the attributes say. */
   #update(): void {
     const text = (name: string): string => this.getAttribute(name)?.trim() ?? "";
-    const [board, window] = [text("board"), text("window")];
+    const [board, window, period] = [text("board"), text("window"), text("period")];
     // Spaces at its ends are part of it.
     const by = this.getAttribute("by") ?? "";
     setText(this.#label, text("label"));
@@ -121,7 +121,7 @@ export class RolltopBoard extends HTMLElement {
     const base = serviceAt(this.getAttribute("src"));
     const key = text("key");
     const isKey = /^[\x21-\x7e]*$/.test(key);
-    const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, window, by]) : "";
+    const ranking = this.isConnected && board && base && isKey ? JSON.stringify([base, board, window, period, by]) : "";
     if (limit !== this.#limit) this.#told = undefined;
     this.#limit = limit;
     if (ranking !== this.#ranking || asked !== this.#asked || key !== this.#key) {
@@ -129,7 +129,7 @@ export class RolltopBoard extends HTMLElement {
       if (ranking !== this.#ranking) this.#lines = [];
       [this.#ranking, this.#asked, this.#key, this.#told] = [ranking, asked, key, undefined];
       this.#followed?.stop();
-      this.#followed = base && ranking ? follow(base, { board, window, by, limit: asked }, () => this.#show(), key) : undefined;
+      this.#followed = base && ranking ? follow(base, { board, window, period, by, limit: asked }, () => this.#show(), key) : undefined;
     }
     if (!this.isConnected) return;
     if (this.#followed) this.#show();
@@ -156,7 +156,8 @@ export class RolltopBoard extends HTMLElement {
     this.#list.list.hidden = lines.length === 0;
     this.#list.show(lines, this.getAttribute("href"), this.#nameOf, this.hasAttribute("tiers"));
 
-    const status = STATUS[state];
+    // What is final is up to date without being followed.
+    const status = this.#followed?.view.page?.period?.final ? undefined : STATUS[state];
     this.#status.hidden = status === undefined;
     this.#statusText.name = status === undefined ? "none" : state;
     setText(this.#statusText, status ?? "");

@@ -56,6 +56,16 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             self.assertTrue((await client.evaluate("COUNT(24h, like, post_id) >= 1", {"post_id": "p"}))["hit"])
             await board.undefine()
 
+    async def test_periods_are_listed_and_read(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("season")
+            await board.define({"metric": "COUNT(all, x, s)", "season": {"every": "1y"}})
+            [period] = (await board.periods())["items"]
+            self.assertEqual((await board.add_now("a", 2, period=period["name"]))["accepted"], 1)
+            self.assertEqual((await board.periods(winners=1))["items"][0].get("total"), 1)
+            self.assertEqual((await board.subject("a", period=period["name"]))["score"], 2)
+            self.assertEqual([line["score"] async for line in board.export(period=period["name"])], [2])
+
     async def test_a_batch_is_sent_without_flush(self) -> None:
         async with AsyncRolltop(self.service.url) as client:
             board = client.board("hot-posts", SOON)

@@ -366,6 +366,33 @@ class Calls(unittest.TestCase):
         with self.assertRaises(ValueError):
             board.set_tiers([{"name": "none", "score": float("nan")}])
 
+    def test_periods_are_listed_and_read(self) -> None:
+        board = self.client.board("season")
+        board.define({"metric": "COUNT(all, like, post_id)", "season": {"every": "1y", "archive": 3}})
+        [period] = board.periods()["items"]
+        name = period["name"]
+        self.assertEqual((period["final"], period.get("total"), period.get("winners")), (False, 0, []))
+        for subject, amount in (("a", 3), ("b", 2), ("c", 1)):
+            self.assertEqual(board.add_now(subject, amount, period=name)["accepted"], 1)
+        self.assertEqual(board.add_now("a", period="1999")["rejected"][0]["code"], "wrong_period")
+        [listed] = board.periods(winners=2, after="1999", limit=1)["items"]
+        self.assertEqual(listed, period | {"total": 3, "winners": board.top(limit=2)["items"]})
+        self.assertEqual(board.periods(after=name)["items"], board.periods(final=True)["items"])
+
+        read = board.top(period=name)
+        self.assertEqual([line["subject"] for line in read["items"]], ["a", "b", "c"])
+        self.assertEqual(read.get("period"), {part: period[part] for part in ("name", "start", "end", "final")})
+        self.assertEqual(list(board.lines(period=name, limit=2)), read["items"])
+        self.assertEqual(list(board.export(period=name)), read["items"])
+        self.assertEqual(board.lookup(["b"], period=name)["items"][0]["score"], 2)
+        self.assertEqual(board.subject("b", period=name)["rank"], 2)
+        self.assertEqual(board.neighbors("b", 1, period=name)["items"], read["items"])
+        self.assertEqual(board.distribution([100], period=name)["percentiles"][0]["score"], 3)
+        for call in (lambda: board.top(period="1999"), self.client.board("hot-posts").periods):
+            with self.assertRaises(RolltopError) as refused:
+                call()
+            self.assertEqual(refused.exception.code, "unknown_period")
+
     def test_subjects_and_keys_may_have_any_text(self) -> None:
         board = self.board("COUNT(24h, like, post_id BY community)")
         names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]

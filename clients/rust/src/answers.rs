@@ -54,6 +54,9 @@ answers! {
         /// The key, on a board whose metric has `BY`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The period that was read, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer, by the clock of the service.
@@ -99,6 +102,9 @@ answers! {
         /// The key, on a board whose metric has `BY`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The period that was read, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.
@@ -130,6 +136,9 @@ answers! {
     Neighbors {
         /// The board.
         board: String,
+        /// The period that was read, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.
@@ -163,6 +172,9 @@ answers! {
     Looked {
         /// The board.
         board: String,
+        /// The period that was read, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.
@@ -180,6 +192,9 @@ answers! {
         /// The key, on a board whose metric has `BY`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The period that was read, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.
@@ -212,6 +227,46 @@ answers! {
         to: Option<Decimal>,
         /// The number of ranked subjects.
         subjects: u64,
+    }
+
+    /// A period of a board with a season: from `start` on, up to but without `end`.
+    Period {
+        /// The name, such as `2026-11`.
+        name: String,
+        /// The beginning.
+        start: DateTime<Utc>,
+        /// The end.
+        end: DateTime<Utc>,
+        /// Whether nothing counts in it any more.
+        #[serde(rename = "final")]
+        is_final: bool,
+    }
+
+    /// The periods of a board.
+    Periods {
+        /// The board.
+        board: String,
+        /// The periods, the oldest first.
+        items: Vec<PeriodWithWinners>,
+    }
+
+    /// A period, with the first lines of its ranking.
+    PeriodWithWinners {
+        /// The name, such as `2026-11`.
+        name: String,
+        /// The beginning.
+        start: DateTime<Utc>,
+        /// The end.
+        end: DateTime<Utc>,
+        /// Whether nothing counts in it any more.
+        #[serde(rename = "final")]
+        is_final: bool,
+        /// The number of ranked subjects. None on a board without a ranking, and on one with `BY` where no key is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        /// The lines. Empty where `total` is None.
+        #[serde(default)]
+        winners: Vec<Line>,
     }
 
     /// The tiers of a board.
@@ -328,6 +383,9 @@ answers! {
         /// The further windows with their slots, such as `7d/6h`.
         #[serde(default)]
         windows: Vec<String>,
+        /// The current period, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// The time that is counted.
         window: Window,
         /// The time of the answer.

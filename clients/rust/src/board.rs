@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{
     Added, Audit, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors,
-    Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers, WindowValue,
+    Periods, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers, WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
@@ -89,6 +89,20 @@ impl Board {
     pub fn distribution(&self, percentiles: &[f64], scores: &[Decimal]) -> Request<Distribution> {
         let request = self.request(Method::GET, &["distribution"]);
         request.optional("percentiles", listed(percentiles)).optional("scores", listed(scores))
+    }
+
+    /// Reads the periods of a board with a season, the oldest first, each with the first lines of its ranking.
+    ///
+    /// ```no_run
+    /// # async fn example(sellers: rolltop_client::Board) -> Result<(), rolltop_client::Error> {
+    /// for period in sellers.periods().only_final().after("2026-10").winners(1).await?.items {
+    ///     println!("{}: {:?}", period.name, period.winners);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn periods(&self) -> Request<Periods> {
+        self.request(Method::GET, &["periods"])
     }
 
     /// Reads the tiers: the named parts of the ranking, the best first.
@@ -223,6 +237,23 @@ impl Board {
     /// "compare"]`.
     pub fn other<T>(&self, method: Method, parts: &[&str]) -> Request<T> {
         self.request(method, parts)
+    }
+}
+
+impl Request<Periods> {
+    /// Reads only the periods in which nothing counts any more.
+    pub fn only_final(self) -> Self {
+        self.parameter("final", true)
+    }
+
+    /// Reads only the periods after the one of this name, which the board need not have any more.
+    pub fn after(self, name: &str) -> Self {
+        self.parameter("after", name)
+    }
+
+    /// Reads so many lines of each period, up to 10.
+    pub fn winners(self, lines: u32) -> Self {
+        self.parameter("winners", lines)
     }
 }
 

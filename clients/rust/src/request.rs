@@ -94,6 +94,12 @@ impl<T> Request<T> {
         self.parameter("of", of)
     }
 
+    /// Reads the period of this name, such as `2026-11`, on a board with a season. By default the current one. What is
+    /// added counts in this period or not at all.
+    pub fn period(self, name: &str) -> Self {
+        self.parameter("period", name)
+    }
+
     /// Limits the lines of the answer.
     pub fn limit(self, lines: u32) -> Self {
         self.parameter("limit", lines)

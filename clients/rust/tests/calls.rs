@@ -93,6 +93,41 @@ async fn the_distribution_of_scores() {
 }
 
 #[tokio::test]
+async fn periods_are_listed_and_read() {
+    for running in support::services().await {
+        let service = running.service();
+        let board = service.board("season");
+        board.define(&json!({"metric": "COUNT(all, like, post_id)", "season": {"every": "1y"}})).await.unwrap();
+        let first = board.periods().await.unwrap().items.remove(0);
+        assert_eq!((first.is_final, first.total, &first.winners[..]), (false, Some(0), &[][..]));
+        for (subject, amount) in [("a", 3), ("b", 2), ("c", 1)] {
+            let item = Increment::new(subject).amount(amount);
+            assert_eq!(board.add_now(item).period(&first.name).await.unwrap().accepted, 1);
+        }
+        let refused = board.add_now(Increment::new("a")).period("1999").await.unwrap();
+        assert_eq!(refused.rejected[0].code, "wrong_period");
+        let listed = board.periods().after("1999").winners(2).limit(1).await.unwrap().items;
+        assert_eq!((listed.len(), listed[0].total, listed[0].winners.len()), (1, Some(3), 2));
+        assert_eq!(board.periods().only_final().await.unwrap().items, []);
+
+        let top = board.top().period(&first.name).await.unwrap();
+        assert_eq!(lines(&top), [(1, "a", "3"), (2, "b", "2"), (3, "c", "1")]);
+        let read = top.period.clone();
+        let current = board.status().await.unwrap().period.unwrap();
+        assert_eq!((&current.name, current.start, current.end), (&first.name, first.start, first.end));
+        assert_eq!(read.as_ref(), Some(&current));
+        let all: Vec<Line> = board.top().period(&first.name).lines().try_collect().await.unwrap();
+        assert_eq!(all, top.items);
+        assert_eq!(board.subject("b").period(&first.name).await.unwrap().period, read);
+        assert_eq!(board.neighbors("b", 1).period(&first.name).await.unwrap().items, top.items);
+        assert_eq!(board.lookup(&["b"]).period(&first.name).await.unwrap().period, read);
+        assert_eq!(board.distribution(&[], &[]).period(&first.name).await.unwrap().period, read);
+        assert_eq!(code(board.top().period("1999").await), "unknown_period");
+        assert_eq!(code(defined(&service, "none", LIKES).await.periods().await), "unknown_period");
+    }
+}
+
+#[tokio::test]
 async fn tiers_are_set_and_shown() {
     for running in support::services().await {
         let service = running.service();

@@ -19,6 +19,7 @@ import type {
   LookupResult,
   Neighbors,
   PageOptions,
+  PeriodOptions,
   Ranking,
   Rankings,
   Read,
@@ -51,7 +52,7 @@ export interface AddOptions {
 }
 
 /** A list of subjects, or a look-up without ranks, may have up to 1,000 of them; with ranks up to 200. */
-export interface LookupOptions extends ReadOptions {
+export interface LookupOptions extends PeriodOptions {
   /** Whether ranks and percentiles are wanted: true. */
   ranks?: boolean | undefined;
 }
@@ -139,12 +140,12 @@ export class Board<D extends Decimals = "number"> {
   }
 
   /** Returns the score and rank of a subject, and what it has in each slot. */
-  subject(name: string, options: ReadOptions = {}): Promise<Standing<D>> {
+  subject(name: string, options: PeriodOptions = {}): Promise<Standing<D>> {
     return this.send("GET", subjectPath(name), options);
   }
 
   /** Returns the lines around a subject, up to `radius` on each side. */
-  neighbors(name: string, options: ReadOptions & { radius?: number | undefined } = {}): Promise<Neighbors<D>> {
+  neighbors(name: string, options: PeriodOptions & { radius?: number | undefined } = {}): Promise<Neighbors<D>> {
     return this.send("GET", `${subjectPath(name)}/neighbors`, options);
   }
 

@@ -1,11 +1,11 @@
 // How the scores of a ranking are distributed.
 
 import type { Board } from "./board.ts";
-import type { Decimals, Read, ReadOptions, Schemas } from "./types.ts";
+import type { Decimals, PeriodOptions, Read, Schemas } from "./types.ts";
 
 export type Distribution<D extends Decimals = "number"> = Read<Schemas["Distribution"], D>;
 
-export interface DistributionOptions extends ReadOptions {
+export interface DistributionOptions extends PeriodOptions {
   /** Up to 100 percentiles from 0 to 100; by default 0, 25, 50, 75, 90, 95, 99 and 100. */
   percentiles?: readonly number[] | undefined;
   /** Up to 100 scores, each greater than the one before: the bounds of the ranges. By default none. */

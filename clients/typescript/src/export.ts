@@ -4,9 +4,9 @@ import { problemError, RolltopError } from "./error.ts";
 import { startDeadline, open, pauseAfter, withParameters } from "./http.ts";
 import type { Connection } from "./http.ts";
 import { blocks } from "./lines.ts";
-import type { Problem, Ranking, ReadOptions } from "./types.ts";
+import type { PeriodOptions, Problem, Ranking } from "./types.ts";
 
-export interface ExportOptions extends ReadOptions {
+export interface ExportOptions extends PeriodOptions {
   /** The number of lines; by default all. */
   limit?: number | undefined;
   offset?: number | undefined;

@@ -28,6 +28,8 @@ const FIRST_EVENT = 10_000;
 /** The age at which the end of a stream is no failure. */
 const STABLE = 10_000;
 const POLL = 5_000;
+/** The same where no item changes the rankings any more. Subjects may still be removed or hidden. */
+const POLL_FINAL = 60_000;
 const POLL_TIMEOUT = 10_000;
 /** The time after which a stream is tried again, while polls work. */
 const STREAM_AGAIN = 180_000;
@@ -51,6 +53,8 @@ export interface Wanted {
   window?: string | undefined;
   /** The key of the ranking, where the metric has `BY`; undefined or empty for none. */
   by?: string | undefined;
+  /** The name of a period, on a board with a season: it is polled. Undefined or empty for the current one. */
+  period?: string | undefined;
   /** The number of lines: 10, 25, 50 or 100. */
   limit: number;
 }
@@ -61,6 +65,8 @@ export class View {
   readonly key: string;
   readonly #board: string;
   readonly #parameters: [name: string, value: string][];
+  /** @internal */
+  readonly period: string | undefined;
   state: State = "loading";
   page: Page | undefined;
   /** What is wrong, in the state `error`: for developers. */
@@ -78,10 +84,11 @@ export class View {
   probe: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal */
-  constructor({ board, limit, window, by }: Wanted) {
+  constructor({ board, limit, window, by, period }: Wanted) {
     this.#board = board;
+    this.period = period;
     // The key comes last, because it may have commas.
-    this.#parameters = Object.entries({ limit: String(limit), ...(window && { window }), ...(by && { by }) });
+    this.#parameters = Object.entries({ limit: String(limit), ...(window && { window }), ...(period && { period }), ...(by && { by }) });
     this.key = [board, ...this.#parameters.map((parameter) => parameter.join("="))].join();
   }
 
@@ -171,7 +178,10 @@ class Hub {
     const plans = this.feeds.map((feed) => feed.views.filter((view) => waiting.delete(view)));
     for (const view of waiting) {
       let at = plans.findIndex((plan, at) => plan.length < MAX_VIEWS || at === MAX_STREAMS);
-      if (at < 0) at = plans.push([]) - 1;
+      if (at < 0) at = plans.length;
+      // Streams are of current periods.
+      if (view.period) at = MAX_STREAMS;
+      while (plans.length <= at) plans.push([]);
       plans[at]?.push(view);
     }
     plans.forEach((plan, at) => (this.feeds[at] ??= new Feed(this, at < MAX_STREAMS)).follow(plan));
@@ -300,7 +310,7 @@ class Feed {
           const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;
           if (!isPolled) this.#hub.streamsFrom = performance.now() + jitter(again);
           failures = 0;
-          await wait(jitter(POLL), signal);
+          await wait(jitter(this.views.every((view) => view.page?.period?.final) ? POLL_FINAL : POLL), signal);
           continue;
         }
         this.#hub.streamsFrom = 0;

@@ -21,6 +21,7 @@ export type {
   LookupResult,
   Neighbors,
   PageOptions,
+  PeriodOptions,
   Problem,
   Query,
   Ranking,

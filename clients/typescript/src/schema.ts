@@ -245,6 +245,8 @@ export interface components {
             order: "desc" | "asc";
             /** @description Whether the board has a ranking. Subjects of unranked boards are read one by one. */
             ranked: boolean;
+            /** @description The season, with its defaults. Absent if the board has none. */
+            season?: components["schemas"]["Season"];
             /**
              * Format: int32
              * @description Number of parts that a Redis store divides the board into; null if it is not divided.
@@ -416,6 +418,8 @@ export interface components {
             generation: string;
             /** @description The metric of the successor of the board. Absent if the board has none; `GET …/next` has more about it. */
             next?: string;
+            /** @description The current period. Absent on a board without a season; `GET …/periods` lists all. */
+            period?: components["schemas"]["Period"];
             /** @description The metric of the edition that the board had before its successor took over, while it is kept. */
             previous?: string;
         };
@@ -484,6 +488,11 @@ export interface components {
              *     example as features of rules. Default: `true`.
              */
             ranked?: boolean;
+            /**
+             * @description The totals begin again with each period, and ended periods can be read. Only for a window of `all` time, without
+             *     `windows` and `keep`. Default: no season.
+             */
+            season?: components["schemas"]["Season"];
             /**
              * Format: int32
              * @description Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does
@@ -734,6 +743,7 @@ export interface components {
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
              *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
+             *     - `wrong_period`: The item is not in the period that `period` names, or that period takes no more items.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
              *     - `invalid_subject`: The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
@@ -756,7 +766,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /** @description The missing or invalid field, if the reason is about a field. */
@@ -1439,12 +1449,51 @@ export interface components {
             /** @description The tiers, the best first; none to remove them. */
             tiers: components["schemas"]["Tier"][];
         };
+        /** @description A period of a board with a season. */
+        Period: {
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC.
+             */
+            end: string;
+            /** @description Whether nothing counts in the period any more: it has ended, and its grace is over. */
+            final: boolean;
+            /**
+             * @description Name of the period, for the parameter `period`: `2026-11` of a month, `2026` of a year, otherwise the day on which
+             *     it begins, with the hour if it is shorter than a day. In the time zone of the board.
+             */
+            name: string;
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC.
+             */
+            start: string;
+        };
+        /** @description The periods of a board. */
+        PeriodList: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The periods, the oldest first. */
+            items: components["schemas"]["PeriodWithWinners"][];
+            /** @description Always null: the list has one page. */
+            next: string | null;
+        };
+        /** @description A period with the first lines of its ranking. */
+        PeriodWithWinners: components["schemas"]["Period"] & {
+            /**
+             * Format: int64
+             * @description Number of ranked subjects. Absent on a board without a ranking, and on one with `BY` unless `by` is given.
+             */
+            total?: number;
+            /** @description The first lines of the ranking. Absent like `total`. */
+            winners?: components["schemas"]["RankingEntry"][];
+        };
         /** @description A refused request, as defined by RFC 9457. Further members depend on the code. */
         Problem: {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -1555,6 +1604,8 @@ export interface components {
             board: string;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
+            /** @description The period that was read, on a board with a season. */
+            period?: components["schemas"]["Period"];
             /**
              * Format: int64
              * @description Number of ranked subjects on the board, on a board with `BY` of this key; null if it is not known.
@@ -1634,6 +1685,7 @@ export interface components {
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
              *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
+             *     - `wrong_period`: The item is not in the period that `period` names, or that period takes no more items.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
              *     - `invalid_subject`: The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
@@ -1656,7 +1708,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -1887,6 +1939,26 @@ export interface components {
             score: number | null;
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
+        };
+        /** @description The periods of a board. See the [module](self). */
+        Season: {
+            /**
+             * Format: int32
+             * @description Number of ended periods that are kept. Default: 12.
+             */
+            archive?: number;
+            /** @description Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`. */
+            every: string;
+            /**
+             * @description Time after the end of a period in which late items still count in it. At most half a period, and at most the
+             *     time for which ids are remembered. Default: `1h`.
+             */
+            grace?: string;
+            /**
+             * Format: date
+             * @description A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
+             */
+            start?: string;
         };
         /** @description A value and the time at which it was last seen. */
         SeenValue: {

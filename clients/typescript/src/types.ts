@@ -74,7 +74,13 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
-export interface PageOptions extends ReadOptions {
+/** What reads of a ranking may name. */
+export interface PeriodOptions extends ReadOptions {
+  /** The name of the period, such as `2026-11`, on a board with a season; by default the current one. */
+  period?: string | undefined;
+}
+
+export interface PageOptions extends PeriodOptions {
   limit?: number | undefined;
   offset?: number | undefined;
   /** The `next` or `prev` of another page; not together with `offset`. */

@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { moderation } from "rolltop/moderation";
+import { periods } from "rolltop/periods";
 import { setTiers, tiers } from "rolltop/tiers";
 import { hasRedis, Running, startRedis } from "./service.mjs";
 
@@ -229,6 +230,50 @@ for (const store of ["embedded", "redis"]) {
       const none = await distribution(board, { by: "no", percentiles: [], scores: [] });
       assert.deepEqual([none.total, none.percentiles.length, none.ranges], [0, 8, []]);
       await assert.rejects(distribution(board, { by: "se", percentiles: [101] }), { code: "invalid_field" });
+    });
+
+    test("periods are listed and read", async () => {
+      // Its clock moves, which other tests must not see.
+      const ownRedis = redis && (await startRedis());
+      const own = await Running.start(
+        ...(ownRedis ? ["--store", ownRedis.url] : []),
+        "--clock",
+        "simulated=2026-01-30T10:00:00Z",
+      );
+      try {
+        const client = rolltop({ url: own.url, batchMillis: 50 });
+        const season = client.board("season");
+        await season.define({ metric: "COUNT(all, sale, seller)", season: { every: "1mo" } });
+        const add = (body, period) =>
+          client.call("POST", `/v1/boards/season/increments?period=${period}`, { subject: "a", ...body });
+        assert.equal((await add({ amount: 3 }, "2026-01")).accepted, 1);
+        assert.equal((await add({ subject: "b" }, "2026-01")).accepted, 1);
+        await client.call("PUT", "/v1/clock", { now: "2026-02-01T00:30:00Z" });
+        assert.equal((await add({ subject: "c" }, "2026-02")).accepted, 1);
+        assert.equal((await add({}, "2025-12")).rejected[0].code, "wrong_period");
+        const shown = ({ items }) => items.map(({ name, final, total, winners }) => [name, final, total, winners[0].subject]);
+        assert.deepEqual(shown(await periods(season)), [["2026-01", false, 2, "a"], ["2026-02", false, 1, "c"]]);
+        await client.call("PUT", "/v1/clock", { now: "2026-02-01T02:00:00Z" });
+        const final = await periods(season, { final: true, winners: 1 });
+        assert.deepEqual([final.items.length, final.items[0].winners.length], [1, 1]);
+        assert.deepEqual(shown(await periods(season, { after: "2026-01", limit: 1 })), [["2026-02", false, 1, "c"]]);
+
+        const period = "2026-01";
+        const top = await season.top({ period });
+        assert.deepEqual(top.items.map(({ subject, score }) => [subject, score]), [["a", 3], ["b", 1]]);
+        assert.deepEqual([top.period.name, top.period.final], [period, true]);
+        assert.deepEqual(await all(season.lines({ period, limit: 1 })), top.items);
+        assert.deepEqual(await all(season.export({ period })), top.items);
+        assert.equal((await season.lookup(["b"], { period })).items[0].score, 1);
+        assert.equal((await season.subject("b", { period })).rank, 2);
+        assert.deepEqual((await season.neighbors("b", { period })).items, top.items);
+        assert.equal((await distribution(season, { period, percentiles: [100] })).percentiles[0].score, 3);
+        assert.deepEqual((await season.top()).items.map(({ subject }) => subject), ["c"]);
+        await assert.rejects(season.top({ period: "2025-12" }), { code: "unknown_period", status: 404 });
+      } finally {
+        await own.stop();
+        ownRedis?.stop();
+      }
     });
 
     test("tiers are set and shown", async () => {

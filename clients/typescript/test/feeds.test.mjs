@@ -56,3 +56,19 @@ test("a view that cannot be read says why, and others go on", async (t) => {
   assert.equal(nothing.code, "unknown_board");
   assert.match(nothing.message, /^unknown board 'nothing'/);
 });
+
+test("a view of a period is polled, beside the stream of the others", async (t) => {
+  const season = service.board("season");
+  await season.define({ metric: "COUNT(all, sale, seller)", season: { every: "1y" } });
+  season.add("seller-1", 3);
+  await service.flush();
+  const { name } = (await season.status()).period;
+  const views = [{ period: name }, {}, { period: "1999" }].map((more) =>
+    follow(running.url, { board: "season", limit: 10, ...more }, () => {}),
+  );
+  t.after(() => views.forEach(({ stop }) => stop()));
+  const [polled, live, unknown] = views.map(({ view }) => view);
+  await until(() => polled.page && live.page && unknown.state === "error", "the views");
+  assert.deepEqual([polled.state, live.state, unknown.code], ["polling", "live", "unknown_period"]);
+  assert.deepEqual([polled.page.items, polled.page.period.name], [live.page.items, name]);
+});

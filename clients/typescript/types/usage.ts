@@ -3,6 +3,7 @@
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { follow } from "rolltop/feeds";
+import { periods } from "rolltop/periods";
 import { setTiers, tiers } from "rolltop/tiers";
 import { tokenSigner } from "rolltop/tokens";
 import type { Item, Line, Ranking } from "rolltop";
@@ -32,6 +33,11 @@ const rank: number | undefined = (await exact.board("x").top()).items[0]?.rank;
 const spread = await distribution(exact.board("x"), { percentiles: [50, 99.9], scores: [1, "2.5"], by: ["se"], window: "7d" });
 spread.ranges[0]?.to satisfies string | null | undefined;
 spread.percentiles[0]?.percentile satisfies number | undefined;
+const { items } = await periods(exact.board("x"), { final: true, after: "2026-10", winners: 1, by: ["se"] });
+items[0]?.winners?.[0]?.score satisfies string | null | undefined;
+items[0]?.start satisfies string | undefined;
+(await board.top({ period: "2026-11" })).period?.final satisfies boolean | undefined;
+await board.subject("post-1", { period: "2026-11" });
 (await exact.board("x").top()).items[0]?.tier satisfies string | undefined;
 await setTiers(exact.board("x"), (await tiers(exact.board("x"))).tiers);
 (await setTiers(board, [{ name: "gold", top: 5 }])).tiers[0]?.score satisfies number | undefined;
@@ -62,6 +68,8 @@ try {
 
 // @ts-expect-error a live ranking has one of four lengths
 board.live({ limit: 11 });
+// @ts-expect-error a stream is of the current period
+board.live({ period: "2026-11" });
 // @ts-expect-error the metric is missing
 void board.define({ slot: "1h" });
 // @ts-expect-error there is no such option

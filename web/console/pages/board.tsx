@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { formatted } from "../../widget/numbers.ts";
 import { boardPath, isAddressable } from "../api.ts";
-import { chosenOf, pageOf, subjectPage, titleOf, type Chosen } from "../chosen.ts";
+import { chosenOf, pageOf, readPath, subjectPage, titleOf, type Chosen } from "../chosen.ts";
 import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
 import { canDemo, FirstMinute, isDemo } from "../demo.tsx";
 import { Distribution } from "../distribution.tsx";
@@ -13,6 +13,7 @@ import { exampleEvent, postCommand } from "../example.ts";
 import { may } from "../key.ts";
 import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Name, Notice } from "../parts.tsx";
+import { PeriodChoice } from "../periods.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { Rankings } from "../rankings.tsx";
@@ -25,7 +26,7 @@ import { inWords, millis, theLast, windowOf } from "../span.ts";
 import { NextToLeave, Strip, type Bar } from "../strip.tsx";
 import { TierSettings } from "../tiers.tsx";
 import { extentOf } from "../timeline.ts";
-import type { BoardStatus, WindowStatus } from "../types.ts";
+import type { BoardStatus, Ranking as RankingPage, WindowStatus } from "../types.ts";
 
 const LIMITS = [10, 25, 50, 100];
 /** Milliseconds between two reads of the slots: while slots turn fast or are being subtracted, and otherwise. */
@@ -64,11 +65,14 @@ export function Board({ name }: { name: string }) {
   const further = tabs.find((tab) => tab.length === asked.window) ?? null;
   const isUnknown = board !== null && asked.window !== null && further === null && asked.window !== length;
   const status: WindowStatus | null = further ?? board;
-  const chosen: Chosen = { ...asked, window: further && further !== tabs[0] ? further.length : null };
   const hasKeys = board?.max_keys !== undefined;
   /** Whether a ranking is chosen, and not a board with many. */
-  const isOne = board?.ranked === true && hasKeys === (chosen.by !== null);
-  const live = useLive(isOne && !isUnknown ? chosen : null, limit);
+  const isOne = board?.ranked === true && hasKeys === (asked.by !== null);
+  /** The period that is read in the place of the current one, which is followed. */
+  const period = board?.period && isOne && asked.period !== board.period.name ? asked.period : null;
+  const chosen: Chosen = { ...asked, window: further && further !== tabs[0] ? further.length : null, period };
+  const live = useLive(isOne && !isUnknown && period === null ? chosen : null, limit);
+  const past = usePolled<RankingPage>(period === null ? null : readPath(chosen, `/rankings?limit=${limit}`), SLOW);
   /** The number of subjects that were removed with the key. */
   const removed = useSignal<number | null>(null);
   const next = pace(status);
@@ -110,7 +114,8 @@ export function Board({ name }: { name: string }) {
     );
   }
   const shown = further?.length ?? length;
-  const page = live.page.value;
+  const page = period === null ? live.page.value : past.data.value;
+  const isRead = period === null ? live.connection.value === "live" : past.problem.value === null;
   // The state of a board says how many are ranked for all keys together.
   const total = page?.total ?? (hasKeys ? null : status.total);
   const hasSecond = (board.next ?? board.previous) !== undefined;
@@ -137,15 +142,17 @@ export function Board({ name }: { name: string }) {
         </nav>
       )}
       <Window key={shown} board={board} status={status} length={shown} isOfAll={chosen.by === null} />
-      <Notice problem={problem.value ?? live.problem.value} />
+      <Notice problem={problem.value ?? live.problem.value ?? past.problem.value} />
       <div class={hasSecond ? "sides" : ""}>
         {isOne && (
           <section aria-labelledby="ranking">
             <div class="bar">
-              <h2 id="ranking">{heading(board, status, shown)}</h2>
-              <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />
+              <h2 id="ranking">{heading(board, status, shown, period)}</h2>
+              {period === null && <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />}
+              {past.data.value?.period && <span class="soft small">{past.data.value.period.final ? "final" : "late items still count"}</span>}
               <span class="spring" />
               {total !== null && <span class="soft small">{counted(total, "subject")} ranked</span>}
+              {board.period && <PeriodChoice key={board.period.name} board={board} chosen={chosen} further={{ limit: shownLimit }} />}
               <label class="small">
                 Show{" "}
                 <select value={limit} onChange={(event) => go(...pageOf(chosen, { limit: event.currentTarget.value }))}>
@@ -154,9 +161,11 @@ export function Board({ name }: { name: string }) {
               </label>
             </div>
             {page && page.items.length > 0 && (
-              <Ranking key={shown} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />
+              <Ranking key={`${shown} ${period}`} lines={page.items} board={board} chosen={chosen} label={`Ranking of ${titleOf(chosen)}`} />
             )}
-            {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} by={chosen.by} />}
+            {page && page.items.length === 0 && isRead && (
+              period === null ? <NothingYet metric={board.metric} by={chosen.by} /> : <Empty title="Nothing was counted in this period" />
+            )}
           </section>
         )}
         {hasKeys && !isOne && (
@@ -194,8 +203,9 @@ function Title({ chosen, metric, children }: { chosen: Chosen; metric?: string; 
 }
 
 /** Returns what the ranking shows, in words. */
-function heading(board: BoardStatus, status: WindowStatus, length: string): string {
+function heading(board: BoardStatus, status: WindowStatus, length: string, period: string | null): string {
   const which = board.order === "asc" ? "Lowest" : "Top";
+  if (board.period) return `${which} of ${period ?? board.period.name}`;
   if (length === "all") return `${which} of all time`;
   return status.window.slots === 1 && status.floor ? `${which} since ${time(status.floor)}` : `${which} of the last ${theLast(length)}`;
 }
@@ -219,10 +229,13 @@ function Window({ board, status, length, isOfAll }: WindowProps) {
   const isAllTime = length === "all";
   const slot = inWords(status.slot ?? "");
   if (!extent) {
+    const days = { asDay: true, zone: board.timezone };
     return (
       <p class="panel">
         {board.mode === "from_first"
           ? <>Each subject has its own window: it begins with the subject's first event and ends {inWords(length)} later.</>
+          : board.period
+          ? <>Totals begin again with each period. The current one, {board.period.name}, is from {time(board.period.start, days)} to {time(board.period.end, days)}.</>
           : <>This is the window of all time: it has no slots, and nothing ever leaves it.</>}
       </p>
     );

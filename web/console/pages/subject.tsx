@@ -24,7 +24,7 @@ const RADIUS = 3;
 
 export function Subject({ board: name, subject }: { board: string; subject: string }) {
   const chosen = chosenOf(name);
-  const { window, by } = chosen;
+  const { window, by, period } = chosen;
   const isAskable = isAddressable(subject);
   const board = usePolled<BoardStatus>(boardPath(name), 5_000);
   const status: WindowStatus | null = board.data.value?.each_window?.find((each) => each.length === window) ?? board.data.value;
@@ -40,9 +40,9 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
   const removed = useSignal<string | null>(null);
   const found = standing.data.value;
   const problem = standing.problem.value ?? board.problem.value;
-  // A removal is one from all windows.
-  const ways: [string, string][] = [["Remove", subjectPath({ ...chosen, window: null }, subject)]];
-  if (by !== null) ways.push(["Remove from all keys", subjectPath({ board: name, window: null, by: null }, subject, "?all_keys=true")]);
+  // A removal is one from all windows and periods.
+  const ways: [string, string][] = [["Remove", subjectPath({ ...chosen, window: null, period: null }, subject)]];
+  if (by !== null) ways.push(["Remove from all keys", subjectPath({ board: name, window: null, by: null, period: null }, subject, "?all_keys=true")]);
   return (
     <>
       <div class="title">
@@ -51,7 +51,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
           {by !== null && <> in <a href={href(...pageOf({ ...chosen, by: null }))}>{name}</a></>}
         </nav>
         <Heading title={`${subject} in ${titleOf(chosen)}`}><Name of={subject} /></Heading>
-        {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}</p>}
+        {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}{period && <>, period {period}</>}</p>}
         <div role="status">{removed.value !== null && <p><Name of={subject} /> was removed from {removed.value}. New events count again.</p>}</div>
       </div>
       <Notice problem={problem}>{problem?.code === "missing_key" && <a href={href(...pageOf(chosen))}>Choose one.</a>}</Notice>

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InRanking, Item, Over, Page
+from .calls import Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
 from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
@@ -313,10 +313,15 @@ class AsyncBoard:
         return await self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     async def add_now(
-        self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
+        self,
+        subject: str,
+        amount: int | Decimal | float | None = None,
+        *,
+        period: str | None = None,
+        **more: Unpack[Item],
     ) -> schema.Receipt:
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return await self._client._call(Call("POST", self._way.path, body=item))
+        return await self._client._call(Call("POST", self._way.path, {"period": period}, item))
 
     @property
     def delivery(self) -> Delivery:
@@ -340,7 +345,7 @@ class AsyncBoard:
             wanted["cursor"] = page["next"]
             wanted.pop("offset", None)
 
-    async def export(self, **options: Unpack[InRanking]) -> AsyncIterator[schema.RankingEntry]:
+    async def export(self, **options: Unpack[InPeriod]) -> AsyncIterator[schema.RankingEntry]:
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
             lines, end = await self._client._export_piece(calls.top(self.name, wanted))
@@ -369,17 +374,17 @@ class AsyncBoard:
             attempt += 1
 
     async def lookup(
-        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]
+        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InPeriod]
     ) -> schema.LookupResult:
         return await self._client._call(calls.lookup(self.name, subjects, ranks, options))
 
     async def best(self, keys: Iterable[str], limit: int = 10, **options: Unpack[InRanking]) -> schema.Rankings:
         return await self._client._call(calls.best(self.name, keys, limit, options))
 
-    async def subject(self, name: str, **options: Unpack[InRanking]) -> schema.Standing:
+    async def subject(self, name: str, **options: Unpack[InPeriod]) -> schema.Standing:
         return await self._client._call(calls.subject(self.name, name, options))
 
-    async def neighbors(self, name: str, radius: int = 5, **options: Unpack[InRanking]) -> schema.Neighbors:
+    async def neighbors(self, name: str, radius: int = 5, **options: Unpack[InPeriod]) -> schema.Neighbors:
         return await self._client._call(calls.neighbors(self.name, name, radius, options))
 
     async def count(self, name: str, **options: Unpack[Over]) -> schema.WindowValue:
@@ -389,9 +394,12 @@ class AsyncBoard:
         self,
         percentiles: Iterable[int | Decimal | float] = (),
         scores: Iterable[int | Decimal | float] = (),
-        **options: Unpack[InRanking],
+        **options: Unpack[InPeriod],
     ) -> schema.Distribution:
         return await self._client._call(calls.distribution(self.name, percentiles, scores, options))
+
+    async def periods(self, **options: Unpack[InPeriods]) -> schema.PeriodList:
+        return await self._client._call(calls.periods(self.name, options))
 
     async def tiers(self) -> schema.Tiers:
         return await self._client._call(calls.tiers(self.name))

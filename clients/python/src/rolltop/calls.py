@@ -43,7 +43,13 @@ class InRanking(TypedDict, total=False):
     of: str
 
 
-class InPage(InRanking, total=False):
+class InPeriod(InRanking, total=False):
+    """Also `period`, the name of a period such as `2026-11`, on boards with a season; by default the current one."""
+
+    period: str
+
+
+class InPage(InPeriod, total=False):
     """`limit` lines from `offset` or `cursor` on."""
 
     limit: int
@@ -56,6 +62,17 @@ class InLive(InRanking, total=False):
 
     limit: Literal[10, 25, 50, 100]
     interval: Literal["1s", "5s", "15s", "1m"]
+
+
+class InPeriods(TypedDict, total=False):
+    """Which periods: only those that are `final`, only those `after` the one of this name, `limit` of them; with
+    `winners` lines each, on boards with BY those of the key `by`."""
+
+    final: bool
+    after: str
+    limit: int
+    winners: int
+    by: str
 
 
 class Item(TypedDict, total=False):
@@ -110,7 +127,7 @@ def top(board: str, options: InPage | InLive) -> Call[schema.Ranking]:
     return Call("GET", of_board(board, "rankings"), options)
 
 
-def lookup(board: str, subjects: Iterable[str], ranks: bool, options: InRanking) -> Call[schema.LookupResult]:
+def lookup(board: str, subjects: Iterable[str], ranks: bool, options: InPeriod) -> Call[schema.LookupResult]:
     return Call("POST", of_board(board, "rankings", "lookup"), options, {"subjects": list(subjects), "ranks": ranks})
 
 
@@ -118,11 +135,11 @@ def best(board: str, keys: Iterable[str], limit: int, options: InRanking) -> Cal
     return Call("POST", of_board(board, "rankings", "by"), options, {"keys": list(keys), "limit": limit})
 
 
-def subject(board: str, name: str, options: InRanking) -> Call[schema.Standing]:
+def subject(board: str, name: str, options: InPeriod) -> Call[schema.Standing]:
     return Call("GET", of_board(board, "subjects", name), options)
 
 
-def neighbors(board: str, name: str, radius: int, options: InRanking) -> Call[schema.Neighbors]:
+def neighbors(board: str, name: str, radius: int, options: InPeriod) -> Call[schema.Neighbors]:
     return Call("GET", of_board(board, "subjects", name, "neighbors"), {"radius": radius, **options})
 
 
@@ -134,7 +151,7 @@ def count(board: str, name: str, options: Over) -> Call[schema.WindowValue]:
 
 
 def distribution(
-    board: str, percentiles: Iterable[int | Decimal | float], scores: Iterable[int | Decimal | float], options: InRanking
+    board: str, percentiles: Iterable[int | Decimal | float], scores: Iterable[int | Decimal | float], options: InPeriod
 ) -> Call[schema.Distribution]:
     # Without any, the parameter is left out: the service takes no empty list.
     lists = {"percentiles": _listed(percentiles) or None, "scores": _listed(scores) or None}
@@ -143,6 +160,10 @@ def distribution(
 
 def _listed(numbers: Iterable[int | Decimal | float]) -> str:
     return ",".join(plain(exact(number)) for number in numbers)
+
+
+def periods(board: str, options: InPeriods) -> Call[schema.PeriodList]:
+    return Call("GET", of_board(board, "periods"), options)
 
 
 def tiers(board: str) -> Call[schema.Tiers]:

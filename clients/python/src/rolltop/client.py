@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, Unpack, cast
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InRanking, Item, Over, Page
+from .calls import Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
@@ -244,7 +244,8 @@ if hasattr(os, "register_at_fork"):
 
 class Board:
     """A board of a service, from `Rolltop.board`. Options of reads: `window`, on a board with several windows; `by`,
-    the key, on a board with BY; `of`, `next` or `previous`, for the other edition."""
+    the key, on a board with BY; `of`, `next` or `previous`, for the other edition; `period`, the name of a period, on a
+    board with a season, which `live`, `count`, `best` and `keys` do not take."""
 
     def __init__(self, client: Rolltop, name: str, way: Way[Sender]) -> None:
         self._client, self.name, self._way = client, name, way
@@ -260,12 +261,18 @@ class Board:
         return self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     def add_now(
-        self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]
+        self,
+        subject: str,
+        amount: int | Decimal | float | None = None,
+        *,
+        period: str | None = None,
+        **more: Unpack[Item],
     ) -> schema.Receipt:
         """Adds 1 or an amount at once, and waits for the answer. An item that is not counted, such as one that is too
-        late, is in its `rejected`, or raises `RolltopError` if it is not valid. It is sent again with the same id."""
+        late, is in its `rejected`, or raises `RolltopError` if it is not valid. It is sent again with the same id. With
+        `period` it counts in that period or not at all, on a board with a season."""
         item = {"id": new_id(), **calls.item(subject, amount, more)}
-        return self._client._call(Call("POST", self._way.path, body=item))
+        return self._client._call(Call("POST", self._way.path, {"period": period}, item))
 
     @property
     def delivery(self) -> Delivery:
@@ -292,7 +299,7 @@ class Board:
             wanted["cursor"] = page["next"]
             wanted.pop("offset", None)
 
-    def export(self, **options: Unpack[InRanking]) -> Iterator[schema.RankingEntry]:
+    def export(self, **options: Unpack[InPeriod]) -> Iterator[schema.RankingEntry]:
         """Reads the whole ranking in large pieces, each of which is repeated after an error."""
         wanted = cast(InPage, {"limit": PIECE, **options})
         while True:
@@ -323,7 +330,7 @@ class Board:
             attempt += 1
 
     def lookup(
-        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InRanking]
+        self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InPeriod]
     ) -> schema.LookupResult:
         """Reads score and rank of up to 200 subjects, or the scores of up to 1,000 without ranks."""
         return self._client._call(calls.lookup(self.name, subjects, ranks, options))
@@ -332,11 +339,11 @@ class Board:
         """Reads the first lines of the rankings of up to 100 keys."""
         return self._client._call(calls.best(self.name, keys, limit, options))
 
-    def subject(self, name: str, **options: Unpack[InRanking]) -> schema.Standing:
+    def subject(self, name: str, **options: Unpack[InPeriod]) -> schema.Standing:
         """Reads score and rank of a subject, and what it has in each slot. The rank is None if it has none."""
         return self._client._call(calls.subject(self.name, name, options))
 
-    def neighbors(self, name: str, radius: int = 5, **options: Unpack[InRanking]) -> schema.Neighbors:
+    def neighbors(self, name: str, radius: int = 5, **options: Unpack[InPeriod]) -> schema.Neighbors:
         """Reads the line of a subject and `radius` lines before and after it."""
         return self._client._call(calls.neighbors(self.name, name, radius, options))
 
@@ -349,11 +356,17 @@ class Board:
         self,
         percentiles: Iterable[int | Decimal | float] = (),
         scores: Iterable[int | Decimal | float] = (),
-        **options: Unpack[InRanking],
+        **options: Unpack[InPeriod],
     ) -> schema.Distribution:
         """Reads the scores at up to 100 `percentiles`, and the numbers of subjects between up to 100 `scores`, each
         greater than the one before. Without percentiles it reads those that the service chooses."""
         return self._client._call(calls.distribution(self.name, percentiles, scores, options))
+
+    def periods(self, **options: Unpack[InPeriods]) -> schema.PeriodList:
+        """Reads the periods of a board with a season, the oldest first, each with the first lines of its ranking:
+        `winners` of them, by default 3; on boards with BY those of the key `by`. With `final=True` only those in which
+        nothing counts any more; with `after` only those after the one of this name; `limit` of them at most."""
+        return self._client._call(calls.periods(self.name, options))
 
     def tiers(self) -> schema.Tiers:
         """Reads the tiers: the named parts of the ranking, the best first."""

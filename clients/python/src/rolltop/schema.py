@@ -74,30 +74,6 @@ class ContentsLine(TypedDict):
     values: NotRequired[list[list[dict[str, Any]]]]
 
 
-class Definition(TypedDict):
-    cover: NotRequired[Literal['current', 'full']]
-    decimals: NotRequired[int]
-    dedupe: NotRequired[str]
-    keep: NotRequired[str]
-    max_keys: NotRequired[int]
-    max_values: NotRequired[int]
-    metric: str
-    min_samples: NotRequired[int]
-    mode: NotRequired[Literal['sliding', 'from_first']]
-    order: NotRequired[Literal['desc', 'asc']]
-    ranked: NotRequired[bool]
-    shards: NotRequired[int]
-    slot: NotRequired[str]
-    stamp: NotRequired[Literal['start', 'end']]
-    timezone: NotRequired[str]
-    windows: NotRequired[list[str]]
-
-
-class DefinitionConflict(TypedDict):
-    existing: Definition
-    keys: list[str]
-
-
 class EditionDifference(TypedDict):
     by: NotRequired[str]
     next_score: Number | None
@@ -132,7 +108,7 @@ class EventBatch(TypedDict):
 
 class EventRejected(TypedDict):
     board: NotRequired[str]
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     field: NotRequired[str]
     index: NotRequired[int]
@@ -333,9 +309,16 @@ class NewShards(TypedDict):
     shards: int
 
 
+class Period(TypedDict):
+    end: str
+    final: bool
+    name: str
+    start: str
+
+
 class Problem(TypedDict):
     board: NotRequired[str]
-    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'editions_conflict', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
+    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'editions_conflict', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
     column: NotRequired[int]
     detail: str
     field: NotRequired[str]
@@ -377,7 +360,7 @@ class Ready(Health):
 
 
 class Rejected(TypedDict):
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     index: NotRequired[int]
     line: NotRequired[int]
@@ -465,6 +448,13 @@ ScoreRange = TypedDict(
 class ScoredLine(TypedDict):
     score: Number | None
     subject: str
+
+
+class Season(TypedDict):
+    archive: NotRequired[int]
+    every: str
+    grace: NotRequired[str]
+    start: NotRequired[str]
 
 
 class SeenValue(TypedDict):
@@ -607,6 +597,7 @@ class CanonicalDefinition(TypedDict):
     notes: NotRequired[list[str]]
     order: Literal['desc', 'asc']
     ranked: bool
+    season: NotRequired[Season]
     shards: int | None
     slot: str | None
     slots_in_window: int
@@ -630,20 +621,37 @@ class ContentsEnd(TypedDict):
     unchanged: bool | None
 
 
-class ContentsHeader(TypedDict):
-    as_of: str
-    board: str
-    contents: int
-    definition: Definition
-    export: str
-    tracks: NotRequired[list[TrackState]]
-
-
 class DefinedBoard(CanonicalDefinition):
     defined_at: NotRequired[str]
     generation: str
     next: NotRequired[str]
+    period: NotRequired[Period]
     previous: NotRequired[str]
+
+
+class Definition(TypedDict):
+    cover: NotRequired[Literal['current', 'full']]
+    decimals: NotRequired[int]
+    dedupe: NotRequired[str]
+    keep: NotRequired[str]
+    max_keys: NotRequired[int]
+    max_values: NotRequired[int]
+    metric: str
+    min_samples: NotRequired[int]
+    mode: NotRequired[Literal['sliding', 'from_first']]
+    order: NotRequired[Literal['desc', 'asc']]
+    ranked: NotRequired[bool]
+    season: NotRequired[Season]
+    shards: NotRequired[int]
+    slot: NotRequired[str]
+    stamp: NotRequired[Literal['start', 'end']]
+    timezone: NotRequired[str]
+    windows: NotRequired[list[str]]
+
+
+class DefinitionConflict(TypedDict):
+    existing: Definition
+    keys: list[str]
 
 
 class DefinitionPreview(CanonicalDefinition):
@@ -800,6 +808,11 @@ class NewTiers(TypedDict):
     tiers: list[Tier]
 
 
+class PeriodWithWinners(Period):
+    total: NotRequired[int]
+    winners: NotRequired[list[RankingEntry]]
+
+
 Query: TypeAlias = WindowQuery | MetricQuery | HopQuery
 
 
@@ -816,6 +829,7 @@ class RankingChange(Frame):
 class RankingFrame(Frame):
     board: str
     by: NotRequired[str]
+    period: NotRequired[Period]
     total: int | None
 
 
@@ -922,9 +936,6 @@ class Answers(TypedDict):
     answers: list[Answer]
 
 
-AnyLine: TypeAlias = ContentsHeader | ContentsLine | ContentsEnd
-
-
 class BoardList(TypedDict):
     items: list[DefinedBoard]
     next: str | None
@@ -949,6 +960,15 @@ class Comparison(TypedDict):
     operator: str
     right: str
     right_value: Number | str | bool | None
+
+
+class ContentsHeader(TypedDict):
+    as_of: str
+    board: str
+    contents: int
+    definition: Definition
+    export: str
+    tracks: NotRequired[list[TrackState]]
 
 
 DefineAnswer: TypeAlias = DefinedBoard | DefinitionPreview
@@ -991,6 +1011,12 @@ class Neighbors(RankingFrame):
     subject: str
 
 
+class PeriodList(TypedDict):
+    board: str
+    items: list[PeriodWithWinners]
+    next: str | None
+
+
 QueriesBody: TypeAlias = QueryBatch | Query
 
 
@@ -1006,6 +1032,9 @@ class RuleVerdict(TypedDict):
     name: NotRequired[str]
     rule: str
     sides: list[Comparison]
+
+
+AnyLine: TypeAlias = ContentsHeader | ContentsLine | ContentsEnd
 
 
 class Evaluations(TypedDict):

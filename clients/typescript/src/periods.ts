@@ -1,0 +1,21 @@
+// The periods of a board with a season.
+
+import type { Board } from "./board.ts";
+import type { Decimals, Read, ReadOptions, Schemas } from "./types.ts";
+
+export type Periods<D extends Decimals = "number"> = Read<Schemas["PeriodList"], D>;
+
+export interface PeriodsOptions extends Pick<ReadOptions, "by" | "signal"> {
+  /** Whether only periods are wanted in which nothing counts any more: false. */
+  final?: boolean | undefined;
+  /** The name of a period: only those after it, which the board need not have any more. */
+  after?: string | undefined;
+  /** The number of lines of each period: 3, and 10 at most. */
+  winners?: number | undefined;
+  /** The largest number of periods; by default all. */
+  limit?: number | undefined;
+}
+
+/** Returns the periods of a board with a season, the oldest first, each with the first lines of its ranking. */
+export const periods = <D extends Decimals>(board: Board<D>, options: PeriodsOptions = {}): Promise<Periods<D>> =>
+  board.send("GET", "/periods", options);

@@ -1,0 +1,64 @@
+//! `rolltop periods`: the periods of a board with a season.
+
+use rolltop_client::answers::{Line, PeriodWithWinners, Periods};
+
+use super::format::{FormatArgs, Table, cell, score};
+use super::ranking::time;
+use super::server::ServerArgs;
+
+/// Print the periods of a board with a season, the oldest first, and who leads or has won
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct PeriodsArgs {
+    /// The board
+    board: String,
+    /// Only periods in which nothing counts any more
+    #[arg(long = "final")]
+    only_final: bool,
+    /// Only periods after the one of this name
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    /// The number of lines of each period, up to 10
+    #[arg(long, value_name = "LINES", default_value_t = 1)]
+    winners: u32,
+    /// The largest number of periods [default: all]
+    #[arg(long, short = 'n')]
+    limit: Option<u32>,
+    /// The key of the rankings, of a board with one for each; of several fields a JSON array
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    format: FormatArgs,
+}
+
+pub(super) async fn run(args: PeriodsArgs) -> anyhow::Result<()> {
+    let PeriodsArgs { board, only_final, after, winners, limit, by, server, format } = args;
+    let request = server.service()?.board(&board).periods().winners(winners);
+    let request = request.optional("final", only_final.then_some(true)).optional("after", after);
+    format.show(request.optional("limit", limit).optional("by", by), table).await?;
+    Ok(())
+}
+
+/// Returns a table with a row for each of the winners, so that CSV has one for each, too.
+fn table(periods: &Periods) -> Table {
+    let rows = periods.items.iter().flat_map(|period| {
+        let row = |winner| row(period, winner);
+        let none = period.winners.is_empty().then(|| row(None));
+        none.into_iter().chain(period.winners.iter().map(move |winner| row(Some(winner))))
+    });
+    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"]).rows(rows)
+}
+
+fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
+    vec![
+        period.name.clone(),
+        time(period.start),
+        time(period.end),
+        if period.is_final { "yes" } else { "no" }.to_owned(),
+        cell(period.total),
+        cell(winner.map(|line| line.rank)),
+        cell(winner.map(|line| &line.subject)),
+        winner.map_or_else(|| cell::<u64>(None), |line| score(&line.score)),
+    ]
+}
