@@ -37,16 +37,21 @@ pub enum PeriodLength {
     Manual,
 }
 
+/// The reason why a text is not the length of a period.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}; or 'manual', for periods that are closed by hand")]
+pub struct PeriodLengthError(SpanError);
+
 /// The text of [`PeriodLength::Manual`].
 const MANUAL: &str = "manual";
 
 impl FromStr for PeriodLength {
-    type Err = SpanError;
+    type Err = PeriodLengthError;
 
-    fn from_str(text: &str) -> Result<Self, SpanError> {
+    fn from_str(text: &str) -> Result<Self, PeriodLengthError> {
         match text {
             MANUAL => Ok(PeriodLength::Manual),
-            text => text.parse().map(PeriodLength::Span),
+            text => text.parse().map(PeriodLength::Span).map_err(PeriodLengthError),
         }
     }
 }
@@ -60,7 +65,7 @@ impl fmt::Display for PeriodLength {
     }
 }
 
-/// The periods of a board. See the [module](self).
+/// The totals of a board that begin again with each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
 pub struct Season {

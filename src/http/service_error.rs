@@ -28,6 +28,7 @@ impl From<ServiceError> for Problem {
             ServiceError::UnknownEdition { board, role } => {
                 Problem::new(Code::UnknownEdition, detail).with("board", board.as_str()).with("of", role.name())
             }
+            ServiceError::NoSeason(board) => Problem::new(Code::UnknownPeriod, detail).with("board", board.as_str()),
             ServiceError::UnknownPeriod { board, period, known } => {
                 let known: Vec<String> = known.iter().map(ToString::to_string).collect();
                 let problem = Problem::new(Code::UnknownPeriod, detail).with("board", board.as_str());

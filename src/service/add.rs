@@ -38,11 +38,10 @@ impl Service {
     /// Returns the start of the period that the items of a request name. If the board has no such period, or it takes no
     /// items any more, it is a time at which no period starts, so that they are rejected.
     ///
-    /// Returns [`ServiceError::UnknownPeriod`] if the board has no season.
+    /// Returns [`ServiceError::NoSeason`] if the board has no season.
     pub async fn period_start(&self, board: &Arc<Board>, period: &PeriodName) -> Result<Timestamp> {
         if board.season().is_none() {
-            let (board, period) = (board.name().clone(), period.clone());
-            return Err(ServiceError::UnknownPeriod { board, period, known: Vec::new() });
+            return Err(ServiceError::NoSeason(board.name().clone()));
         }
         let start = |board: &Board| {
             let named = board.editions().iter().find(|edition| edition.period_name().as_ref() == Some(period));

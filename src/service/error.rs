@@ -44,7 +44,7 @@ fn named(boards: &[BoardName]) -> String {
 /// Returns the end of an error message about an unknown period.
 fn periods(known: &[PeriodName]) -> String {
     match known {
-        [] => ": it has no season".to_owned(),
+        [] => String::new(),
         [newest] => format!("; it has {newest}"),
         [newest, .., oldest] => format!("; it has {} from {oldest} to {newest}", known.len()),
     }
@@ -59,6 +59,9 @@ pub enum ServiceError {
     /// The board has no edition of this role.
     #[error("board '{board}' has no {} edition{}", role.name(), way_to(*role, board))]
     UnknownEdition { board: BoardName, role: EditionRole },
+    /// The board has no season, so it has no periods.
+    #[error("board '{0}' has no season, so it has no periods")]
+    NoSeason(BoardName),
     /// The board has no period of this name. `known` are those that it has, the newest first.
     #[error("board '{board}' has no period '{period}'{}", periods(known))]
     UnknownPeriod { board: BoardName, period: PeriodName, known: Vec<PeriodName> },
@@ -130,7 +133,9 @@ pub enum ServiceError {
     )]
     CursorOfOtherWindow { of: WindowLength, requested: WindowLength },
     /// The place at which a page was to continue belongs to an earlier ranking.
-    #[error("board '{0}' was defined again since the page with this cursor; begin with the first page")]
+    #[error(
+        "board '{0}' was defined again, or has dropped the period, since the page with this cursor; begin with the first page"
+    )]
     StaleCursor(BoardName),
     /// Contents cannot be imported into the board.
     #[error("{detail}")]

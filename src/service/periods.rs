@@ -1,6 +1,7 @@
 //! The periods of a board with a season.
 
 use super::about::about;
+use super::ranking_keys::in_ranking;
 use super::{About, EditionChoice, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey};
@@ -58,7 +59,7 @@ impl Service {
     /// board has keys. Returns no lines on a board that has no ranking, or where no key is given. One store call for
     /// each period, and one more if the board has no season or its period has just ended.
     ///
-    /// Returns [`ServiceError::UnknownPeriod`] if the board has no season.
+    /// Returns [`ServiceError::NoSeason`] if the board has no season.
     pub async fn periods(
         &self,
         caller: &Caller,
@@ -69,8 +70,7 @@ impl Service {
     ) -> Result<Vec<(BoardEdition, Option<About<Page>>)>> {
         let board = self.turned(&self.board(caller, name).await?).await?;
         if board.season().is_none() {
-            let period = filter.after.clone().unwrap_or_else(|| PeriodName::new("all"));
-            return Err(ServiceError::UnknownPeriod { board: name.clone(), period, known: Vec::new() });
+            return Err(ServiceError::NoSeason(name.clone()));
         }
         let mut wanted: Vec<BoardEdition> = board
             .each_period()
@@ -83,7 +83,10 @@ impl Service {
         let tiers = self.tiers.of(&board);
         let mut periods = Vec::with_capacity(wanted.len());
         for edition in wanted {
-            let track = edition.main_track().of_key(key.cloned()).with_tiers(tiers.clone());
+            let mut track = edition.main_track().with_tiers(tiers.clone());
+            if key.is_some() {
+                track = in_ranking(track, key.cloned())?;
+            }
             let has_ranking = track.is_ranked() && board.has_keys() == key.is_some();
             let page = if has_ranking { Some(self.first_lines(&track, lines).await?) } else { None };
             periods.push((page.as_ref().map_or(edition, |page| page.of.edition()), page));

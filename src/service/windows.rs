@@ -138,7 +138,12 @@ impl Service {
         choice: WindowChoice,
         cursor: Option<TrackId>,
     ) -> Result<BoardTrack> {
-        let edition = self.edition(caller, name, choice.of).await?;
+        let mut edition = self.edition(caller, name, choice.of.clone()).await?;
+        if let (EditionChoice::Current, Some(track)) = (choice.of, cursor) {
+            // Pages that were begun in a period go on in it when it has ended.
+            let period = edition.board().each_period().find(|period| window_with(period, track).is_some());
+            edition = period.filter(|period| period.id() != edition.id()).unwrap_or(edition);
+        }
         let Some(requested) = choice.length else {
             let of_cursor = cursor.and_then(|track| window_with(&edition, track));
             return Ok(of_cursor.unwrap_or_else(|| edition.main_track()));
@@ -276,6 +281,7 @@ fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
         EditionChoice::Role(role) => {
             board.edition_as(*role).ok_or_else(|| ServiceError::UnknownEdition { board: name(), role: *role })
         }
+        EditionChoice::Period(_) if board.season().is_none() => Err(ServiceError::NoSeason(name())),
         EditionChoice::Period(period) => board.period_named(period).ok_or_else(|| {
             let known = board.each_period().filter_map(|edition| edition.period_name()).collect();
             ServiceError::UnknownPeriod { board: name(), period: period.clone(), known }

@@ -191,5 +191,8 @@ async fn examples_of_removals_rollovers_and_audits_name_no_board_that_exists_by_
             seen += 1;
         }
     }
-    assert_eq!(seen, 15, "removals, moderation, rollover, audit, ends of imports and copies, exchanges and comparison");
+    assert_eq!(
+        seen, 16,
+        "removals, moderation, rollover, audit, ends of imports, copies and periods, exchanges and comparison"
+    );
 }

@@ -44,6 +44,7 @@ mod refused_items;
 mod rolling;
 mod samples;
 mod scheduling;
+mod seasons;
 mod streams;
 mod subject_values;
 mod subjects;

@@ -295,6 +295,15 @@ export interface components {
              */
             now: string;
         };
+        /** @description The periods before and after one was closed. */
+        ClosedPeriod: {
+            /** @description The name of the board. */
+            board: string;
+            /** @description The period that was closed. */
+            closed: components["schemas"]["Period"];
+            /** @description The period that is current now. */
+            current: components["schemas"]["Period"];
+        };
         /** @description A comparison. */
         Comparison: {
             /** @description Whether the comparison is true; false if a side has no value. */
@@ -1453,14 +1462,15 @@ export interface components {
         Period: {
             /**
              * Format: date-time
-             * @description A time in RFC 3339 format, in UTC.
+             * @description A time in RFC 3339 format, in UTC, or null.
              */
-            end: string;
+            end: string | null;
             /** @description Whether nothing counts in the period any more: it has ended, and its grace is over. */
             final: boolean;
             /**
              * @description Name of the period, for the parameter `period`: `2026-11` of a month, `2026` of a year, otherwise the day on which
-             *     it begins, with the hour if it is shorter than a day. In the time zone of the board.
+             *     it begins, with the hour if it is shorter than a day, in the time zone of the board; of one that is closed by
+             *     hand its number.
              */
             name: string;
             /**
@@ -1940,14 +1950,17 @@ export interface components {
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
         };
-        /** @description The periods of a board. See the [module](self). */
+        /** @description The totals of a board that begin again with each period. */
         Season: {
             /**
              * Format: int32
              * @description Number of ended periods that are kept. Default: 12.
              */
             archive?: number;
-            /** @description Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`. */
+            /**
+             * @description Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
+             *     `manual`: each ends with `POST /v1/boards/{board}/close`.
+             */
             every: string;
             /**
              * @description Time after the end of a period in which late items still count in it. At most half a period, and at most the

@@ -21,11 +21,11 @@ impl Definition {
         if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
             return misplaced("dedupe", "must be from a minute to 90 days");
         }
-        if self.metric.window == WindowLength::All {
-            self.check_all_time()?;
-        }
         if let Some(season) = self.season {
             season.check(self)?;
+        }
+        if self.metric.window == WindowLength::All {
+            self.check_all_time()?;
         }
         self.check_windows()?;
         if self.mode == Mode::FromFirst {

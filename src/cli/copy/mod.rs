@@ -93,6 +93,9 @@ pub(super) async fn run(args: CopyArgs) -> anyhow::Result<()> {
 
 async fn copy(from: &Service, to: &Service, args: &CopyArgs, board: &str, name: &str) -> anyhow::Result<()> {
     let (generation, definition) = from.board(board).await?;
+    if !definition["season"].is_null() && !args.define {
+        bail!("a board with a season cannot be copied: its periods are not; --define only defines it at the target");
+    }
     let is_new = define(to, args.shards, definition, name).await?;
     say!("{board}: {} {name} at {}", if is_new { "defined" } else { "found" }, to.url())?;
     if args.define {

@@ -1,0 +1,265 @@
+//! Seasons: periods that are listed, read, named by writes, followed and closed.
+
+use serde_json::{Value as Json, json};
+
+use crate::client::Client;
+use crate::event_stream::Follower;
+use crate::site::Site;
+
+/// A board whose period is a day with two hours of grace.
+async fn with_days() -> Site {
+    let site = Site::new().await;
+    let season = json!({"every": "1d", "grace": "2h", "archive": 2});
+    let definition = json!({"metric": "SUM(all, sale, amount, seller)", "season": season});
+    let defined = site.client.put("/v1/boards/b", definition).await;
+    assert_eq!((defined.status, &defined.body["season"]), (201, &season), "{defined:?}");
+    let period =
+        json!({"name": "2026-01-02", "start": "2026-01-02T00:00:00Z", "end": "2026-01-03T00:00:00Z", "final": false});
+    assert_eq!(defined.body["period"], period);
+    site
+}
+
+async fn sell(client: &Client, who: &str, amount: u32) {
+    let answer = client.add("b", json!({"subject": who, "amount": amount})).await;
+    assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(1)), "{answer:?}");
+}
+
+/// Returns name, whether it is final, number of subjects and the winner of each period.
+fn shown<'a>(list: &'a Json) -> Vec<(&'a str, bool, u64, Option<&'a str>)> {
+    let of = |period: &'a Json| {
+        let (name, winner) = (period["name"].as_str().unwrap(), period["winners"][0]["subject"].as_str());
+        (name, period["final"] == true, period["total"].as_u64().unwrap(), winner)
+    };
+    list["items"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[actix_web::test]
+async fn periods_are_listed_with_their_winners_and_read_by_name() {
+    let site = with_days().await;
+    let client = &site.client;
+    sell(client, "a", 3).await;
+    sell(client, "b", 5).await;
+    client.set_clock("2026-01-03T01:00:00Z").await;
+    sell(client, "c", 1).await;
+    let late = json!({"subject": "a", "amount": 9, "at": "2026-01-02T12:00:00Z"});
+    assert_eq!(client.add("b", late.clone()).await.body["accepted"], 1);
+    let list = client.get("/v1/boards/b/periods").await.body;
+    assert_eq!(shown(&list), [("2026-01-02", false, 2, Some("a")), ("2026-01-03", false, 1, Some("c"))]);
+    assert_eq!(shown(&client.get("/v1/boards/b/periods?final=true").await.body), []);
+    client.set_clock("2026-01-03T02:00:00Z").await;
+    let refused = client.add("b", json!({"increments": [late]})).await;
+    assert_eq!(refused.body["rejected"][0]["code"], "too_late", "{refused:?}");
+    // The feed of what is final, from the period that was handled last.
+    let list = client.get("/v1/boards/b/periods?final=true&after=2026-01-01").await.body;
+    assert_eq!(shown(&list), [("2026-01-02", true, 2, Some("a"))]);
+    assert_eq!(list["items"][0]["winners"][0], json!({"rank": 1, "subject": "a", "score": 12}));
+    assert_eq!(shown(&client.get("/v1/boards/b/periods?final=true&after=2026-01-02").await.body), []);
+    let only = client.get("/v1/boards/b/periods?limit=1&winners=1").await.body;
+    assert_eq!((shown(&only).len(), only["items"][0]["winners"].as_array().unwrap().len()), (1, 1));
+    // Every read of a ranking takes the name.
+    for (path, member, expected) in [
+        ("rankings?", "total", json!(2)),
+        ("subjects/b?", "rank", json!(2)),
+        ("subjects/b/neighbors?radius=1&", "total", json!(2)),
+        ("distribution?percentiles=100&", "percentiles", json!([{"percentile": 100.0, "score": 12}])),
+    ] {
+        let answer = client.get(&format!("/v1/boards/b/{path}period=2026-01-02")).await;
+        assert_eq!((answer.status, &answer.body[member]), (200, &expected), "{path}: {answer:?}");
+        assert_eq!(
+            (&answer.body["period"]["name"], &answer.body["period"]["final"]),
+            (&json!("2026-01-02"), &json!(true))
+        );
+        let current = client.get(&format!("/v1/boards/b/{path}")).await;
+        assert_eq!(current.body["period"]["name"], "2026-01-03", "{path}: {current:?}");
+    }
+    let found = client.post("/v1/boards/b/rankings/lookup?period=2026-01-02", json!({"subjects": ["b"]})).await;
+    assert_eq!(found.body["items"][0]["rank"], 2, "{found:?}");
+    let unknown = client.get("/v1/boards/b/rankings?period=2026-01-09").await;
+    assert_eq!(unknown.refusal(), (404, "unknown_period"));
+    assert_eq!(unknown.body["periods"], json!(["2026-01-03", "2026-01-02"]));
+    let both = client.get("/v1/boards/b/rankings?period=2026-01-02&of=next").await;
+    assert_eq!((both.status, both.code()), (422, "invalid_field"));
+    let path = "/v1/boards/b/rankings?period=2026-01-02";
+    let csv = client.send_with(reqwest::Method::GET, path, &[("accept", "text/csv")], "").await;
+    assert_eq!(csv.text, "rank,subject,score\r\n1,a,12\r\n2,b,5\r\n");
+}
+
+#[actix_web::test]
+async fn a_subject_is_removed_and_hidden_in_every_period() {
+    let site = with_days().await;
+    let client = &site.client;
+    for who in ["a", "b", "c"] {
+        sell(client, who, 3).await;
+    }
+    client.set_clock("2026-01-03T12:00:00Z").await;
+    sell(client, "a", 1).await;
+    let total = async |period: &str| {
+        client.get(&format!("/v1/boards/b/rankings?period={period}")).await.body["total"].as_u64().unwrap()
+    };
+    assert_eq!((total("2026-01-02").await, total("2026-01-03").await), (3, 1));
+    assert_eq!(client.put("/v1/boards/b/subjects/a/hidden", json!({})).await.status, 200);
+    assert_eq!((total("2026-01-02").await, total("2026-01-03").await), (2, 0));
+    client.delete("/v1/boards/b/subjects/a/hidden").await;
+    assert_eq!(client.delete("/v1/boards/b/subjects/a").await.status, 200);
+    assert_eq!((total("2026-01-02").await, total("2026-01-03").await), (2, 0));
+}
+
+#[actix_web::test]
+async fn items_that_name_another_period_are_rejected() {
+    let site = with_days().await;
+    let client = &site.client;
+    let to = |period: &str| format!("/v1/boards/b/increments?period={period}");
+    let item = json!({"subject": "a"});
+    assert_eq!(client.post(&to("2026-01-02"), item.clone()).await.body["accepted"], 1);
+    for period in ["2026-01-03", "2026-01-01", "nonsense"] {
+        let refused = client.post(&to(period), item.clone()).await;
+        assert_eq!(refused.body["rejected"][0]["code"], "wrong_period", "{refused:?}");
+        let strict = client.post(&format!("{}&strict=true", to(period)), item.clone()).await;
+        assert_eq!(strict.body["accepted"], json!(0), "{strict:?}");
+    }
+    // The name of a period that no call has begun yet.
+    client.set_clock("2026-01-03T00:00:00Z").await;
+    assert_eq!(client.post(&to("2026-01-03"), item.clone()).await.body["accepted"], 1);
+    let lines = "{\"subject\":\"a\"}\n{\"subject\":\"a\",\"at\":\"2026-01-02T09:00:00Z\"}\n";
+    let kind = Some("application/x-ndjson");
+    let answer = client.send(reqwest::Method::POST, &to("2026-01-02"), kind, lines.to_owned()).await;
+    assert_eq!((&answer.body["accepted"], &answer.body["rejected"][0]["line"]), (&json!(1), &json!(1)), "{answer:?}");
+    let set = client.put("/v1/boards/b/samples?period=2026-01-02", json!({"subject": "a", "amount": 7})).await;
+    assert_eq!(set.body["rejected"][0]["code"], "wrong_period", "{set:?}");
+    client.define("plain", "COUNT(24h, like, post_id)", "1h").await;
+    let plain = client.post("/v1/boards/plain/increments?period=2026-01-02", item).await;
+    assert_eq!(plain.refusal(), (404, "unknown_period"));
+    assert_eq!(client.get("/v1/boards/plain/periods").await.refusal(), (404, "unknown_period"));
+    assert_eq!(client.get("/v1/boards/b/periods?by=x").await.code(), "unexpected_key");
+}
+
+#[actix_web::test]
+async fn pages_that_were_begun_in_a_period_go_on_in_it() {
+    let site = with_days().await;
+    let client = &site.client;
+    for (amount, who) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        sell(client, who, 9 - amount as u32).await;
+    }
+    let first = client.get("/v1/boards/b/rankings?limit=2").await.body;
+    client.set_clock("2026-01-03T05:00:00Z").await;
+    sell(client, "z", 1).await;
+    let second = client.get(&format!("/v1/boards/b/rankings?cursor={}", first["next"].as_str().unwrap())).await.body;
+    let subjects: Vec<_> = second["items"].as_array().unwrap().iter().map(|line| line["subject"].as_str()).collect();
+    assert_eq!((subjects, &second["period"]["name"]), (vec![Some("c"), Some("d")], &json!("2026-01-02")));
+    // Until the period has left the archive.
+    for day in ["04", "05", "06"] {
+        client.set_clock(&format!("2026-01-{day}T05:00:00Z")).await;
+        client.get("/v1/boards/b/rankings").await;
+    }
+    let gone = client.get(&format!("/v1/boards/b/rankings?cursor={}", first["next"].as_str().unwrap())).await;
+    assert_eq!(gone.code(), "stale_cursor");
+}
+
+#[actix_web::test]
+async fn a_stream_shows_the_period_and_goes_over_to_the_next_one() {
+    let site = with_days().await;
+    let client = &site.client;
+    sell(client, "a", 3).await;
+    let mut follower =
+        Follower::open(&format!("http://127.0.0.1:{}/v1/boards/b/stream?limit=10", client.port), &[]).await;
+    let page = follower.expect("page").await.data;
+    assert_eq!((&page["period"]["name"], &page["total"]), (&json!("2026-01-02"), &json!(1)));
+    client.set_clock("2026-01-03T00:00:00Z").await;
+    let page = follower.expect("page").await.data;
+    assert_eq!((&page["period"]["name"], &page["total"]), (&json!("2026-01-03"), &json!(0)));
+    sell(client, "b", 1).await;
+    let change = follower.expect("change").await.data;
+    assert_eq!(change["rows"][0]["subject"], "b");
+}
+
+#[actix_web::test]
+async fn a_period_that_nobody_reads_ends_at_a_tick() {
+    let site = with_days().await;
+    sell(&site.client, "a", 3).await;
+    let name = rolltop::board::BoardName::parse("b").unwrap();
+    for (time, editions, archive) in [
+        ("2026-01-02T23:59:59Z", 1, 0),
+        ("2026-01-03T00:00:00Z", 2, 0),
+        ("2026-01-03T01:59:59Z", 2, 0),
+        ("2026-01-03T02:00:00Z", 1, 1),
+    ] {
+        site.client.set_clock(time).await;
+        site.tick().await;
+        let board = site.store.board(&name).await.unwrap().unwrap();
+        assert_eq!((board.editions().len(), board.archive().len()), (editions, archive), "{time}");
+    }
+}
+
+#[actix_web::test]
+async fn a_period_is_closed_by_hand_once() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let definition = json!({"metric": "COUNT(all, goal, player)", "season": {"every": "manual", "grace": "10m"}});
+    let defined = client.put("/v1/boards/b", definition).await;
+    assert_eq!(
+        (&defined.body["period"]["name"], &defined.body["period"]["end"]),
+        (&json!("1"), &Json::Null),
+        "{defined:?}"
+    );
+    client.count("b", &["a", "a", "b"]).await;
+    let closed = client.post("/v1/boards/b/close?period=1", json!({})).await;
+    assert_eq!(closed.status, 200, "{closed:?}");
+    assert_eq!((&closed.body["closed"]["name"], &closed.body["current"]["name"]), (&json!("1"), &json!("2")));
+    assert_eq!(closed.body["closed"]["end"], "2026-01-02T10:07:00Z");
+    let again = client.post("/v1/boards/b/close?period=1", json!({})).await;
+    assert_eq!(again.body, closed.body, "a call that is repeated does nothing");
+    let early = client.post("/v1/boards/b/close", json!({})).await;
+    assert_eq!(early.refusal(), (409, "editions_conflict"));
+    assert!(early.body["detail"].as_str().unwrap().contains("late items, until 2026-01-02T10:17:00Z"), "{early:?}");
+    assert_eq!(client.post("/v1/boards/b/close?period=7", json!({})).await.refusal(), (404, "unknown_period"));
+    client.set_clock("2026-01-02T10:17:00Z").await;
+    assert_eq!(client.post("/v1/boards/b/close", json!({})).await.body["current"]["name"], "3");
+    let list = client.get("/v1/boards/b/periods").await.body;
+    assert_eq!(
+        list["items"].as_array().unwrap().iter().map(|period| &period["name"]).collect::<Vec<_>>(),
+        ["1", "2", "3"]
+    );
+    let site = with_days().await;
+    let refused = site.client.post("/v1/boards/b/close", json!({})).await;
+    assert_eq!(refused.refusal(), (409, "editions_conflict"));
+    assert!(refused.body["detail"].as_str().unwrap().contains("end by the calendar"), "{refused:?}");
+}
+
+#[actix_web::test]
+async fn impossible_seasons_are_refused() {
+    let site = Site::new().await;
+    let all = "COUNT(all, like, post)";
+    for (metric, more, part) in [
+        ("COUNT(24h, like, post)", json!({"slot": "1h", "season": {"every": "1d"}}), "only with the window all"),
+        (all, json!({"windows": ["7d/6h"], "season": {"every": "1d"}}), "together with 'season'"),
+        (all, json!({"slot": "1h", "keep": "3h", "season": {"every": "1d"}}), "together with 'season'"),
+        (all, json!({"season": {"every": "30m", "grace": "1m"}}), "1h or more"),
+        (all, json!({"season": {"every": "5h"}}), "must divide 24 h"),
+        (all, json!({"season": {"every": "1d", "grace": "13h"}}), "at most half"),
+        (all, json!({"season": {"every": "1mo", "grace": "25h"}}), "ids are remembered"),
+        (all, json!({"dedupe": "1m", "season": {"every": "1mo"}}), "ids are remembered"),
+        (all, json!({"season": {"every": "1mo", "start": "2026-01-01"}}), "number of days"),
+        (all, json!({"season": {"every": "14d", "start": "2026-02-30"}}), "is not a day"),
+        (all, json!({"season": {"every": "1mo", "archive": 101}}), "from 0 to 100"),
+        (all, json!({"season": {"every": "monthly"}}), "'manual'"),
+        (all, json!({"season": {"every": "manual"}, "shards": 3}), "closed by hand"),
+        (all, json!({"season": {}}), "every"),
+        (all, json!({"season": {"every": "1d", "length": 1}}), "length"),
+    ] {
+        let mut definition = more;
+        definition["metric"] = json!(metric);
+        let answer = site.client.put("/v1/boards/b", definition.clone()).await;
+        assert!(answer.status == 422 || answer.status == 400, "{definition}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(part), "{definition}: {answer:?}");
+    }
+    let fortnight = json!({"metric": all, "timezone": "Europe/Berlin",
+        "season": {"every": "14d", "start": "2026-01-01", "grace": "12h"}});
+    let defined = site.client.put("/v1/boards/b", fortnight).await;
+    assert_eq!(
+        (&defined.body["period"]["name"], &defined.body["period"]["start"]),
+        (&json!("2026-01-01"), &json!("2025-12-31T23:00:00Z")),
+        "{defined:?}"
+    );
+    let next = site.client.put("/v1/boards/b/next", json!({"metric": all})).await;
+    assert_eq!((next.status, &next.body["field"]), (422, &json!("season")), "{next:?}");
+}
