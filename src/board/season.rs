@@ -327,3 +327,6 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

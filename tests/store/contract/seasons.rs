@@ -145,12 +145,12 @@ pub async fn an_id_counts_once_across_the_end_of_a_period(site: Site) {
     // The same item, sent again after the end of its period, without a time.
     let repeated = vec![plus("a", 1).id("x"), plus("a", 1).id("late").at("2026-01-01T10:00:00Z"), plus("a", 1).id("y")];
     let duplicate = Outcome::Duplicate { score: None };
-    assert_eq!(site.add(&board, repeated).await, [duplicate.clone(), duplicate.clone(), COUNTED]);
+    assert_eq!(site.add(&board, repeated).await, [duplicate, duplicate, COUNTED]);
     assert_eq!(lines(&site, &board, "2026-01-01").await, [line("a", 2)]);
     assert_eq!(lines(&site, &board, "2026-01-02").await, [line("a", 1)]);
     site.clock("2026-01-02T03:00:00Z").await;
     let now = present(&*site.store, &board).await;
-    assert_eq!(site.add(&now, vec![plus("a", 1).id("y"), plus("a", 1).id("x")]).await, [duplicate.clone(), duplicate]);
+    assert_eq!(site.add(&now, vec![plus("a", 1).id("y"), plus("a", 1).id("x")]).await, [duplicate, duplicate]);
 }
 
 pub async fn every_metric_begins_again_with_a_period(site: Site) {
