@@ -13,6 +13,7 @@ mod drawn;
 mod editions;
 mod faults;
 mod importing;
+mod seasons;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
