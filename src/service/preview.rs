@@ -17,9 +17,9 @@ pub struct DefinitionPreview {
     /// The keys of the definition in which an existing board differs. If there are any, the definition would be
     /// refused.
     pub differences: Vec<&'static str>,
-    /// The estimated memory of a subject in the store in use, with data in every track.
+    /// The estimated memory of a subject in the store in use, with data in every track of the current edition.
     pub bytes_per_subject: BytesPerSubject,
-    /// The estimated memory of a subject in each [track](Board::tracks) of the board.
+    /// The estimated memory of a subject in each [track](crate::board::Edition::tracks) of the current edition.
     pub bytes_per_track: Vec<BytesPerSubject>,
     /// What the ids of the board cost.
     pub id_cost: IdCost,
@@ -44,7 +44,7 @@ impl Service {
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
         let board = existing.clone().filter(|_| differences.as_ref().is_some_and(Vec::is_empty)).unwrap_or(board);
-        let bytes_per_track: Vec<_> = board.each_track().map(|track| self.store.bytes_per_subject(&track)).collect();
+        let bytes_per_track: Vec<_> = board.current().each_track().map(|track| self.store.bytes_per_subject(&track)).collect();
         let (of_main, of_others) = (bytes_per_track[0], &bytes_per_track[1..]);
         Ok(DefinitionPreview {
             existing,

@@ -53,9 +53,11 @@ impl Partition {
         self.main().slot()
     }
 
-    /// Returns the window of each track at `now`, the main one first. O(tracks) while their heads stay the same.
+    /// Returns the window at `now` of each track that a write may change, the main one first. O(tracks) while their heads
+    /// stay the same.
     pub fn windows(&self, now: Timestamp) -> Box<[Window]> {
-        self.parts.iter().map(|part| part.with_window(now, |slots| slots.window)).collect()
+        let written = self.board().written_tracks().len();
+        self.parts[..written].iter().map(|part| part.with_window(now, |slots| slots.window)).collect()
     }
 
     /// Returns whether this instance has announced the board in the list of boards. Only the first partition knows.
