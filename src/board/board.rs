@@ -108,7 +108,10 @@ impl Board {
     pub(super) fn with_editions(self, editions: Box<[Edition]>, other: Option<OtherEdition>) -> Self {
         let written = 1 + usize::from(other.is_some());
         debug_assert!(written <= editions.len());
-        let clock_tolerance = editions.first().map_or(DAY, |edition| clock_tolerance(edition.all_tracks()));
+        let of_tracks = editions.first().map_or(DAY, |edition| clock_tolerance(edition.all_tracks()));
+        let period =
+            editions.first().and_then(Edition::period).map(|period| period.end.millis() - period.start.millis());
+        let clock_tolerance = of_tracks.min(period.unwrap_or(DAY));
         Self { editions, written, other, clock_tolerance, ..self }
     }
 
@@ -257,8 +260,8 @@ impl Board {
     }
 
     /// Returns the time, in milliseconds, that a clock must be ahead of the expected time to be doubted: the shortest
-    /// window. Over all time, where a wrong clock expires ids and tombstones only, it is a day, even if `dedupe` is
-    /// shorter: otherwise each longer restart would be doubted.
+    /// window, or the current period if that is shorter. Over all time, where a wrong clock expires ids and tombstones
+    /// only, it is a day, even if `dedupe` is shorter: otherwise each longer restart would be doubted.
     pub fn clock_tolerance(&self) -> i64 {
         self.clock_tolerance
     }

@@ -143,9 +143,10 @@ impl BoardEdition {
         self.number
     }
 
-    /// Returns its role, or `None` if it is the current edition.
+    /// Returns its role, or `None` if it is the current edition or a period of a season.
     pub fn role(&self) -> Option<EditionRole> {
-        self.board.other().filter(|_| self.number == 1).map(|other| other.role)
+        let other = self.board.other().filter(|_| self.number == 1 && self.board.season().is_none());
+        other.map(|other| other.role)
     }
 
     /// Returns the main track, which reads use unless they choose another one.

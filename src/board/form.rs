@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, FurtherWindow, MAX_SHARDS, Season, Span};
+use super::{Decimals, FurtherWindow, MAX_SHARDS, Season};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -44,10 +44,6 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 pub(super) fn utc() -> Tz {
     Tz::UTC
-}
-
-pub(super) fn hour() -> Span {
-    Span::HOUR
 }
 
 pub(super) fn twelve() -> u32 {

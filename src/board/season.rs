@@ -17,15 +17,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, OtherEdition, SlotError, Span,
-    SpanError, Timestamp, Unit, form,
+    Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange, OtherEdition,
+    SlotError, Span, SpanError, Timestamp, Unit, form,
 };
 
 /// The largest number of sealed periods that are kept.
 const MAX_ARCHIVE: u32 = 100;
 /// The shortest period.
 const HOUR: i64 = 3_600_000;
-/// The longest grace, unless `dedupe` is longer.
+/// The longest period: ten years.
+const LONGEST: i64 = 3_660 * DAY;
+/// The time for which ids are remembered unless `dedupe` says another one.
 const DAY: i64 = 86_400_000;
 
 /// The length of the periods of a season.
@@ -67,26 +69,46 @@ impl fmt::Display for PeriodLength {
 
 /// The totals of a board that begin again with each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
+#[serde(from = "SeasonForm")]
 pub struct Season {
     /// Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
     /// `manual`: each ends with `POST /v1/boards/{board}/close`.
-    #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
+    #[serde(serialize_with = "form::text")]
     #[schema(value_type = String, example = "1mo", pattern = "^(manual|[1-9][0-9]{0,9}(h|d|w|mo|y))$")]
     pub every: PeriodLength,
     /// A day on which a period begins, for periods of a number of days. Default: 1970-01-01.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::date")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = Date, example = "2026-11-02", required = false)]
     pub start: Option<NaiveDate>,
     /// Time after the end of a period in which late items still count in it. At most half a period, and at most the
-    /// time for which ids are remembered. Default: `1h`.
-    #[serde(default = "form::hour")]
-    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
+    /// time for which ids are remembered. Default: `1h`, or `30m` if `every` is `1h`.
+    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$", required = false)]
     pub grace: Span,
     /// Number of ended periods that are kept. Default: 12.
-    #[serde(default = "form::twelve", deserialize_with = "form::archive")]
-    #[schema(minimum = 0, maximum = 100)]
+    #[schema(minimum = 0, maximum = 100, required = false)]
     pub archive: u32,
+}
+
+/// A season as it is given, without its defaults.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
+struct SeasonForm {
+    #[serde(deserialize_with = "form::parsed")]
+    every: PeriodLength,
+    #[serde(default, deserialize_with = "form::date")]
+    start: Option<NaiveDate>,
+    #[serde(default)]
+    grace: Option<Span>,
+    #[serde(default = "form::twelve", deserialize_with = "form::archive")]
+    archive: u32,
+}
+
+impl From<SeasonForm> for Season {
+    fn from(SeasonForm { every, start, grace, archive }: SeasonForm) -> Self {
+        let half_an_hour = Span::new(30, Unit::Minute).unwrap_or(Span::HOUR);
+        let usual = if every == PeriodLength::Span(Span::HOUR) { half_an_hour } else { Span::HOUR };
+        Self { every, start, grace: grace.unwrap_or(usual), archive }
+    }
 }
 
 /// The time of a period: `start <= t < end`.
@@ -116,6 +138,16 @@ impl PeriodName {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether it has the form of this name, so that it may be that of a period of the same board.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let is_number = |name: &Self| !name.0.is_empty() && name.0.bytes().all(|byte| byte.is_ascii_digit());
+        let form = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+        match is_number(other) {
+            true => is_number(self),
+            false => self.0.bytes().map(form).eq(other.0.bytes().map(form)),
+        }
     }
 }
 
@@ -171,8 +203,8 @@ impl Season {
             PeriodLength::Span(every) => (every.approximate_millis(), every.unit() == Unit::Day),
             PeriodLength::Manual => (i64::MAX, false),
         };
-        if every < HOUR {
-            return misplaced("season", "must have an 'every' of 1h or more");
+        if self.every != PeriodLength::Manual && !(HOUR..=LONGEST).contains(&every) {
+            return misplaced("season", "must have an 'every' from 1h to 10y");
         }
         if self.every == PeriodLength::Manual && definition.shards.is_some() {
             return misplaced(
@@ -259,12 +291,23 @@ impl Board {
         Some(Period { start: calendar.slot_of(at).max(from), end: calendar.next(at), number })
     }
 
+    /// Returns the same board, whose period ends at `now` if the change closes it and it would end earlier: by the clock of
+    /// the board, all items that were counted are of times before.
+    #[must_use]
+    pub fn closed_at(self, change: EditionsChange, now: Timestamp) -> Self {
+        let period = self.edition().period().filter(|period| change == EditionsChange::Close && period.end < now);
+        let Some(period) = period else { return self };
+        let closed = self.edition().clone().in_period(Some(Period { end: now, ..period }));
+        let editions = Edition::joined(std::iter::once(closed).chain(self.archive().iter().cloned()));
+        self.with_editions(editions, None)
+    }
+
     /// Returns the board whose current period ends at `now`. Returns why it cannot be closed.
     pub fn closed(&self, now: Timestamp) -> Result<Board, CloseError> {
-        let (Some(season), Some(period)) = (self.season(), self.edition().period()) else {
+        let Some(period) = self.edition().period() else {
             return Err(CloseError::NoSeason);
         };
-        if season.every != PeriodLength::Manual {
+        if !self.is_manual() {
             return Err(CloseError::ByCalendar);
         }
         if let Some(until) = self.other().and_then(|other| other.until) {
@@ -277,9 +320,19 @@ impl Board {
         Ok(self.changed(std::iter::once(closed).chain(self.archive().iter().cloned()), None))
     }
 
-    /// Returns the period of this name with the board.
+    /// Returns the period of this name with the board. `current` and `previous` name the one that has not ended, and the
+    /// one before it.
     pub fn period_named(self: &Arc<Self>, name: &PeriodName) -> Option<BoardEdition> {
-        self.each_period().find(|edition| edition.period_name().as_ref() == Some(name))
+        match name.as_str() {
+            "current" => self.each_period().next(),
+            "previous" => self.each_period().nth(1),
+            _ => self.each_period().find(|edition| edition.period_name().as_ref() == Some(name)),
+        }
+    }
+
+    /// Returns whether its periods are closed by hand.
+    pub fn is_manual(&self) -> bool {
+        self.season().is_some_and(|season| season.every == PeriodLength::Manual)
     }
 
     /// Returns the time at which the next [step](Self::season_step) is due. `None` if the board has no season.

@@ -159,6 +159,10 @@ request_codes! {
     /// The board has no period of the name that `period` gives, or no season.
     UnknownPeriod = "unknown_period", NOT_FOUND, "The board has no such period",
         "Read GET /v1/boards/{board}/periods, which lists the periods that the board has.";
+    /// The current period of the board cannot be closed: the one before takes late items until the time in `until`, or the
+    /// periods are not closed by hand.
+    PeriodConflict = "period_conflict", CONFLICT, "The period cannot be closed now",
+        "Wait until the time in `until`, and close the period then. Only periods of a season with `every` `manual` are closed.";
     /// The board has another second edition already, a fill is not complete, or an edition is being repaired.
     EditionsConflict = "editions_conflict", CONFLICT, "The editions of the board cannot be changed now",
         "Look at GET /v1/boards/{board}/next or /previous; remove the edition there, or wait for its fill.";

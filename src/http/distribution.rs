@@ -78,7 +78,7 @@ struct ScoreRange {
         ("scores" = String, Query, max_length = 4000, example = "10,100,1000",
             description = "Up to 100 scores, each greater than the one before, separated by commas: the bounds of the ranges. Default: none."),
         ("period" = String, Query, max_length = 32, example = "2026-11",
-            description = "Name of the period to read, on a board with a season. Default: the current one."),
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),

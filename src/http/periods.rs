@@ -28,9 +28,9 @@ pub(super) struct PeriodList {
     board: BoardName,
     /// The periods, the oldest first.
     items: Vec<PeriodItem>,
-    /// Always null: the list has one page.
-    #[schema(value_type = Option<String>, required = true)]
-    next: (),
+    /// Name to give as `after` for the periods after these; null if there are none.
+    #[schema(value_type = Option<String>, required = true, example = json!(null))]
+    next: Option<PeriodName>,
 }
 
 /// A period with the first lines of its ranking.
@@ -92,8 +92,8 @@ pub(super) async fn close(
 
 /// List the periods of a board
 ///
-/// Returns the periods that a board with a season has, the oldest first: those of its archive, for an hour or as long as
-/// its `grace` says the one that has just ended, and the current one. Each has the first lines of its ranking.
+/// Returns the periods that a board with a season has, the oldest first: those of its archive, the one that has just ended
+/// as long as its grace lasts, and the current one. Each has the first lines of its ranking.
 ///
 /// To do something when a period has ended, such as giving out rewards, read `?final=true&after=` with the name of the
 /// last period that you have handled: the response has those that have become final since, and they do not change any
@@ -129,7 +129,12 @@ pub(super) async fn list(
     };
     let winners = parameters.number("winners", DEFAULT_WINNERS, 1..=MAX_WINNERS)? as u32;
     let (board, key) = (path::board_name(&request)?, parameters.key()?);
-    let periods = state.service.periods(&caller, &board, &filter, key.as_ref(), winners).await?;
+    let limit = filter.limit;
+    let ahead = PeriodFilter { limit: limit + 1, ..filter };
+    let mut periods = state.service.periods(&caller, &board, &ahead, key.as_ref(), winners).await?;
+    let has_more = periods.len() > limit;
+    periods.truncate(limit);
+    let next = periods.last().filter(|_| has_more).and_then(|(edition, _)| edition.period_name());
     let item = |(edition, read): (BoardEdition, Option<About<Page>>)| {
         let (total, winners) = match read {
             Some(About { of, answer }) => (Some(answer.total), Some(RankingLines::new(&of, answer))),
@@ -137,5 +142,5 @@ pub(super) async fn list(
         };
         Some(PeriodItem { period: PeriodShown::of(&edition)?, total, winners })
     };
-    Ok(response::json(&PeriodList { board, items: periods.into_iter().filter_map(item).collect(), next: () }))
+    Ok(response::json(&PeriodList { board, items: periods.into_iter().filter_map(item).collect(), next }))
 }

@@ -59,6 +59,8 @@ pub(super) struct KeyOfRanking {
     params(
         ("prefix" = String, Query, max_length = 512, example = "mus", description = "Beginning of the keys. Upper and lower case differ."),
         ("cursor" = String, Query, max_length = 512, description = "`next` of another page, or a key after which the list begins."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
@@ -76,7 +78,7 @@ pub(super) async fn list(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["prefix", "cursor", "of", "window", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["prefix", "cursor", "of", "period", "window", "limit"])?;
     let limit = u32::try_from(parameters.number("limit", 50, 1..=MAX_KEYS)?).unwrap_or(u32::MAX);
     let after = parameters.text("cursor").map(|text| parse_key("cursor", text)).transpose()?;
     let prefix = parameters.text("prefix").unwrap_or_default();
@@ -159,6 +161,8 @@ pub(super) struct RankingOfKey {
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/by", operation_id = "getRankingsByKey", tag = "rankings",
     params(
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
@@ -181,7 +185,7 @@ pub(super) async fn rankings(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["of", "window"])?.window()?;
+    let window = Parameters::from_request(&request, &["of", "period", "window"])?.window()?;
     let name = path::board_name(&request)?;
     let track = state.service.window_of_all_keys(&caller, &name, window).await?;
     let body = body::read_json(&request, &caller, payload, &state).await?;

@@ -96,7 +96,7 @@ impl Ranking {
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
         ("period" = String, Query, max_length = 32, example = "2026-11",
-            description = "Name of the period to read, on a board with a season. Default: the current one."),
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -213,7 +213,7 @@ pub(super) struct LookupEntry {
     params(
         ("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true."),
         ("period" = String, Query, max_length = 32, example = "2026-11",
-            description = "Name of the period to read, on a board with a season. Default: the current one."),
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),

@@ -154,7 +154,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/rankings/by",
         View,
         || web::to(ranking_keys::rankings),
-        &[QUERY, BODY, BOARD, OF, &[NotRanked, UnexpectedKey], READ],
+        &[QUERY, BODY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ],
     ),
     operation(
         Method::GET,
@@ -182,7 +182,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}",
         Manage,
         || web::to(set_subject::set),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[SamplesUnsupported, ImportOpen, SubjectFrozen], FROZEN, WRITE],
+        &[
+            QUERY,
+            BODY,
+            BOARD,
+            BY,
+            SUBJECT,
+            &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported],
+            FROZEN,
+            WRITE,
+        ],
     ),
     operation(
         Method::DELETE,
@@ -280,7 +289,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/keys",
         Read,
         || web::to(ranking_keys::list),
-        &[QUERY, BOARD, OF, &[NotRanked, UnexpectedKey], READ],
+        &[QUERY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ],
     ),
     operation(
         Method::DELETE,
@@ -392,7 +401,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/close",
         Manage,
         || web::to(periods::close),
-        &[QUERY, BOARD, PERIOD, &[EditionsConflict], WRITE],
+        &[QUERY, BOARD, PERIOD, &[PeriodConflict], WRITE],
     ),
     operation(Method::GET, "/v1/boards/{board}/shards", Read, || web::to(shards::get), &[QUERY, BOARD, READ]),
     operation(

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::codes::Code;
 use super::problem::Problem;
+use crate::board::CloseError;
 use crate::board::{Board, Definition, FieldFault};
 use crate::service::{ServiceError, StoreError};
 
@@ -27,6 +28,16 @@ impl From<ServiceError> for Problem {
             ServiceError::Successor(error) => Problem::field(error.field(), detail),
             ServiceError::UnknownEdition { board, role } => {
                 Problem::new(Code::UnknownEdition, detail).with("board", board.as_str()).with("of", role.name())
+            }
+            ServiceError::SeasonUnsupported { board, .. } => {
+                Problem::new(Code::Unsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::NotClosed { board, reason } => {
+                let problem = Problem::new(Code::PeriodConflict, detail).with("board", board.as_str());
+                match reason {
+                    CloseError::InGrace(until) => problem.with("until", until.to_string()),
+                    CloseError::NoSeason | CloseError::ByCalendar | CloseError::JustBegun => problem,
+                }
             }
             ServiceError::NoSeason(board) => Problem::new(Code::UnknownPeriod, detail).with("board", board.as_str()),
             ServiceError::UnknownPeriod { board, period, known } => {

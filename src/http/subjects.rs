@@ -128,7 +128,7 @@ impl SubjectSlot {
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
     params(
         ("period" = String, Query, max_length = 32, example = "2026-11",
-            description = "Name of the period to read, on a board with a season. Default: the current one."),
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),
@@ -227,7 +227,7 @@ pub(super) struct Neighbors {
         ("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
             description = "Maximum number of subjects on each side. Default: 5."),
         ("period" = String, Query, max_length = 32, example = "2026-11",
-            description = "Name of the period to read, on a board with a season. Default: the current one."),
+            description = "Period to read, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to read: `next`, the successor, or `previous`. Default: the board itself."),
         ("by" = String, Query, max_length = 512, description = "Key of the ranking, for a board whose metric has `BY`."),

@@ -15,8 +15,11 @@ pub struct About<T, Of = BoardTrack> {
 /// An answer about a board as a whole.
 pub type AboutBoard<T> = About<T, Arc<Board>>;
 
+/// The number of calls after the first one.
+pub(super) const ATTEMPTS: usize = 4;
+
 /// Calls the store about a track or, with `whole`, about a board. If the board was removed and defined again, or its
-/// editions have changed, calls it once more about what is there now. An optional check runs before each call and may
+/// editions have changed, calls it again about what is there now. An optional check runs before each call and may
 /// refuse it.
 macro_rules! about {
     ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
@@ -37,11 +40,23 @@ macro_rules! about {
         let $current = $of;
         match $call.await {
             Err(crate::store::StoreError::BoardChanged | crate::store::StoreError::StaleEpoch) => {
-                let fresh = $self.$refreshed($of).await?;
-                check(&fresh)?;
-                let $current = &fresh;
-                let answer = $call.await?;
-                crate::service::Result::<_>::Ok(crate::service::About { of: fresh, answer })
+                let mut fresh = $self.$refreshed($of).await?;
+                let mut attempts = crate::service::about::ATTEMPTS;
+                loop {
+                    check(&fresh)?;
+                    let $current = &fresh;
+                    attempts -= 1;
+                    match $call.await {
+                        // At the end of a period the editions change several times.
+                        Err(crate::store::StoreError::StaleEpoch) if attempts > 0 => {
+                            fresh = $self.$refreshed(&fresh).await?;
+                        }
+                        answer => {
+                            let answer = answer?;
+                            break crate::service::Result::<_>::Ok(crate::service::About { of: fresh, answer });
+                        }
+                    }
+                }
             }
             other => Ok(crate::service::About { of: $of.clone(), answer: other? }),
         }

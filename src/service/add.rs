@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Result, Service, ServiceError};
+use super::windows::edition_of;
+use super::{EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Edition, Metric, PeriodName, Span, Timestamp};
+use crate::board::{Board, Metric, PeriodName, Span, Timestamp};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
@@ -35,23 +36,17 @@ impl Service {
         Ok(added)
     }
 
-    /// Returns the start of the period that the items of a request name. If the board has no such period, or it takes no
-    /// items any more, it is a time at which no period starts, so that they are rejected.
+    /// Returns the start of the period that the items of a request name, which may take no items any more.
     ///
-    /// Returns [`ServiceError::NoSeason`] if the board has no season.
+    /// Returns [`ServiceError::NoSeason`] if the board has no season, and [`ServiceError::UnknownPeriod`] if it has no
+    /// period of this name.
     pub async fn period_start(&self, board: &Arc<Board>, period: &PeriodName) -> Result<Timestamp> {
-        if board.season().is_none() {
-            return Err(ServiceError::NoSeason(board.name().clone()));
-        }
-        let start = |board: &Board| {
-            let named = board.editions().iter().find(|edition| edition.period_name().as_ref() == Some(period));
-            named.and_then(Edition::period).map(|period| period.start)
-        };
-        match start(board) {
-            Some(start) => Ok(start),
+        let named = match board.period_named(period) {
+            Some(named) if !matches!(period.as_str(), "current" | "previous") => named,
             // The board that this instance knows may be an older one.
-            None => Ok(start(&*self.turned(board).await?).unwrap_or(Timestamp::MAX)),
-        }
+            _ => edition_of(&self.turned(board).await?, &EditionChoice::Period(period.clone()))?,
+        };
+        Ok(named.period().map_or(Timestamp::MAX, |period| period.start))
     }
 
     /// Notes the editions of a board that a write found to have changed.

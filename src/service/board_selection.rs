@@ -55,7 +55,9 @@ pub(super) fn covers_since(track: &BoardTrack, floor: Timestamp, now: Timestamp)
 /// Returns all tracks of boards that serve a metric. O(tracks of all boards).
 pub(super) fn serving<'a>(boards: impl IntoIterator<Item = &'a Arc<Board>>, metric: &Metric) -> Vec<Serving> {
     let serves = |track: BoardTrack| Some(Serving { slots: slots_for(&track, metric)?, track });
-    let tracks = boards.into_iter().flat_map(|board| board.current().each_track());
+    // A metric over all time is not about a period.
+    let boards = boards.into_iter().filter(|board| board.season().is_none());
+    let tracks = boards.flat_map(|board| board.current().each_track());
     tracks.filter_map(serves).collect()
 }
 

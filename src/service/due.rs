@@ -86,11 +86,14 @@ impl DueTrack {
 }
 
 /// Returns the labels of the metrics of a track: the board's name, the length of its window unless it is the main track
-/// of its edition, and the role of its edition unless that is the current one.
+/// of its edition, and the role of its edition unless that is the current one: `closing` of a period that has ended.
 fn labels_of(track: &BoardTrack) -> Vec<Label> {
     let mut labels = vec![Label::new("board", track.board().name().as_str().to_owned())];
-    if let Some(role) = track.edition().role() {
+    let edition = track.edition();
+    if let Some(role) = edition.role() {
         labels.push(Label::new("edition", role.name()));
+    } else if edition.number() > 0 {
+        labels.push(Label::new("edition", "closing"));
     }
     if !track.is_main_of_edition() {
         labels.push(Label::new("window", track.length().to_string()));

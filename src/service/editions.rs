@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt};
+
 use super::compare::Comparison;
 use super::fill::FillProgress;
 use super::mirror::MirroredDifference;
@@ -11,6 +13,9 @@ use crate::board::{
     Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId,
 };
 use crate::store::DualRun;
+
+/// The number of boards whose periods are ended at the same time.
+const AT_ONCE: usize = 8;
 
 /// The number of attempts before a call fails because the editions keep changing.
 const ATTEMPTS: usize = 4;
@@ -219,12 +224,16 @@ impl Service {
 
     /// Lets the store make the steps of seasons that are due, also of boards that nobody calls.
     async fn turn_seasons(&self) -> Result<()> {
-        let now = self.store.now().await?;
-        for board in self.registry.with_due_season(now) {
-            if let Err(error) = self.turned(&board).await {
-                tracing::warn!(board = %board.name(), %error, "the period of a season has not ended; the next tick retries");
-            }
+        if !self.registry.has_seasons() {
+            return Ok(());
         }
+        let due = self.registry.with_due_season(self.store.now().await?);
+        let turn = |board: Arc<Board>| async move {
+            if let Err(error) = self.turned(&board).await {
+                tracing::warn!(board = %board.name(), %error, "a period could not be ended; the next tick retries");
+            }
+        };
+        stream::iter(due).map(turn).buffer_unordered(AT_ONCE).collect::<()>().await;
         Ok(())
     }
 

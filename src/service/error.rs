@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::access::{Denied, KeyError, KeyId};
 use crate::board::{
-    Board, BoardEdition, BoardName, Definition, DefinitionError, Edition, EditionRole, FieldFault, KeyFormError,
-    Metric, PeriodName, Span, SuccessorError, TiersError, Timestamp, WindowLength,
+    Board, BoardEdition, BoardName, CloseError, Definition, DefinitionError, Edition, EditionRole, FieldFault,
+    KeyFormError, Metric, PeriodName, Span, SuccessorError, TiersError, Timestamp, WindowLength,
 };
 use crate::store::{ImportId, StoreError, TableName};
 
@@ -59,6 +59,12 @@ pub enum ServiceError {
     /// The board has no edition of this role.
     #[error("board '{board}' has no {} edition{}", role.name(), way_to(*role, board))]
     UnknownEdition { board: BoardName, role: EditionRole },
+    /// A board with a season does not support the operation.
+    #[error("board '{board}': {detail}")]
+    SeasonUnsupported { board: BoardName, detail: String },
+    /// The current period of the board cannot be closed.
+    #[error("the period of board '{board}' cannot be closed: {reason}")]
+    NotClosed { board: BoardName, reason: CloseError },
     /// The board has no season, so it has no periods.
     #[error("board '{0}' has no season, so it has no periods")]
     NoSeason(BoardName),
@@ -84,9 +90,10 @@ pub enum ServiceError {
     Successor(#[from] SuccessorError),
     /// The board exists with a different definition.
     #[error(
-        "board '{}' exists with a different definition (different: {}), which cannot be changed in place: begin a dual run with the new definition (PUT …/next), choose another name, or remove the board with its data first",
+        "board '{}' exists with a different definition (different: {}), which cannot be changed in place: {}choose another name, or remove the board with its data first",
         existing.name(),
-        keys.join(", ")
+        keys.join(", "),
+        if existing.season().is_none() { "begin a dual run with the new definition (PUT …/next), " } else { "" }
     )]
     Conflict {
         /// The existing board.

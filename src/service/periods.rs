@@ -3,8 +3,8 @@
 use super::about::about;
 use super::ranking_keys::in_ranking;
 use super::{About, EditionChoice, Result, Service, ServiceError};
-use crate::access::Caller;
-use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey};
+use crate::access::{Caller, Scope};
+use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey, Timestamp};
 use crate::store::{self, Page};
 
 /// Which periods of a board are listed.
@@ -24,13 +24,14 @@ impl Service {
     /// now.
     ///
     /// Returns [`ServiceError::UnknownPeriod`] if the board has no period of that name, and
-    /// [`ServiceError::EditionsRefused`] if it cannot be closed.
+    /// [`ServiceError::NotClosed`] if it cannot be closed.
     pub async fn close_period(
         &self,
         caller: &Caller,
         name: &BoardName,
         period: Option<&PeriodName>,
     ) -> Result<[BoardEdition; 2]> {
+        caller.require(Scope::Manage)?;
         let board = self.turned(&self.board(caller, name).await?).await?;
         let current = board.current();
         let wanted = match period {
@@ -41,10 +42,15 @@ impl Service {
         if wanted.id() == current.id() {
             let now = self.store.now().await?;
             let changed = self.change_editions(caller, name, |board| match board.edition().id() == wanted.id() {
-                true => board.closed(now).map(Some).map_err(|error| {
-                    let detail = format!("the period of board '{name}' cannot be closed: {error}");
-                    ServiceError::EditionsRefused { board: name.clone(), detail }
-                }),
+                true if board.edition().period().is_some_and(|period| period.end < Timestamp::MAX)
+                    && board.is_manual() =>
+                {
+                    Ok(None)
+                }
+                true => {
+                    let closed = board.closed(now).map(Some);
+                    closed.map_err(|reason| ServiceError::NotClosed { board: name.clone(), reason })
+                }
                 // Another caller has closed it.
                 false => Ok(None),
             });
@@ -59,7 +65,8 @@ impl Service {
     /// board has keys. Returns no lines on a board that has no ranking, or where no key is given. One store call for
     /// each period, and one more if the board has no season or its period has just ended.
     ///
-    /// Returns [`ServiceError::NoSeason`] if the board has no season.
+    /// Returns [`ServiceError::NoSeason`] if the board has no season, and [`ServiceError::InvalidQuery`] if
+    /// [`after`](PeriodFilter::after) cannot be the name of one of its periods.
     pub async fn periods(
         &self,
         caller: &Caller,
@@ -71,6 +78,12 @@ impl Service {
         let board = self.turned(&self.board(caller, name).await?).await?;
         if board.season().is_none() {
             return Err(ServiceError::NoSeason(name.clone()));
+        }
+        if let Some((after, example)) = filter.after.as_ref().zip(board.edition().period_name())
+            && !after.is_like(&example)
+        {
+            let detail = format!("'after' must be the name of a period, such as {example}");
+            return Err(ServiceError::InvalidQuery { field: "after", detail });
         }
         let mut wanted: Vec<BoardEdition> = board
             .each_period()
@@ -88,7 +101,14 @@ impl Service {
                 track = in_ranking(track, key.cloned())?;
             }
             let has_ranking = track.is_ranked() && board.has_keys() == key.is_some();
-            let page = if has_ranking { Some(self.first_lines(&track, lines).await?) } else { None };
+            let page = match has_ranking.then(|| self.first_lines(&track, lines)) {
+                None => None,
+                Some(page) => match page.await {
+                    // It has left the archive meanwhile.
+                    Err(ServiceError::UnknownPeriod { .. }) => continue,
+                    page => Some(page?),
+                },
+            };
             periods.push((page.as_ref().map_or(edition, |page| page.of.edition()), page));
         }
         Ok(periods)

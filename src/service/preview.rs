@@ -44,7 +44,8 @@ impl Service {
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
         let board = existing.clone().filter(|_| differences.as_ref().is_some_and(Vec::is_empty)).unwrap_or(board);
-        let bytes_per_track: Vec<_> = board.current().each_track().map(|track| self.store.bytes_per_subject(&track)).collect();
+        let bytes_per_track: Vec<_> =
+            board.current().each_track().map(|track| self.store.bytes_per_subject(&track)).collect();
         let (of_main, of_others) = (bytes_per_track[0], &bytes_per_track[1..]);
         Ok(DefinitionPreview {
             existing,

@@ -147,6 +147,11 @@ impl Registry {
         self.known_where(|board| board.other().is_some() && board.season().is_none())
     }
 
+    /// Returns whether a board known here has a season. No store call.
+    pub(super) fn has_seasons(&self) -> bool {
+        self.known.read().boards.values().any(|entry| entry.board.season().is_some())
+    }
+
     /// Returns the boards known here of whose season a step is due at `now`. No store call.
     pub(super) fn with_due_season(&self, now: Timestamp) -> Vec<Arc<Board>> {
         self.known_where(|board| board.season_step_at().is_some_and(|at| at <= now))

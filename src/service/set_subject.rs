@@ -18,7 +18,8 @@ impl Service {
     /// that can be refused is refused before the removal. Of two calls on this instance one waits for the other, so
     /// that their amounts are not added up.
     ///
-    /// Returns [`StoreError::BoardChanged`] if the amount must be parsed again with the decimals of the board as
+    /// Returns [`ServiceError::SeasonUnsupported`] if the board has a season, and [`StoreError::BoardChanged`] if the
+    /// amount must be parsed again with the decimals of the board as
     /// [`board`](Self::board) now returns it; nothing was changed then.
     pub async fn set_subject(
         &self,
@@ -28,6 +29,14 @@ impl Service {
         amount: Amount,
         at: Option<Timestamp>,
     ) -> Result<(Outcome, Timestamp)> {
+        if board.season().is_some() {
+            return Err(ServiceError::SeasonUnsupported {
+                board: board.name().clone(),
+                detail: "a subject of a board with a season is not set in all its periods at once; a sample (PUT …/samples) \
+                         sets what it has in one period"
+                    .to_owned(),
+            });
+        }
         let _one_at_a_time = self.correcting.lock().await;
         let (current, subject) = self.stored_subject(board, subject, key).await?;
         if !current.is_same_as(board) {

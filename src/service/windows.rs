@@ -66,6 +66,11 @@ impl Service {
         of: impl Into<EditionChoice>,
     ) -> Result<BoardEdition> {
         let (board, of) = (self.board(caller, name).await?, of.into());
+        // Which one is the current or the previous one depends on the time.
+        let is_relative = matches!(&of, EditionChoice::Period(name) if matches!(name.as_str(), "current" | "previous"));
+        if is_relative {
+            return edition_of(&self.turned(&board).await?, &of);
+        }
         match edition_of(&board, &of) {
             Ok(edition) => Ok(edition),
             // The board that this instance knows may be an older one.
@@ -274,7 +279,7 @@ impl Service {
 }
 
 /// Returns the chosen edition.
-fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
+pub(super) fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
     let name = || board.name().clone();
     match of {
         EditionChoice::Current => Ok(board.current()),

@@ -180,6 +180,9 @@ impl<'a> Plan<'a> {
                 Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => {
                     (Slots::none(), [Some(NotCounted::TooLate); MAX_EDITIONS])
                 }
+                Err(Rejection::WrongPeriod) if increment.id.is_some() => {
+                    (Slots::none(), [Some(NotCounted::OtherPeriod); MAX_EDITIONS])
+                }
                 Err(Rejection::TooLate) if increment.retract || matches!(increment.change, Change::Not(_)) => {
                     plan.without_effect.push(index);
                     continue;

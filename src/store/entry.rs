@@ -18,7 +18,8 @@ pub enum Slots {
     /// one track costs none for an item.
     First(Timestamp),
     /// The start of the slot in each track, or `None` where the slot has left the window. At least one is a slot,
-    /// except for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
+    /// except for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing;
+    /// and for an item with an id that is not in the period that it names: it is a duplicate or rejected.
     Each(Box<[Option<Timestamp>]>),
 }
 
@@ -158,6 +159,15 @@ impl Entry<'_> {
         Some((Cow::Borrowed(sent.change_in(edition)), sent.retract))
     }
 
+    /// Returns the number of the edition whose count decides the outcome of its items: `answered`, unless they are of
+    /// another period.
+    pub fn decisive(&self, answered: usize) -> usize {
+        match self.missed[answered] {
+            Some(NotCounted::OtherPeriod) => MAX_EDITIONS - 1 - answered,
+            _ => answered,
+        }
+    }
+
     /// Returns whether it replaces what a subject has in a slot.
     pub fn is_sample(&self) -> bool {
         let is_sample =
@@ -176,6 +186,7 @@ impl Entry<'_> {
     /// one counts it.
     pub fn outcome(&self) -> Outcome {
         match (self.missed[0], self.sent) {
+            (Some(NotCounted::OtherPeriod), _) if self.slots.is_none() => Outcome::Rejected(Rejection::WrongPeriod),
             (Some(NotCounted::TooLate), Some(sent)) if sent.retract => Outcome::Counted { score: None },
             (Some(NotCounted::TooLate), _) => Outcome::Rejected(Rejection::TooLate),
             _ => Outcome::Counted { score: None },

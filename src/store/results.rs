@@ -188,8 +188,12 @@ impl Removal {
     /// Returns what was removed from a board, given what was removed from each of its tracks: that of the main track.
     /// On a board over all time with kept slots, the number of live slots is that of the kept slots.
     pub(in crate::store) fn of_board(board: &Board, tracks: Vec<Removal>) -> Option<Self> {
+        let of_periods: u64 = tracks.iter().map(|track| track.live_slots).sum();
         let mut tracks = tracks.into_iter();
         let main = tracks.next()?;
+        if board.season().is_some() {
+            return Some(Self { live_slots: of_periods, ..main });
+        }
         let kept_slots = board.edition().kept_slots().and_then(|_| tracks.next());
         Some(Self { live_slots: kept_slots.map_or(main.live_slots, |kept_slots| kept_slots.live_slots), ..main })
     }

@@ -56,6 +56,15 @@ async fn periods_are_listed_with_their_winners_and_read_by_name() {
     assert_eq!(shown(&client.get("/v1/boards/b/periods?final=true&after=2026-01-02").await.body), []);
     let only = client.get("/v1/boards/b/periods?limit=1&winners=1").await.body;
     assert_eq!((shown(&only).len(), only["items"][0]["winners"].as_array().unwrap().len()), (1, 1));
+    assert_eq!((&only["next"], &list["next"]), (&json!("2026-01-02"), &Json::Null));
+    for after in ["November", "0", "2026-01", ""] {
+        let refused = client.get(&format!("/v1/boards/b/periods?after={after}")).await;
+        assert_eq!((refused.status, &refused.body["field"]), (422, &json!("after")), "{after}: {refused:?}");
+    }
+    for (name, expected) in [("previous", "2026-01-02"), ("current", "2026-01-03")] {
+        let page = client.get(&format!("/v1/boards/b/rankings?period={name}")).await.body;
+        assert_eq!(page["period"]["name"], expected);
+    }
     // Every read of a ranking takes the name.
     for (path, member, expected) in [
         ("rankings?", "total", json!(2)),
@@ -112,10 +121,15 @@ async fn items_that_name_another_period_are_rejected() {
     let item = json!({"subject": "a"});
     assert_eq!(client.post(&to("2026-01-02"), item.clone()).await.body["accepted"], 1);
     for period in ["2026-01-03", "2026-01-01", "nonsense"] {
+        let unknown = client.post(&to(period), item.clone()).await;
+        assert_eq!(unknown.refusal(), (404, "unknown_period"), "{unknown:?}");
+    }
+    for period in ["2026-01-02", "current"] {
+        let item = json!({"subject": "a", "at": "2026-01-01T10:00:00Z"});
         let refused = client.post(&to(period), item.clone()).await;
         assert_eq!(refused.body["rejected"][0]["code"], "wrong_period", "{refused:?}");
-        let strict = client.post(&format!("{}&strict=true", to(period)), item.clone()).await;
-        assert_eq!(strict.body["accepted"], json!(0), "{strict:?}");
+        let detail = refused.body["rejected"][0]["detail"].as_str().unwrap();
+        assert!(detail.ends_with("those that take items are 2026-01-02"), "{detail}");
     }
     // The name of a period that no call has begun yet.
     client.set_clock("2026-01-03T00:00:00Z").await;
@@ -131,6 +145,31 @@ async fn items_that_name_another_period_are_rejected() {
     assert_eq!(plain.refusal(), (404, "unknown_period"));
     assert_eq!(client.get("/v1/boards/plain/periods").await.refusal(), (404, "unknown_period"));
     assert_eq!(client.get("/v1/boards/b/periods?by=x").await.code(), "unexpected_key");
+}
+
+#[actix_web::test]
+async fn what_would_change_ended_periods_by_accident_is_refused() {
+    let site = with_days().await;
+    let client = &site.client;
+    sell(client, "a", 3).await;
+    client.set_clock("2026-01-03T05:00:00Z").await;
+    let set = client.put("/v1/boards/b/subjects/a", json!({"amount": 55})).await;
+    assert_eq!(set.refusal(), (409, "unsupported"));
+    assert_eq!(client.get("/v1/boards/b/rankings?period=previous").await.body["items"][0]["score"], 3);
+    let undone = client.add("b", json!({"increments": [{"subject": "a", "amount": 3, "retract": true}]})).await;
+    assert_eq!(undone.body["rejected"][0]["code"], "missing_at", "{undone:?}");
+    // A metric over all time is not about a period.
+    let asked = client
+        .post("/v1/query", json!({"queries": [{"metric": "SUM(all, sale, amount, seller)", "subject": "a"}]}))
+        .await;
+    assert_eq!(asked.body["answers"][0]["error"]["code"], "no_board", "{asked:?}");
+    let another = json!({"metric": "SUM(all, sale, amount, seller)", "season": {"every": "1d", "archive": 3}});
+    let conflict = client.put("/v1/boards/b", another).await;
+    assert_eq!(conflict.refusal(), (409, "board_conflict"));
+    assert!(!conflict.body["detail"].as_str().unwrap().contains("dual run"), "{conflict:?}");
+    // It has data in an ended period only.
+    let removed = client.post("/v1/boards/b/removals", json!({"subjects": [{"subject": "a"}]})).await;
+    assert_eq!(removed.body["subjects"], 1, "{removed:?}");
 }
 
 #[actix_web::test]
@@ -209,8 +248,7 @@ async fn a_period_is_closed_by_hand_once() {
     let again = client.post("/v1/boards/b/close?period=1", json!({})).await;
     assert_eq!(again.body, closed.body, "a call that is repeated does nothing");
     let early = client.post("/v1/boards/b/close", json!({})).await;
-    assert_eq!(early.refusal(), (409, "editions_conflict"));
-    assert!(early.body["detail"].as_str().unwrap().contains("late items, until 2026-01-02T10:17:00Z"), "{early:?}");
+    assert_eq!((early.refusal(), &early.body["until"]), ((409, "period_conflict"), &json!("2026-01-02T10:17:00Z")));
     assert_eq!(client.post("/v1/boards/b/close?period=7", json!({})).await.refusal(), (404, "unknown_period"));
     client.set_clock("2026-01-02T10:17:00Z").await;
     assert_eq!(client.post("/v1/boards/b/close", json!({})).await.body["current"]["name"], "3");
@@ -221,7 +259,7 @@ async fn a_period_is_closed_by_hand_once() {
     );
     let site = with_days().await;
     let refused = site.client.post("/v1/boards/b/close", json!({})).await;
-    assert_eq!(refused.refusal(), (409, "editions_conflict"));
+    assert_eq!(refused.refusal(), (409, "period_conflict"));
     assert!(refused.body["detail"].as_str().unwrap().contains("end by the calendar"), "{refused:?}");
 }
 
@@ -233,7 +271,8 @@ async fn impossible_seasons_are_refused() {
         ("COUNT(24h, like, post)", json!({"slot": "1h", "season": {"every": "1d"}}), "only with the window all"),
         (all, json!({"windows": ["7d/6h"], "season": {"every": "1d"}}), "together with 'season'"),
         (all, json!({"slot": "1h", "keep": "3h", "season": {"every": "1d"}}), "together with 'season'"),
-        (all, json!({"season": {"every": "30m", "grace": "1m"}}), "1h or more"),
+        (all, json!({"season": {"every": "30m", "grace": "1m"}}), "from 1h to 10y"),
+        (all, json!({"season": {"every": "100000000d"}}), "from 1h to 10y"),
         (all, json!({"season": {"every": "5h"}}), "must divide 24 h"),
         (all, json!({"season": {"every": "1d", "grace": "13h"}}), "at most half"),
         (all, json!({"season": {"every": "1mo", "grace": "25h"}}), "ids are remembered"),

@@ -92,6 +92,11 @@ pub(super) fn example(code: Code) -> Problem {
             .with("board", "best-sellers")
             .with("period", "2024-01")
             .with("periods", vec!["2026-11", "2026-10"]),
+        Code::PeriodConflict => problem(
+            "the period of board 'cup' cannot be closed: the period before still takes late items, until 2026-01-02T11:00:00Z",
+        )
+        .with("board", "cup")
+        .with("until", "2026-01-02T11:00:00Z"),
         Code::EditionsConflict => problem(
             "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
         )

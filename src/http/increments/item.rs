@@ -71,7 +71,9 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
             return Err(ItemError::value(ItemCode::RetractionUnsupported, "retract", detail).depending_on_board());
         }
         // Over all time there is no slot to choose, unless some are kept, so the time may be left out.
-        items::check_retraction_time(retract && board.edition().has_slots(), at)?;
+        // On a board with a season it says which period has the increment.
+        let needs_time = board.edition().has_slots() || board.season().is_some();
+        items::check_retraction_time(retract && needs_time, at)?;
         Ok(Increment { other: None, subject, change, retract, at, id, period: None })
     }
 }

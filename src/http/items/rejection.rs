@@ -84,7 +84,9 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             (Mode::Sliding, Some(kept_slots)) => {
                 format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
-            (Mode::Sliding, None) if board.season().is_some() => "the period of this time is over".to_owned(),
+            (Mode::Sliding, None) if board.season().is_some() => {
+                format!("the time is in no period that takes items, {}", open_periods(board))
+            }
             (Mode::Sliding, None) if board.tracks().len() > 1 => {
                 format!("the slot has left every window of this board, even the longest ({})", longest(board))
             }
@@ -104,7 +106,10 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             "contents are being imported into the board, which takes no samples until that has ended".to_owned()
         }
         Rejection::WrongPeriod => {
-            "the time is not in the period that the request names, or that period takes no more items".to_owned()
+            format!(
+                "the time is not in the period that the request names; those that take items are {}",
+                open_periods(board)
+            )
         }
         Rejection::OutOfRange => {
             // The window with the smallest bound is the first to refuse an amount.
@@ -128,6 +133,12 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             format!("the amount of a subject {place} this board must be between -{bound} and {bound}")
         }
     }
+}
+
+/// Returns the names of the periods that take items, as far as this instance knows.
+fn open_periods(board: &Board) -> String {
+    let names: Vec<_> = board.editions().iter().filter_map(|edition| edition.period_name()).collect();
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// Returns the length of the longest window of the board.

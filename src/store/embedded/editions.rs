@@ -59,7 +59,7 @@ impl Embedded {
         if state.imports.is_open() {
             return Err(StoreError::ImportOpen);
         }
-        let to = Arc::new(to.with_defined_at(state.board.defined_at()));
+        let to = Arc::new(to.with_defined_at(state.board.defined_at()).closed_at(change, state.now()));
         let (detached, operations) = self.install(&mut state, &to, (definition, form));
         let (sequence, ticket) = self.journal().append_and_wait(&operations);
         live.logged.add(sequence, operations.len());

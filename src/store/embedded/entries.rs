@@ -207,7 +207,7 @@ impl EntryApplication<'_> {
     /// outcome. Returns whether any edition counted it.
     fn finish(&mut self, entry: &Entry, item: usize, missed: &Missed, outcomes: &mut [Outcome]) -> bool {
         let increment = &self.increments[item];
-        match missed[self.answered] {
+        match missed[entry.decisive(self.answered)] {
             Some(NotCounted::OutOfRange) => outcomes[item] = Outcome::Rejected(Rejection::OutOfRange),
             Some(NotCounted::TooLate) => outcomes[item] = outcome_outside_windows(increment, self.answered),
             _ => {}
@@ -238,12 +238,18 @@ impl EntryApplication<'_> {
         })
     }
 
-    /// Sets the outcomes of items whose slots have left the windows. A retraction counts as accepted, with nothing left
-    /// to take, unless its id was counted before.
+    /// Sets the outcomes of items whose slots have left the windows, or which are not in the period that they name. A
+    /// retraction counts as accepted, with nothing left to take, unless its id was counted before.
     fn refuse_as_too_late(&self, entry: &Entry, is_known: bool, outcomes: &mut [Outcome]) {
         for &item in &entry.items {
-            outcomes[item] = match outcome_outside_windows(&self.increments[item], self.answered) {
+            let wrong = Outcome::Rejected(Rejection::WrongPeriod);
+            let outcome = match entry.missed[0] {
+                Some(NotCounted::OtherPeriod) => wrong,
+                _ => outcome_outside_windows(&self.increments[item], self.answered),
+            };
+            outcomes[item] = match outcome {
                 Outcome::Counted { .. } if is_known => Outcome::Duplicate { score: None },
+                outcome if is_known && outcome == wrong => Outcome::Duplicate { score: None },
                 outcome => outcome,
             };
         }
@@ -318,7 +324,12 @@ impl EntryApplication<'_> {
     /// keys as it may have. The current edition decides.
     fn too_many_keys(&self, entry: &Entry) -> bool {
         // Without keys nothing is looked for in the subject, on the path of every write.
-        if !self.board.has_keys() || entry.change(0).is_none() {
+        if !self.board.has_keys() {
+            return false;
+        }
+        // The periods of a season are limited alike.
+        let decides = if self.board.season().is_some() { entry.decisive(0) } else { 0 };
+        if entry.change(decides).is_none() {
             return false;
         }
         let Some(key) = entry.subject.key() else { return false };
@@ -327,7 +338,8 @@ impl EntryApplication<'_> {
             return false;
         }
         let (mut is_full, mut is_known) = (false, false);
-        for number in self.board.edition().numbers().filter(|number| self.slot(entry, *number).is_some()) {
+        let numbers = self.board.editions()[decides].numbers();
+        for number in numbers.filter(|number| self.slot(entry, *number).is_some()) {
             let holdings = &self.state.tracks[number].holdings;
             if let (Some(most), Some(groups)) = (holdings.traits.most_keys, holdings.subjects.groups()) {
                 is_full |= groups.len() >= most;

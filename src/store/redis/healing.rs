@@ -128,7 +128,7 @@ async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFai
     for part in session.partitions_of(board).parts() {
         all_known &= match see_to_part(session, part).await {
             // The board has been changed since it was listed.
-            Err(ServerFailure::StaleEpoch) => false,
+            Err(ServerFailure::StaleEpoch | ServerFailure::StepDue) => false,
             seen_to => seen_to?,
         };
     }

@@ -77,7 +77,9 @@ pub(super) async fn moderate(
 }
 
 async fn moderate_share(session: &Session, partition: Arc<Partition>, share: Vec<(&Subject, Folded)>) -> Result<()> {
-    for some in share.chunks(TOGETHER) {
+    // A script costs as much for each track.
+    let together = (TOGETHER / partition.parts().len()).max(1);
+    for some in share.chunks(together) {
         moderate_some(session, &partition, some).await?;
     }
     Ok(())

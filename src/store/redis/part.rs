@@ -100,10 +100,10 @@ impl Part {
     }
 
     /// Returns the largest number of keys in this partition, if the track has keys and belongs to the current edition,
-    /// which limits them.
+    /// which limits them, or is a period, each of which does.
     pub fn most_keys(&self) -> Option<u64> {
         let partitions = self.track.board().partitions().map_or(1, |numbers| numbers.len());
-        let limits = self.track.edition().number() == 0;
+        let limits = self.track.edition().number() == 0 || self.track.board().season().is_some();
         self.track.most_keys().filter(|_| limits).map(|most| share_of_keys(most, partitions))
     }
 

@@ -55,9 +55,11 @@ fn key_of(board: &Board) -> BoardKey {
     (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id), partition)
 }
 
-/// Returns whether a step of the season of the part's board is due at `now`.
+/// Returns whether a step of the season of the part's board is due at `now`. A sealed period does not wait for it, so it
+/// can be read while the server takes no writes.
 pub(super) fn is_step_due(part: &Part, now: Timestamp) -> bool {
-    part.track.board().season_step_at().is_some_and(|at| at <= now)
+    let board = part.track.board();
+    part.track.number() < board.written_tracks().len() && board.season_step_at().is_some_and(|at| at <= now)
 }
 
 /// The input for the arguments of one attempt.

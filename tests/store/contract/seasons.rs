@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, BoardTrack, Definition, Kind, Period, PeriodName, Timestamp};
+use rolltop::board::{Board, BoardTrack, Definition, EXACT_MAX, Kind, Period, PeriodName, Timestamp};
 use rolltop::store::{Batch, ImportId, Increment, Outcome, Rejection, Result, Store, StoreError};
 
+use super::keys::InKey as _;
 use crate::given::{With as _, plus, seen, subject, t};
 use crate::site::Site;
 
@@ -296,6 +297,56 @@ pub async fn writes_and_reads_at_the_end_of_a_period_lose_nothing(site: Site) {
         assert_eq!(site.audit(&track).await, site.ranking_size(&track).await);
     }
     assert_eq!(total, 8 * 40 * 5);
+}
+
+pub async fn a_late_item_that_is_refused_is_reported(site: Site) {
+    let board = site.define("board", &days("SUM(all, e, v, s)")).await;
+    site.count(&board, vec![plus("a", EXACT_MAX)]).await;
+    site.clock("2026-01-02T01:00:00Z").await;
+    let board = present(&*site.store, &board).await;
+    let late = |amount: i64| plus("a", amount).at("2026-01-01T08:00:00Z");
+    let refused = Outcome::Rejected(Rejection::OutOfRange);
+    assert_eq!(site.add(&board, vec![late(1).id("x")]).await, [refused]);
+    assert_eq!(site.add(&board, vec![late(1), late(1), plus("a", 5)]).await, [refused, refused, COUNTED]);
+    // The id was not remembered, because the item was not counted.
+    assert_eq!(site.add(&board, vec![late(-3).id("x"), late(2), late(2)]).await, [COUNTED, COUNTED, refused]);
+    assert_eq!(lines(&site, &board, "2026-01-01").await, [line("a", EXACT_MAX - 1)]);
+    assert_eq!(lines(&site, &board, "2026-01-02").await, [line("a", 5)]);
+}
+
+pub async fn an_item_that_names_its_period_is_a_duplicate_when_sent_again(site: Site) {
+    let board = site.define("board", &days("SUM(all, e, v, s)")).await;
+    let of = |item: Increment| Increment { period: Some(t("2026-01-01T00:00:00Z")), ..item };
+    let duplicate = Outcome::Duplicate { score: None };
+    site.count(&board, vec![of(plus("a", 1).id("x"))]).await;
+    for clock in ["2026-01-02T00:00:01Z", "2026-01-02T03:00:00Z"] {
+        site.clock(clock).await;
+        let board = present(&*site.store, &board).await;
+        let items = || vec![of(plus("a", 1).id("x")), of(plus("a", 1).id("new")), of(plus("b", 1))];
+        assert_eq!(site.add(&board, items()).await, [duplicate, WRONG, WRONG], "{clock}");
+        assert_eq!(site.add(&board, vec![of(plus("a", 1).id("new"))]).await, [WRONG], "it is not remembered");
+    }
+    assert_eq!(lines(&site, &board, "2026-01-01").await, [line("a", 1)]);
+}
+
+pub async fn each_period_has_as_many_keys_as_it_may_have(site: Site) {
+    let metric = "COUNT(all, e, s BY k)";
+    let limited = Definition { max_keys: Some(2), ..days(metric) };
+    let board = site.define("board", &limited).await;
+    site.count(&board, vec![plus("a", 1).by("x"), plus("a", 1).by("y")]).await;
+    if site.kind.parts() > 1 {
+        return; // a board of several parts may have some more
+    }
+    site.clock("2026-01-02T01:00:00Z").await;
+    let board = present(&*site.store, &board).await;
+    let late = |key: &str| plus("a", 1).at("2026-01-01T08:00:00Z").by(key);
+    let full = Outcome::Rejected(Rejection::TooManyKeys);
+    assert_eq!(site.add(&board, vec![late("z"), late("x")]).await, [full, COUNTED]);
+    assert_eq!(
+        site.add(&board, vec![plus("a", 1).by("p"), late("q"), plus("a", 1).by("r")]).await,
+        [COUNTED, full, COUNTED]
+    );
+    assert_eq!(site.add(&board, vec![plus("a", 1).by("s"), late("y").id("w")]).await, [full, COUNTED]);
 }
 
 pub async fn a_board_with_a_season_takes_no_imports(site: Site) {

@@ -164,10 +164,14 @@ impl HeldBoard {
         }
         let (frames, kept) = (self.frames(now), self.board.kept_track());
         let live = |number: usize| self.tracks[number].live(&frames[number], subject).len() as u64;
+        let of_periods = (0..self.tracks.len()).map(live).sum();
         let removal = Removal {
             frame: frames[0],
             score: self.tracks[0].score(&frames[0], subject),
-            live_slots: live(kept.map_or(0, |track| track.number())),
+            live_slots: match self.board.season() {
+                Some(_) => of_periods,
+                None => live(kept.map_or(0, |track| track.number())),
+            },
             retiring_slots: 0,
         };
         for held in &mut self.tracks {

@@ -34,7 +34,11 @@ impl HeldBoard {
             let placed = match self.place(frames, max_skew, first) {
                 Ok(placed) => placed,
                 Err(rejection) => {
-                    outcomes[index] = Some(Outcome::Rejected(rejection));
+                    let is_known = first.id.as_ref().is_some_and(|id| self.is_known(now, &first.subject, id));
+                    outcomes[index] = Some(match rejection {
+                        Rejection::WrongPeriod if is_known => DUPLICATE,
+                        rejection => Outcome::Rejected(rejection),
+                    });
                     continue;
                 }
             };
@@ -85,9 +89,10 @@ impl HeldBoard {
     /// Returns whether an item of a subject that is not hidden is of a key without a ranking in any track of the current
     /// edition, one of which has as many keys as it may have.
     fn too_many_keys(&self, frames: &[Frame], placed: &Placed, item: &Increment) -> bool {
-        let is_limited = placed.missed[0].is_none() && !self.is_hidden(&item.subject);
+        let decides = usize::from(placed.missed[0] == Some(NotCounted::OtherPeriod));
+        let is_limited = placed.missed[decides].is_none() && !self.is_hidden(&item.subject);
         let Some(key) = item.subject.key().filter(|_| is_limited) else { return false };
-        let reached = self.board.edition().numbers().filter(|number| placed.slots[*number].is_some());
+        let reached = self.board.editions()[decides].numbers().filter(|number| placed.slots[*number].is_some());
         let keys: Vec<_> = reached.map(|number| self.tracks[number].keys(&frames[number])).collect();
         let most = self.board.definition().most_keys().unwrap_or(u32::MAX) as usize;
         let is_known = keys.iter().flatten().any(|ranked| ranked.as_str() == key);
@@ -197,7 +202,9 @@ impl HeldBoard {
                 (0..missed.len()).any(|edition| missed[edition].is_none() && is_sample(item.change_in(edition)));
             self.note_missed(now, &missed, item.retract);
         }
-        match missed[answered] {
+        // Of the two periods, the one that the item is in decides.
+        let decides = if placed.missed[answered] == Some(NotCounted::OtherPeriod) { 1 - answered } else { answered };
+        match missed[decides] {
             Some(NotCounted::OutOfRange) => REFUSED,
             Some(NotCounted::TooLate) if !item.retract => LATE,
             _ => COUNTED,

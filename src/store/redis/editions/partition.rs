@@ -8,6 +8,7 @@ use super::steps::{Pair, Step};
 use crate::board::{Board, Epoch, Timestamp, TrackId, Window};
 use crate::store::redis::division::Division;
 use crate::store::redis::edition_tracks::EditionTracks;
+use crate::store::redis::part::Part;
 use crate::store::redis::partition::Partition;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{EDITIONS, ScriptCall};
@@ -199,7 +200,12 @@ fn tracks_at(board: &Board, partition: &Partition, tracks: EditionTracks, now: T
     let edition = board.editions().iter().find(|edition| edition.id() == tracks.first);
     let numbers = edition.map(|edition| edition.numbers()).unwrap_or_default();
     let parts = &partition.parts()[numbers];
-    parts.iter().map(|part| (part.track.id(), part.window_slots(now).window)).collect()
+    let window = |part: &Part| {
+        let window = part.window_slots(now).window;
+        // A period that has ended meanwhile begins all the same.
+        Window { end: part.track.calendar().next(window.head), ..window }
+    };
+    parts.iter().map(|part| (part.track.id(), window(part))).collect()
 }
 
 /// Adds the arguments of every script about a board. `epoch` is the one that is stored. The arguments are valid as long

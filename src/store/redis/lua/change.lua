@@ -20,7 +20,7 @@
 --       looks. The tracks have the same entries, but only the first track has their ids, and entries after all others
 --       that only look. If an edition does not count an entry that the other one may count, its main track has `look`
 --       with the reason as a: `unknown`, or a code, with the number of items to count under it as b; or '' if none is
---       counted
+--       counted. With `other_period` nothing is counted: the other edition, a period, decides the outcome
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
 --       `frozen`, `too_many_keys`, `behind` (not tried: an earlier sum of its subject was refused, and the items of
@@ -204,7 +204,7 @@ local function note_missed(own, number, was_refused)
   end
   if reason == 'unknown' then
     is_blind = true
-  elseif reason ~= '' then
+  elseif reason ~= '' and reason ~= 'other_period' then
     local field = 'n:' .. own[1].edition .. ':' .. reason
     not_counted[field] = (not_counted[field] or 0) + items
   end
@@ -230,7 +230,9 @@ local function apply_to(number)
       note_missed(editions[i], number, was_refused[i])
     end
   end
-  return was_refused[1], counting > 0
+  local own = entries[number]
+  local decides = own.verb == 'look' and own.a == 'other_period' and 2 or 1
+  return was_refused[decides], counting > 0
 end
 
 local outcomes, refused = {}, {}
@@ -247,7 +249,7 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'importing'
   elseif not is_look and main.is_frozen(main.subject_of(entry.who)) then
     outcomes[i] = 'frozen'
-  elseif has_too_many_keys(changes_of[i][1], main.subject_of(entry.who)) then
+  elseif has_too_many_keys(changes[i], main.subject_of(entry.who)) then
     outcomes[i] = 'too_many_keys'
   elseif not is_look then
     local is_counted = false

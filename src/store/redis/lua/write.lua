@@ -130,10 +130,10 @@ local function read_ids()
   end
 end
 
--- Returns the tracks of the current edition that an entry changes.
+-- Returns the tracks that an entry changes.
 local function changed_by(number)
   local changed = {}
-  for _, track in ipairs(editions[1]) do
+  for _, track in ipairs(tracks) do
     local place = track.codes and floor(track.argv[track.codes + number] / 4) or 0
     if track.slots[place] then
       changed[#changed + 1] = track

@@ -210,8 +210,7 @@ impl WriteOperation<'_, '_, '_> {
     /// Returns the reason why an edition does not count an entry that the other one may count, and the number of its
     /// items to which that applies. A retraction of what has left the window has nothing to change.
     fn missed(&self, entry: &Entry<'_>, edition: usize) -> (&'static str, usize) {
-        let is_noted = |reason: &NotCounted| *reason != NotCounted::OtherPeriod && self.board().other().is_some();
-        let Some(reason) = entry.missed[edition].filter(is_noted) else { return ("", 0) };
+        let Some(reason) = entry.missed[edition].filter(|_| self.board().other().is_some()) else { return ("", 0) };
         let applies = |i: &&usize| reason != NotCounted::TooLate || !self.lane.flush.item(**i).retract;
         let items = entry.items.iter().filter(applies).count();
         if items == 0 { ("", 0) } else { (reason.code(), items) }
