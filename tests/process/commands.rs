@@ -191,6 +191,18 @@ async fn periods_are_listed_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_period_that_nobody_has_closed_has_no_end() {
+    let service = Service::start_with("", &["--clock", "simulated=2026-01-30T10:00:00Z"]);
+    service.ok(&["define", "cup", "COUNT(all, goal, player)", "--season", "every=manual", "--yes"]);
+    service.ok(&["post", "cup", "ann", "2"]);
+    let header = "period,start,end,final,ranked,rank,subject,score\n";
+    let open = format!("{header}1,1970-01-01T00:00:00Z,-,no,1,1,ann,2\n");
+    assert_eq!(service.ok(&["periods", "cup", "--csv"]), open);
+    assert!(service.ok(&["top", "cup"]).contains("period 1, from 1970-01-01T00:00:00Z on"));
+    assert!(service.ok(&["boards", "cup"]).contains("period 1, from 1970-01-01T00:00:00Z on"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tiers_are_set_printed_and_shown_with_lines() {
     let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
     for (subject, amount) in [("a", "300"), ("b", "20"), ("c", "3"), ("d", "1")] {

@@ -235,8 +235,8 @@ answers! {
         name: String,
         /// The beginning.
         start: DateTime<Utc>,
-        /// The end.
-        end: DateTime<Utc>,
+        /// The end. None of the current period where periods are closed by hand.
+        end: Option<DateTime<Utc>>,
         /// Whether nothing counts in it any more.
         #[serde(rename = "final")]
         is_final: bool,
@@ -256,8 +256,8 @@ answers! {
         name: String,
         /// The beginning.
         start: DateTime<Utc>,
-        /// The end.
-        end: DateTime<Utc>,
+        /// The end. None of the current period where periods are closed by hand.
+        end: Option<DateTime<Utc>>,
         /// Whether nothing counts in it any more.
         #[serde(rename = "final")]
         is_final: bool,

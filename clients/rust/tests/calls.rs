@@ -128,6 +128,18 @@ async fn periods_are_listed_and_read() {
 }
 
 #[tokio::test]
+async fn a_period_that_nobody_has_closed_has_no_end() {
+    for running in support::services().await {
+        let board = running.service().board("cup");
+        let season = json!({"every": "manual", "grace": "1s"});
+        board.define(&json!({"metric": "COUNT(all, goal, player)", "season": season})).await.unwrap();
+        let first = board.periods().await.unwrap().items.remove(0);
+        assert_eq!((&*first.name, first.end), ("1", None));
+        assert_eq!(board.top().await.unwrap().period, board.status().await.unwrap().period);
+    }
+}
+
+#[tokio::test]
 async fn tiers_are_set_and_shown() {
     for running in support::services().await {
         let service = running.service();
