@@ -31,6 +31,7 @@ mod process;
 mod proxy;
 mod report;
 mod retire;
+mod seasons;
 mod single;
 mod subjects;
 mod target;
@@ -112,6 +113,9 @@ enum Scenario {
     Keys(Setting),
     /// Increments to boards on which subjects are hidden, against a board on which none is.
     Moderation(Setting),
+    /// Increments to boards with a season, in the middle of a period and in its grace with late items, against a board
+    /// over all time without one.
+    Seasons(Setting),
     /// Pages, standings and look-ups of a board with tiers, against those of a board without; distributions.
     Tiers(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
@@ -273,6 +277,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::DualRun(setting) => dual_run::run(&setting).await,
         Scenario::Keys(setting) => keys::run(&setting).await,
         Scenario::Moderation(setting) => moderation::run(&setting).await,
+        Scenario::Seasons(setting) => seasons::run(&setting).await,
         Scenario::Tiers(setting) => tiers::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
@@ -301,6 +306,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     dual_run::run(&setting).await?;
     keys::run(&setting).await?;
     moderation::run(&setting).await?;
+    seasons::run(&setting).await?;
     tiers::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await

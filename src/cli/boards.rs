@@ -42,7 +42,9 @@ fn all(boards: &Boards) -> Table {
         let windows = board.windows.join(", ");
         vec![board.board.clone(), board.metric.clone(), cell(board.slot.as_ref()), windows]
     };
-    Table::new(["board", "metric", "slot", "further windows"]).rows(boards.items.iter().map(row))
+    let periods = boards.items.iter().map(|board| board.period.as_ref().map(|period| &period.name));
+    let table = Table::new(["board", "metric", "slot", "further windows"]).rows(boards.items.iter().map(row));
+    table.optional_column("period", periods)
 }
 
 fn one(status: &Status) -> Table {

@@ -6,6 +6,7 @@ mod backup;
 mod boards;
 mod check;
 mod check_data;
+mod close;
 mod copy;
 mod define;
 mod definition;
@@ -70,6 +71,8 @@ enum Command {
     Distribution(distribution::DistributionArgs),
     /// Print the periods of a board with a season, the oldest first, and who leads or has won
     Periods(periods::PeriodsArgs),
+    /// Close the current period of a board whose season is `manual`, and begin the next one
+    Close(close::CloseArgs),
     /// Print the boards, or what one of them is
     Boards(boards::BoardsArgs),
     /// Define a board: shows what it would be and take, and asks
@@ -162,6 +165,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
             Command::Rank(args) => Ok(rank::run(args).await?),
             Command::Distribution(args) => Ok(distribution::run(args).await?),
             Command::Periods(args) => Ok(periods::run(args).await?),
+            Command::Close(args) => Ok(close::run(args).await?),
             Command::Boards(args) => Ok(boards::run(args).await?),
             Command::Define(args) => Ok(define::run(args).await?),
             Command::Post(args) => Ok(post::post(args).await?),

@@ -54,7 +54,7 @@ fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
     vec![
         period.name.clone(),
         time(period.start),
-        time(period.end),
+        cell(period.end.map(time)),
         if period.is_final { "yes" } else { "no" }.to_owned(),
         cell(period.total),
         cell(winner.map(|line| line.rank)),

@@ -48,7 +48,11 @@ impl RankingArgs {
 pub(super) fn covered(covers: &Window, period: Option<&Period>) -> String {
     let Some(Period { name, start, end, is_final, .. }) = period else { return window(covers) };
     let state = if *is_final { " (final)" } else { "" };
-    format!("period {name}{state}, from {} to {}", time(*start), time(*end))
+    match end {
+        Some(end) => format!("period {name}{state}, from {} to {}", time(*start), time(*end)),
+        // Nobody has closed it yet.
+        None => format!("period {name}{state}, from {} on", time(*start)),
+    }
 }
 
 /// Returns a window as people read it.

@@ -47,6 +47,62 @@ describe("boards with a season", () => {
     assert.doesNotMatch(page.url(), /period/);
   }));
 
+  test("a period is closed by hand, after a question", inUtc({}, async ({ page, allow }) => {
+    const config = '[boards.cup]\nmetric = "COUNT(all, goal, player)"\nseason = { every = "manual", grace = "10m" }\n';
+    const service = await startService({ clock: "2026-01-30T10:00:00Z", config });
+    await service.count("cup", { ann: 2 });
+    await visit(page, service, "boards/cup");
+    await ranks(page, ["1 ann 2"]);
+    await page.getByText("The current one, 1, ends when somebody closes it.").waitFor();
+    const close = page.getByRole("button", { name: "Close", exact: true });
+    await page.getByRole("button", { name: "Close period 1 …" }).click();
+    await page.getByText("Late items still count for 10 minutes.").waitFor();
+    await checkAccessibility(page);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    const current = async () => (await service.call("GET", "/v1/boards/cup")).period.name;
+    assert.equal(await current(), "1");
+
+    await page.getByRole("button", { name: "Close period 1 …" }).click();
+    await close.click();
+    await page.getByText("Period 1 is closed, and 2 has begun.").waitFor();
+    await page.getByRole("heading", { name: "Top of 2" }).waitFor();
+    await service.count("cup", { eve: 1 });
+    await ranks(page, ["1 eve 1"]);
+    // The next one can be closed when the grace is over, which the service says.
+    allow(/status of 409/);
+    await page.getByRole("button", { name: "Close period 2 …" }).click();
+    await close.click();
+    await page.getByRole("alert").getByText("late items, until 2026-01-30T10:10:00Z").waitFor();
+    // If somebody else closes the period of the question, this page does not close the next one.
+    await service.setClock("2026-01-30T10:10:00Z");
+    await service.call("POST", "/v1/boards/cup/close?period=2");
+    await service.setClock("2026-01-30T10:20:00Z");
+    await close.click();
+    await page.getByText("Period 2 is closed, and 3 has begun.").waitFor();
+    assert.equal(await current(), "3");
+  }));
+
+  test("a board with a season is defined in the form", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: "2026-01-30T10:00:00Z" });
+    allow(/status of 4/);
+    await visit(page, service, "define?name=sellers");
+    await page.getByText("More: further windows, order, time zone, decimals").click();
+    const every = page.getByRole("combobox", { name: "Totals begin again" });
+    assert.equal(await every.count(), 0);
+    await page.getByRole("combobox", { name: "over" }).selectOption("all");
+    await every.selectOption("1mo");
+    const grace = page.getByRole("textbox", { name: "Time for late items after that" });
+    await grace.fill("25h");
+    await page.getByText("Not ready yet: see “Totals begin again”.").waitFor();
+    await grace.fill("2h");
+    await page.getByRole("spinbutton", { name: "Ended periods that are kept" }).fill("3");
+    await checkAccessibility(page);
+    await page.getByRole("button", { name: "Define", exact: true }).click();
+    await page.getByRole("heading", { name: "Top of 2026-01" }).waitFor();
+    const { season } = await service.call("GET", "/v1/boards/sellers");
+    assert.deepEqual(season, { every: "1mo", grace: "2h", archive: 3 });
+  }));
+
   test("a period that a board does not have is named", inUtc({}, async ({ page, allow }) => {
     const service = await startService({ clock: "2026-01-30T10:00:00Z", config: BOARD });
     allow(/status of 404/);

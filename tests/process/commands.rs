@@ -191,6 +191,42 @@ async fn periods_are_listed_and_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_period_that_nobody_has_closed_has_no_end() {
+    let service = Service::start_with("", &["--clock", "simulated=2026-01-30T10:00:00Z"]);
+    service.ok(&["define", "cup", "COUNT(all, goal, player)", "--season", "every=manual", "--yes"]);
+    service.ok(&["post", "cup", "ann", "2"]);
+    let header = "period,start,end,final,ranked,rank,subject,score\n";
+    let open = format!("{header}1,1970-01-01T00:00:00Z,-,no,1,1,ann,2\n");
+    assert_eq!(service.ok(&["periods", "cup", "--csv"]), open);
+    assert!(service.ok(&["top", "cup"]).contains("period 1, from 1970-01-01T00:00:00Z on"));
+    assert!(service.ok(&["boards", "cup"]).contains("period 1, from 1970-01-01T00:00:00Z on"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_period_is_closed_by_its_name() {
+    let service = Service::start_with(LIKES, &["--clock", "simulated=2026-01-30T10:00:00Z"]);
+    service.ok(&["define", "cup", "COUNT(all, goal, player)", "--season", "every=manual,grace=1h", "--yes"]);
+    service.ok(&["post", "cup", "ann", "2"]);
+    let close = ["close", "cup", "--yes", "--csv"];
+    assert!(service.fails(&close[..2]).contains("Close period '1' of 'cup'?"));
+    let (start, end) = ("1970-01-01T00:00:00Z", "2026-01-30T10:00:00Z");
+    let first = format!("state,period,start,end\nclosed,1,{start},{end}\ncurrent,2,{end},-\n");
+    assert_eq!(service.ok(&close), first);
+    // Again, such as by a script that was interrupted: nothing more is closed.
+    assert_eq!(service.ok(&[&close[..], &["--period", "1"]].concat()), first);
+    assert!(service.fails(&close).contains("late items, until 2026-01-30T11:00:00Z"));
+    let boards = service.ok(&["boards", "--csv"]);
+    assert!(boards.starts_with("board,metric,slot,further_windows,period\n"), "{boards}");
+    assert!(boards.contains(",2\n") && boards.contains(",-\n"), "{boards}");
+    assert_eq!(service.json(&["top", "cup", "--period", "1"])["items"][0]["subject"], "ann");
+
+    service.running.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-30T11:00:00Z"}))).await;
+    assert_eq!(service.json(&["close", "cup", "--yes"])["current"]["name"], "3");
+    assert!(service.fails(&["close", "cup", "--yes", "--period", "7"]).contains("no period '7'"));
+    assert!(service.fails(&["close", "likes", "--yes"]).contains("has no season"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tiers_are_set_printed_and_shown_with_lines() {
     let service = Service::start(&format!("{LIKES}{BY_COUNTRY}"));
     for (subject, amount) in [("a", "300"), ("b", "20"), ("c", "3"), ("d", "1")] {

@@ -35,6 +35,7 @@ export type ScoreRange = Read<"ScoreRange">;
 export type Ranking = Read<"Ranking">;
 /** The periods of a board with a season. */
 export type Periods = Read<"PeriodList">;
+export type ClosedPeriod = Read<"ClosedPeriod">;
 /** The tiers of a board. */
 export type Tiers = Read<"Tiers">;
 export type Tier = Read<"Tier">;

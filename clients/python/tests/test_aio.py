@@ -66,6 +66,14 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await board.subject("a", period=period["name"]))["score"], 2)
             self.assertEqual([line["score"] async for line in board.export(period=period["name"])], [2])
 
+    async def test_periods_are_closed(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("cup")
+            await board.define({"metric": "COUNT(all, x, s)", "season": {"every": "manual"}})
+            done = await board.close_period("1")
+            self.assertEqual((done["closed"]["name"], done["current"]["name"]), ("1", "2"))
+            self.assertEqual(await board.close_period("1"), done)
+
     async def test_a_batch_is_sent_without_flush(self) -> None:
         async with AsyncRolltop(self.service.url) as client:
             board = client.board("hot-posts", SOON)

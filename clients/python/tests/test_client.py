@@ -393,6 +393,22 @@ class Calls(unittest.TestCase):
                 call()
             self.assertEqual(refused.exception.code, "unknown_period")
 
+    def test_periods_are_closed(self) -> None:
+        board = self.client.board("cup")
+        board.define({"metric": "COUNT(all, goal, player)", "season": {"every": "manual"}})
+        board.add_now("a")
+        done = board.close_period("1")
+        self.assertEqual((done["closed"]["name"], done["current"]["name"]), ("1", "2"))
+        self.assertEqual((done["closed"]["end"], done["current"]["end"]), (done["current"]["start"], None))
+        # A name that is closed already closes nothing more.
+        self.assertEqual(board.close_period("1"), done)
+        self.assertEqual([line["subject"] for line in board.top(period="1")["items"]], ["a"])
+        self.assertEqual(board.top()["items"], [])
+        for period, code in (("7", "unknown_period"), ("2", "editions_conflict"), (None, "editions_conflict")):
+            with self.assertRaises(RolltopError) as refused:
+                board.close_period(period)
+            self.assertEqual(refused.exception.code, code)
+
     def test_subjects_and_keys_may_have_any_text(self) -> None:
         board = self.board("COUNT(24h, like, post_id BY community)")
         names = ["a/b?c=%20&d", "日本語", "🎉", "..", 'quote"', "+ +"]

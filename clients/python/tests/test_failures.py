@@ -103,6 +103,19 @@ class Answering(unittest.TestCase):
         self.assertTrue(RolltopError("http_503", "", status=503).is_unknown)
         self.assertFalse(RolltopError("overloaded", "", status=503, problem={"code": "overloaded"}).is_unknown)
 
+    def test_a_period_is_closed_again_only_by_its_name(self) -> None:
+        def reply(_: list[Any]) -> bytes:
+            return answer(200, {}) if len(server.requests) > 1 else answer(502, {})
+
+        server = self.serve(reply)
+        with Rolltop(server.url) as client:
+            client.board("b").close_period("3")
+        self.assertEqual(len(server.requests), 2)
+        server = self.serve(reply)
+        with Rolltop(server.url) as client, self.assertRaises(RolltopError):
+            client.board("b").close_period()
+        self.assertEqual(len(server.requests), 1)
+
     def test_an_export_that_ends_within_a_line_is_repeated(self) -> None:
         def reply(_: list[Any]) -> bytes:
             head = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n"

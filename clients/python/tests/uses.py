@@ -15,6 +15,7 @@ median: int | Decimal | None = board.distribution([50, 99.9], by="rust")["percen
 below: int = board.distribution(scores=[Decimal("0.5")])["ranges"][0]["subjects"]
 last: str = board.periods(final=True, after="2026-10", winners=1)["items"][-1]["name"]
 best: str = board.top(limit=1, period=last)["items"][0]["subject"]
+begun: str = board.close_period("3")["current"]["start"]
 in_time: int = board.add_now("post-1", 5, period=last, by="rust")["accepted"]
 tier: str | None = board.subject("post-1").get("tier")
 board.set_tiers(board.tiers()["tiers"])

@@ -235,8 +235,8 @@ answers! {
         name: String,
         /// The beginning.
         start: DateTime<Utc>,
-        /// The end.
-        end: DateTime<Utc>,
+        /// The end. None of the current period where periods are closed by hand.
+        end: Option<DateTime<Utc>>,
         /// Whether nothing counts in it any more.
         #[serde(rename = "final")]
         is_final: bool,
@@ -250,14 +250,24 @@ answers! {
         items: Vec<PeriodWithWinners>,
     }
 
+    /// The periods before and after one was closed.
+    ClosedPeriod {
+        /// The board.
+        board: String,
+        /// The period that was closed.
+        closed: Period,
+        /// The period that is current now.
+        current: Period,
+    }
+
     /// A period, with the first lines of its ranking.
     PeriodWithWinners {
         /// The name, such as `2026-11`.
         name: String,
         /// The beginning.
         start: DateTime<Utc>,
-        /// The end.
-        end: DateTime<Utc>,
+        /// The end. None of the current period where periods are closed by hand.
+        end: Option<DateTime<Utc>>,
         /// Whether nothing counts in it any more.
         #[serde(rename = "final")]
         is_final: bool,
@@ -361,6 +371,9 @@ answers! {
         order: String,
         /// Whether it has a ranking, or only counts.
         ranked: bool,
+        /// The current period, on a board with a season.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period: Option<Period>,
         /// All other members of the definition.
         #[serde(flatten)]
         more: BTreeMap<String, Value>,

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers::{
-    Added, Audit, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations, Neighbors,
-    Periods, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers, WindowValue,
+    Added, Audit, ClosedPeriod, Defined, Distribution, Freezing, Hiding, KeyPage, Looked, ModeratedPage, Moderations,
+    Neighbors, Periods, Preview, Ranking, Rankings, Removals, Removed, Rollover, Standing, Status, Tier, Tiers,
+    WindowValue,
 };
 use crate::connection::Connection;
 use crate::path::of_board;
@@ -103,6 +104,27 @@ impl Board {
     /// ```
     pub fn periods(&self) -> Request<Periods> {
         self.request(Method::GET, &["periods"])
+    }
+
+    /// Closes the current period of a board whose periods are closed by hand. If the period of this name has been closed
+    /// already, nothing is done, so name it wherever you can: then the request is sent again until it is answered. Without a
+    /// name it closes what is current, and is sent once.
+    ///
+    /// ```no_run
+    /// # async fn example(cup: rolltop_client::Board) -> Result<(), rolltop_client::Error> {
+    /// if let Some(current) = cup.status().await?.period {
+    ///     let next = cup.close_period(Some(&current.name)).await?.current;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn close_period(&self, name: Option<&str>) -> Request<ClosedPeriod> {
+        let request = self.request(Method::POST, &["close"]);
+        match name {
+            Some(name) => request.period(name).repeatable(),
+            // After a lost answer, a second attempt would close the period that the first one began.
+            None => request,
+        }
     }
 
     /// Reads the tiers: the named parts of the ranking, the best first.

@@ -128,6 +128,48 @@ async fn periods_are_listed_and_read() {
 }
 
 #[tokio::test]
+async fn a_period_that_nobody_has_closed_has_no_end() {
+    for running in support::services().await {
+        let board = running.service().board("cup");
+        let season = json!({"every": "manual", "grace": "1s"});
+        board.define(&json!({"metric": "COUNT(all, goal, player)", "season": season})).await.unwrap();
+        let first = board.periods().await.unwrap().items.remove(0);
+        assert_eq!((&*first.name, first.end), ("1", None));
+        assert_eq!(board.top().await.unwrap().period, board.status().await.unwrap().period);
+    }
+}
+
+#[tokio::test]
+async fn periods_are_closed() {
+    for running in support::services().await {
+        let service = running.service();
+        let board = service.board("cup");
+        let season = json!({"every": "manual", "grace": "1s"});
+        board.define(&json!({"metric": "COUNT(all, goal, player)", "season": season})).await.unwrap();
+        board.add_now(Increment::new("a")).await.unwrap();
+        let done = board.close_period(Some("1")).await.unwrap();
+        assert_eq!((&*done.board, &*done.closed.name, &*done.current.name), ("cup", "1", "2"));
+        assert_eq!((done.closed.end, done.current.end), (Some(done.current.start), None));
+        // A name that is closed already closes nothing more.
+        assert_eq!(board.close_period(Some("1")).await.unwrap().current, done.current);
+        assert_eq!(lines(&board.top().period("1").await.unwrap()), [(1, "a", "1")]);
+        assert_eq!(board.top().await.unwrap().items, []);
+        assert_eq!(code(board.close_period(Some("7")).await), "unknown_period");
+
+        let last = loop {
+            match board.close_period(None).await {
+                Ok(done) => break done,
+                // The grace of the first period is not over.
+                Err(error) => assert_eq!(error.code(), "editions_conflict"),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!((&*last.closed.name, &*last.current.name), ("2", "3"));
+        assert!(defined(&service, "none", LIKES).await.close_period(None).await.is_err());
+    }
+}
+
+#[tokio::test]
 async fn tiers_are_set_and_shown() {
     for running in support::services().await {
         let service = running.service();

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { moderation } from "rolltop/moderation";
-import { periods } from "rolltop/periods";
+import { closePeriod, periods } from "rolltop/periods";
 import { setTiers, tiers } from "rolltop/tiers";
 import { hasRedis, Running, startRedis } from "./service.mjs";
 
@@ -274,6 +274,19 @@ for (const store of ["embedded", "redis"]) {
         await own.stop();
         ownRedis?.stop();
       }
+    });
+
+    test("periods are closed", async () => {
+      const cup = service.board("cup");
+      await cup.define({ metric: "COUNT(all, goal, player)", season: { every: "manual" } });
+      const done = await closePeriod(cup, "1");
+      assert.deepEqual([done.closed.name, done.current.name, done.current.end], ["1", "2", null]);
+      assert.equal(done.closed.end, done.current.start);
+      // A name that is closed already closes nothing more.
+      assert.deepEqual(await closePeriod(cup, "1"), done);
+      assert.deepEqual((await periods(cup)).items.map(({ name }) => name), ["1", "2"]);
+      await assert.rejects(closePeriod(cup, "2"), { code: "editions_conflict", status: 409 });
+      await assert.rejects(closePeriod(cup, "7"), { code: "unknown_period", status: 404 });
     });
 
     test("tiers are set and shown", async () => {

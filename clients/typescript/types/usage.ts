@@ -3,7 +3,7 @@
 import { rolltop, RolltopError } from "rolltop";
 import { distribution } from "rolltop/distribution";
 import { follow } from "rolltop/feeds";
-import { periods } from "rolltop/periods";
+import { closePeriod, periods } from "rolltop/periods";
 import { setTiers, tiers } from "rolltop/tiers";
 import { tokenSigner } from "rolltop/tokens";
 import type { Item, Line, Ranking } from "rolltop";
@@ -36,6 +36,7 @@ spread.percentiles[0]?.percentile satisfies number | undefined;
 const { items } = await periods(exact.board("x"), { final: true, after: "2026-10", winners: 1, by: ["se"] });
 items[0]?.winners?.[0]?.score satisfies string | null | undefined;
 items[0]?.start satisfies string | undefined;
+(await closePeriod(board, "3")).current.end satisfies string | null;
 (await board.top({ period: "2026-11" })).period?.final satisfies boolean | undefined;
 await board.subject("post-1", { period: "2026-11" });
 (await exact.board("x").top()).items[0]?.tier satisfies string | undefined;
@@ -70,6 +71,8 @@ try {
 board.live({ limit: 11 });
 // @ts-expect-error a stream is of the current period
 board.live({ period: "2026-11" });
+// @ts-expect-error a call that is repeated must name the period
+void closePeriod(board);
 // @ts-expect-error the metric is missing
 void board.define({ slot: "1h" });
 // @ts-expect-error there is no such option

@@ -13,7 +13,7 @@ import { exampleEvent, postCommand } from "../example.ts";
 import { may } from "../key.ts";
 import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Name, Notice } from "../parts.tsx";
-import { PeriodChoice } from "../periods.tsx";
+import { Closing, PeriodChoice } from "../periods.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { Rankings } from "../rankings.tsx";
@@ -175,6 +175,7 @@ export function Board({ name }: { name: string }) {
       </div>
       {isOne && <Distribution board={board} chosen={chosen} />}
       {(isOne || !board.ranked) && <SubjectBox chosen={chosen} isRanked={board.ranked} />}
+      {canChange && may("manage", name) && <Closing board={board} onClosed={refresh} />}
       {canChange && may("manage", name) && board.ranked && <TierSettings board={name} />}
       {canChange && may("manage", name) && board && <ModeratedSubjects board={name} />}
       {canChange && may("manage", name) && chosen.by !== null && isAddressable(chosen.by) && (
@@ -235,7 +236,11 @@ function Window({ board, status, length, isOfAll }: WindowProps) {
         {board.mode === "from_first"
           ? <>Each subject has its own window: it begins with the subject's first event and ends {inWords(length)} later.</>
           : board.period
-          ? <>Totals begin again with each period. The current one, {board.period.name}, is from {time(board.period.start, days)} to {time(board.period.end, days)}.</>
+          ? <>Totals begin again with each period. The current one, {board.period.name}, {
+              board.period.end === null
+                ? "ends when somebody closes it"
+                : `is from ${time(board.period.start, days)} to ${time(board.period.end, days)}`
+            }.</>
           : <>This is the window of all time: it has no slots, and nothing ever leaves it.</>}
       </p>
     );

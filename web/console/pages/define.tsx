@@ -11,7 +11,7 @@ import { keyOf } from "../metric.ts";
 import { Caret, counted, Empty, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { API, canChange } from "../settings.ts";
-import { inWords, theLast } from "../span.ts";
+import { inWords, theLast, windowOf } from "../span.ts";
 import type { Preview } from "../types.ts";
 
 /** A function of metrics: what it ranks by, and examples of an event type, a value and a subject. */
@@ -48,6 +48,17 @@ const LABELS: Record<string, string> = {
   timezone: "Time zone of days",
   decimals: "Digits after the decimal point",
   max_keys: "Most keys with a ranking",
+  season: "Totals begin again",
+};
+
+/** The usual lengths of the periods of a season, of which the service takes more. */
+const PERIODS: Record<string, string> = {
+  "": "never",
+  "1d": "each day",
+  "1w": "each week",
+  "1mo": "each month",
+  "1y": "each year",
+  manual: "when somebody closes the period",
 };
 
 /** The attributes of boxes for names and texts of the language. */
@@ -83,6 +94,7 @@ function Form() {
   const zone = useSignal("UTC");
   const decimals = useSignal("0");
   const maxKeys = useSignal("");
+  const season = useSignal({ every: "", grace: "", archive: "" });
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<RolltopError | null>(null);
   const isDefining = useSignal(false);
@@ -91,6 +103,8 @@ function Form() {
   const metric = own.value ?? composed(operation.value, parts.value);
   const isOwn = own.value !== null && own.value !== composed(operation.value, parts.value);
   const hasKeys = keyOf(metric) !== null;
+  const isAllTime = windowOf(metric) === "all";
+  const { every, grace, archive } = season.value;
   const windows = further.value.split(",").map((one) => one.trim()).filter((one) => one !== "");
   const body = {
     metric,
@@ -101,6 +115,10 @@ function Form() {
     ...(Number(decimals.value) === 0 ? {} : { decimals: Number(decimals.value) }),
     // A board with one ranking has no such limit.
     ...(hasKeys && maxKeys.value !== "" ? { max_keys: Number(maxKeys.value) } : {}),
+    // Other windows forget by themselves.
+    ...(isAllTime && every !== ""
+      ? { season: { every, ...(grace.trim() === "" ? {} : { grace: grace.trim() }), ...(archive === "" ? {} : { archive: Number(archive) }) } }
+      : {}),
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
@@ -143,6 +161,7 @@ function Form() {
     event.currentTarget.closest(".field")?.querySelector("input")?.focus();
     own.value = null;
   };
+  const setSeason = (part: Partial<typeof season.value>) => (season.value = { ...season.value, ...part });
   const set = (part: Partial<typeof parts.value>) => (parts.value = { ...parts.value, ...part });
   const chosen = OPERATIONS[operation.value];
   // The key may be for other boards.
@@ -239,8 +258,8 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
-          <summary>More: further windows, order, time zone, decimals</summary>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}</summary>
           <fieldset>
             <legend class="hidden">More</legend>
             <Field label={<>Further windows, each with its slot, such as <code>1h/1m, 7d/6h, all</code></>} error={errorOf("windows")} isWide>
@@ -260,6 +279,25 @@ function Form() {
             <Field label={LABELS["decimals"]} error={errorOf("decimals")}>
               {(attributes) => <input {...attributes} type="number" min="0" max="9" value={decimals.value} onInput={(event) => (decimals.value = event.currentTarget.value)} />}
             </Field>
+            {isAllTime && (
+              <Field label={LABELS["season"]} error={errorOf("season")}>
+                {(attributes) => (
+                  <select {...attributes} value={every} onChange={(event) => setSeason({ every: event.currentTarget.value })}>
+                    {Object.entries(PERIODS).map(([length, says]) => <option key={length} value={length}>{says}</option>)}
+                  </select>
+                )}
+              </Field>
+            )}
+            {isAllTime && every !== "" && (
+              <>
+                <Field label="Time for late items after that">
+                  {(attributes) => <input {...attributes} {...CODE} placeholder="1h" value={grace} onInput={(event) => setSeason({ grace: event.currentTarget.value })} />}
+                </Field>
+                <Field label="Ended periods that are kept">
+                  {(attributes) => <input {...attributes} type="number" min="0" max="100" placeholder="12" value={archive} onInput={(event) => setSeason({ archive: event.currentTarget.value })} />}
+                </Field>
+              </>
+            )}
             {hasKeys && (
               <Field label={LABELS["max_keys"]} error={errorOf("max_keys")}>
                 {(attributes) => <input {...attributes} type="number" min="1" placeholder="1000000" value={maxKeys.value} onInput={(event) => (maxKeys.value = event.currentTarget.value)} />}

@@ -401,6 +401,9 @@ class AsyncBoard:
     async def periods(self, **options: Unpack[InPeriods]) -> schema.PeriodList:
         return await self._client._call(calls.periods(self.name, options))
 
+    async def close_period(self, period: str | None = None) -> schema.ClosedPeriod:
+        return await self._client._call(calls.close_period(self.name, period))
+
     async def tiers(self) -> schema.Tiers:
         return await self._client._call(calls.tiers(self.name))
 

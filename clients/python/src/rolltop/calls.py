@@ -166,6 +166,11 @@ def periods(board: str, options: InPeriods) -> Call[schema.PeriodList]:
     return Call("GET", of_board(board, "periods"), options)
 
 
+def close_period(board: str, period: str | None) -> Call[schema.ClosedPeriod]:
+    # Without a name, a second attempt after a lost answer would close the period that the first one began.
+    return Call("POST", of_board(board, "close"), {"period": period}, is_repeatable=period is not None)
+
+
 def tiers(board: str) -> Call[schema.Tiers]:
     return Call("GET", of_board(board, "tiers"))
 

@@ -368,6 +368,12 @@ class Board:
         nothing counts any more; with `after` only those after the one of this name; `limit` of them at most."""
         return self._client._call(calls.periods(self.name, options))
 
+    def close_period(self, period: str | None = None) -> schema.ClosedPeriod:
+        """Closes the current period of a board whose periods are closed by hand. If the `period` of this name has been
+        closed already, nothing is done, so name it wherever you can: then the call is repeated like others. Without a
+        name it closes what is current, and is sent once."""
+        return self._client._call(calls.close_period(self.name, period))
+
     def tiers(self) -> schema.Tiers:
         """Reads the tiers: the named parts of the ranking, the best first."""
         return self._client._call(calls.tiers(self.name))

@@ -310,7 +310,7 @@ class NewShards(TypedDict):
 
 
 class Period(TypedDict):
-    end: str
+    end: str | None
     final: bool
     name: str
     start: str
@@ -609,6 +609,12 @@ class CanonicalDefinition(TypedDict):
 
 class ChangedRow(RankingEntry):
     position: int
+
+
+class ClosedPeriod(TypedDict):
+    board: str
+    closed: Period
+    current: Period
 
 
 class ContentsEnd(TypedDict):
