@@ -160,7 +160,10 @@ async fn what_would_change_ended_periods_by_accident_is_refused() {
     assert_eq!(undone.body["rejected"][0]["code"], "missing_at", "{undone:?}");
     // A metric over all time is not about a period.
     let asked = client
-        .post("/v1/query", json!({"queries": [{"metric": "SUM(all, sale, amount, seller)", "subject": "a"}]}))
+        .post(
+            "/v1/query",
+            json!({"queries": [{"metric": "SUM(all, sale, amount, seller)", "fields": {"seller": "a"}}]}),
+        )
         .await;
     assert_eq!(asked.body["answers"][0]["error"]["code"], "no_board", "{asked:?}");
     let another = json!({"metric": "SUM(all, sale, amount, seller)", "season": {"every": "1d", "archive": 3}});
@@ -168,7 +171,7 @@ async fn what_would_change_ended_periods_by_accident_is_refused() {
     assert_eq!(conflict.refusal(), (409, "board_conflict"));
     assert!(!conflict.body["detail"].as_str().unwrap().contains("dual run"), "{conflict:?}");
     // It has data in an ended period only.
-    let removed = client.post("/v1/boards/b/removals", json!({"subjects": [{"subject": "a"}]})).await;
+    let removed = client.post("/v1/boards/b/removals", json!({"subjects": ["a"]})).await;
     assert_eq!(removed.body["subjects"], 1, "{removed:?}");
 }
 

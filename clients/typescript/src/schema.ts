@@ -1485,7 +1485,7 @@ export interface components {
             board: string;
             /** @description The periods, the oldest first. */
             items: components["schemas"]["PeriodWithWinners"][];
-            /** @description Always null: the list has one page. */
+            /** @description Name to give as `after` for the periods after these; null if there are none. */
             next: string | null;
         };
         /** @description A period with the first lines of its ranking. */
@@ -1503,7 +1503,7 @@ export interface components {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -1964,7 +1964,7 @@ export interface components {
             every: string;
             /**
              * @description Time after the end of a period in which late items still count in it. At most half a period, and at most the
-             *     time for which ids are remembered. Default: `1h`.
+             *     time for which ids are remembered. Default: `1h`, or `30m` if `every` is `1h`.
              */
             grace?: string;
             /**

@@ -303,7 +303,6 @@ pub async fn a_late_item_that_is_refused_is_reported(site: Site) {
     let board = site.define("board", &days("SUM(all, e, v, s)")).await;
     site.count(&board, vec![plus("a", EXACT_MAX)]).await;
     site.clock("2026-01-02T01:00:00Z").await;
-    let board = present(&*site.store, &board).await;
     let late = |amount: i64| plus("a", amount).at("2026-01-01T08:00:00Z");
     let refused = Outcome::Rejected(Rejection::OutOfRange);
     assert_eq!(site.add(&board, vec![late(1).id("x")]).await, [refused]);
@@ -321,7 +320,6 @@ pub async fn an_item_that_names_its_period_is_a_duplicate_when_sent_again(site: 
     site.count(&board, vec![of(plus("a", 1).id("x"))]).await;
     for clock in ["2026-01-02T00:00:01Z", "2026-01-02T03:00:00Z"] {
         site.clock(clock).await;
-        let board = present(&*site.store, &board).await;
         let items = || vec![of(plus("a", 1).id("x")), of(plus("a", 1).id("new")), of(plus("b", 1))];
         assert_eq!(site.add(&board, items()).await, [duplicate, WRONG, WRONG], "{clock}");
         assert_eq!(site.add(&board, vec![of(plus("a", 1).id("new"))]).await, [WRONG], "it is not remembered");
@@ -338,7 +336,6 @@ pub async fn each_period_has_as_many_keys_as_it_may_have(site: Site) {
         return; // a board of several parts may have some more
     }
     site.clock("2026-01-02T01:00:00Z").await;
-    let board = present(&*site.store, &board).await;
     let late = |key: &str| plus("a", 1).at("2026-01-01T08:00:00Z").by(key);
     let full = Outcome::Rejected(Rejection::TooManyKeys);
     assert_eq!(site.add(&board, vec![late("z"), late("x")]).await, [full, COUNTED]);
