@@ -239,8 +239,8 @@ impl Season {
         let form = match every.unit() {
             Unit::Month => "%Y-%m",
             Unit::Year => "%Y",
-            Unit::Day | Unit::Week => "%Y-%m-%d",
-            Unit::Hour | Unit::Minute | Unit::Second => "%Y-%m-%dT%H",
+            _ if every.approximate_millis() >= DAY => "%Y-%m-%d",
+            _ => "%Y-%m-%dT%H",
         };
         PeriodName(local.format(form).to_string())
     }

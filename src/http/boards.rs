@@ -431,6 +431,8 @@ pub(super) struct AuditDifference {
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(
         ("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false."),
+        ("period" = String, Query, max_length = 32, example = "2026-11",
+            description = "Period to audit, on a board with a season: its name, `current` or `previous`. Default: the current one."),
         ("of" = String, Query, pattern = "^(next|previous)$", example = "next",
             description = "Edition to audit: `next`, the successor, or `previous`. Default: the board itself."),
     ),
@@ -443,8 +445,8 @@ pub(super) async fn audit(
     caller: Caller,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["repair", "of"])?;
-    let (repair, of) = (parameters.flag("repair", false)?, parameters.edition()?);
+    let parameters = Parameters::from_request(&request, &["repair", "of", "period"])?;
+    let (repair, of) = (parameters.flag("repair", false)?, parameters.edition_choice()?);
     let name = path::board_name(&request)?;
     let edition = state.service.edition(&caller, &name, of).await?;
     let About { of: edition, answer: report } = state.service.audit(&edition, repair).await?;

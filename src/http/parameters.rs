@@ -71,12 +71,16 @@ impl Parameters {
     /// the ranking, each if it is given.
     pub(super) fn window(&self) -> Result<WindowChoice, Problem> {
         let length = self.text("window").map(parse_window).transpose()?;
-        let of = match (self.edition()?, self.text("period")) {
-            (Some(_), Some(_)) => return Err(Problem::field("period", "give 'of' or 'period', not both")),
-            (None, Some(period)) => EditionChoice::Period(PeriodName::new(period)),
-            (role, None) => role.into(),
-        };
-        Ok(WindowChoice { of, length, by: self.key()? })
+        Ok(WindowChoice { of: self.edition_choice()?, length, by: self.key()? })
+    }
+
+    /// Returns the edition of the board to read: that of the role `of`, or the `period`, or else the current one.
+    pub(super) fn edition_choice(&self) -> Result<EditionChoice, Problem> {
+        match (self.edition()?, self.text("period")) {
+            (Some(_), Some(_)) => Err(Problem::field("period", "give 'of' or 'period', not both")),
+            (None, Some(period)) => Ok(EditionChoice::Period(PeriodName::new(period))),
+            (role, None) => Ok(role.into()),
+        }
     }
 
     /// Returns the key of the ranking, if `by` is given.

@@ -4,7 +4,7 @@ use super::ranking_keys::in_ranking_of;
 use super::reads::{ranked, remembers_values};
 use super::windows::window_with;
 use super::{About, Result, Service, ServiceError};
-use crate::board::{Amount, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
+use crate::board::{Amount, BoardEdition, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
 use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
 
 /// A place in a ranking, at which a page continues.
@@ -75,7 +75,7 @@ impl Service {
         // The board that this instance knows may be the older one.
         let fresh = self.refreshed_edition(&track.edition()).await?;
         check(&fresh.main_track())?;
-        match window_with(&fresh, of_cursor) {
+        match window_of_any_period(&fresh, of_cursor) {
             Some(window)
                 if !track.is_main_of_edition()
                     && fresh.window_of(track.length()).map(|asked| asked.id()) != Some(window.id()) =>
@@ -95,7 +95,7 @@ impl Service {
         }
         let fresh = self.refreshed_edition(&track.edition()).await?;
         let stale = || ServiceError::StaleCursor(fresh.board().name().clone());
-        let window = window_with(&fresh, track.id()).ok_or_else(stale)?;
+        let window = window_of_any_period(&fresh, track.id()).ok_or_else(stale)?;
         in_ranking_of(window, track).map(Some)
     }
 
@@ -107,6 +107,13 @@ impl Service {
         }
         Ok(About { answer: answer?, of })
     }
+}
+
+/// Returns the window with this id of the edition, or of another period of its board: pages that were begun in a period
+/// go on in it when it has ended.
+fn window_of_any_period(edition: &BoardEdition, id: TrackId) -> Option<BoardTrack> {
+    let of_period = || edition.board().each_period().find_map(|period| window_with(&period, id));
+    window_with(edition, id).or_else(of_period)
 }
 
 /// Returns an error if no score of the track has this form.

@@ -1,11 +1,16 @@
 //! The periods of a board with a season.
 
+use std::time::Duration;
+
 use super::about::about;
 use super::ranking_keys::in_ranking;
 use super::{About, EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey, Timestamp};
 use crate::store::{self, Page};
+
+/// The longest time, in milliseconds, for which the end of a closed period is awaited.
+const LONGEST_WAIT: i64 = 2_000;
 
 /// Which periods of a board are listed.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +60,12 @@ impl Service {
                 false => Ok(None),
             });
             board = changed.await?;
+            // A store of several instances lets the period end a moment later.
+            let end = board.edition().period().map_or(Timestamp::EPOCH, |period| period.end);
+            let left = end.millis().saturating_sub(self.store.now().await?.millis());
+            if (1..=LONGEST_WAIT).contains(&left) {
+                tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+            }
         }
         let board = self.turned(&board).await?;
         let closed = board.each_period().find(|edition| edition.id() == wanted.id());

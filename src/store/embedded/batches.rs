@@ -55,6 +55,8 @@ impl Embedded {
             let newer = self.live_board(board)?.board();
             // Outcomes are those of the edition that the caller knows as the current one, if it is still there.
             let is_known = |edition: &Edition| edition.id() == board.edition().id();
+            // Of periods, the current one.
+            let is_known = |edition: &Edition| newer.season().is_none() && is_known(edition);
             let answered = newer.editions().iter().position(is_known).unwrap_or(0);
             let increments = batch.increments.iter().map(|increment| increment.carried(board, &newer)).collect();
             let carried = Batch { increments, return_scores: batch.return_scores };

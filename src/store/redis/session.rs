@@ -46,13 +46,14 @@ pub(super) struct Session {
     boards: Mutex<HashMap<BoardKey, Arc<Partitions>>>,
 }
 
-/// A board as a caller knows it. Its second edition is a part of it, and so is its first partition: of two changes that
-/// lead to the same epoch, only one is made.
-type BoardKey = (Generation, Epoch, Option<TrackId>, Option<u32>);
+/// A board as a caller knows it. Its second edition is a part of it, and so are its first partition and the end of its
+/// current period: of two changes that lead to the same epoch, only one is made.
+type BoardKey = (Generation, Epoch, Option<TrackId>, Option<u32>, Option<Timestamp>);
 
 fn key_of(board: &Board) -> BoardKey {
     let partition = board.partitions().and_then(|numbers| numbers.first().copied());
-    (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id), partition)
+    let ends = board.edition().period().map(|period| period.end);
+    (board.generation(), board.epoch(), board.editions().get(1).map(Edition::id), partition, ends)
 }
 
 /// Returns whether a step of the season of the part's board is due at `now`. A sealed period does not wait for it, so it

@@ -325,6 +325,8 @@ impl Store for Oracle {
             let batch = Batch { increments: batch.increments.iter().map(carried).collect(), ..batch };
             // Outcomes are those of the edition that the caller knows as the current one, if it is still there.
             let is_known = |edition: &Edition| edition.id() == board.edition().id();
+            // Of periods, the current one.
+            let is_known = |edition: &Edition| present.season().is_none() && is_known(edition);
             let answered = present.editions().iter().position(is_known).unwrap_or(0);
             let frame = held.frames(now)[present.editions()[answered].numbers().start];
             Added {

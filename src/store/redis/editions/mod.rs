@@ -37,6 +37,10 @@ use super::timekeeping;
 use crate::board::{Board, EditionsChange, Timestamp};
 use crate::store::{Result, StoreError};
 
+/// The time, in milliseconds, from a call that closes a period to the end of the period. The script that makes the change
+/// must run before.
+const CLOSING: i64 = 500;
+
 /// The number of times that a call is made because a partition was in an earlier epoch.
 pub(super) const ATTEMPTS: usize = 4;
 
@@ -50,12 +54,20 @@ pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> R
         let detail = "only one change of a board's editions at a time".to_owned();
         return Err(StoreError::Unsupported { detail });
     };
+    let to = to.closed_at(change, end_of_closed(session, from).await.map_err(failed)?);
     if change == EditionsChange::Attach {
         for partition in session.partitions_of(from).all() {
             timekeeping::admit(session, &partition.clock).await?;
         }
     }
     make(session, from, Arc::new(to), change).await.map_err(failed)
+}
+
+/// Returns the time at which a period ends that is closed now. It is ahead of the clock, so that every instance knows the
+/// end before it has come: an item counts in the period of its time, whoever sends it. A simulated clock stands still.
+async fn end_of_closed(session: &Session, board: &Arc<Board>) -> Result<Timestamp, ServerFailure> {
+    let now = session.time_for(&session.partitions_of(board).first().clock, None).await?;
+    Ok(if session.simulated { now } else { now.plus_millis(CLOSING) })
 }
 
 /// Returns the board if an earlier attempt has changed it. Returns an error unless it is `from` or `to`.

@@ -143,6 +143,10 @@ async fn step(
         }
         let attached = match step {
             Step::Attach(tracks) => tracks_at(board, partition, tracks, now),
+            // A period that is closed must not have ended yet. A simulated clock stands at its end.
+            Step::Nothing if is_own && board.is_manual() && !session.simulated => {
+                vec![(main.track.id(), main.window_slots(now).window)]
+            }
             _ => Vec::new(),
         };
         add_board_arguments(session, board, &mut call, &state.epoch, Some((partition, &attached)));

@@ -62,10 +62,19 @@ local function add(field, value)
   fields[#fields + 1], fields[#fields + 2] = field, value
 end
 
-local function attach()
+-- Returns the reply if the arguments are not valid now, otherwise nil and the time.
+local function late()
   local now, reading = read_clock()
   if now < tonumber(ARGV.valid_from) or now >= tonumber(ARGV.valid_until) then
     return {'stale', now, reading}
+  end
+  return nil, now
+end
+
+local function attach()
+  local early, now = late()
+  if early then
+    return early
   end
   for at = FIRST_KEY, #KEYS do
     local argument = FIRST_TRACK + 3 * (at - FIRST_KEY)
@@ -127,6 +136,8 @@ if ACTION == 'attach' then
   early = attach()
 elseif ACTION == 'exchange' then
   early = exchange()
+elseif ACTION == 'epoch' then
+  early = late()
 elseif ACTION == 'detach' or ACTION == 'seal' then
   detach()
 end
