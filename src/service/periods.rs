@@ -10,7 +10,7 @@ use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey, 
 use crate::store::{self, Page};
 
 /// The longest time, in milliseconds, for which the end of a closed period is awaited.
-const LONGEST_WAIT: i64 = 2_000;
+const LONGEST_WAIT: i64 = 3_000;
 
 /// Which periods of a board are listed.
 #[derive(Clone, Debug, Default)]

@@ -39,7 +39,7 @@ use crate::store::{Result, StoreError};
 
 /// The time, in milliseconds, from a call that closes a period to the end of the period. The script that makes the change
 /// must run before.
-const CLOSING: i64 = 500;
+const CLOSING: i64 = 1_000;
 
 /// The number of times that a call is made because a partition was in an earlier epoch.
 pub(super) const ATTEMPTS: usize = 4;
