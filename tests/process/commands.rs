@@ -161,7 +161,7 @@ async fn periods_are_listed_and_read() {
     assert_eq!(service.ok(&["periods", "sellers", "--csv"]), none);
     service.ok(&["post", "sellers", "a", "3", "--period", "2026-01"]);
     service.ok(&["post", "sellers", "b"]);
-    assert!(service.fails_with(&["post", "sellers", "b", "--period", "2026-02"]).contains("not in the period"));
+    assert!(service.fails(&["post", "sellers", "b", "--period", "2026-02"]).contains("no period '2026-02'"));
 
     service.running.ok("PUT", "/v1/clock", Some(json!({"now": "2026-02-01T02:00:00Z"}))).await;
     service.ok(&["post", "sellers", "c", "9"]);

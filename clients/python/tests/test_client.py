@@ -374,7 +374,9 @@ class Calls(unittest.TestCase):
         self.assertEqual((period["final"], period.get("total"), period.get("winners")), (False, 0, []))
         for subject, amount in (("a", 3), ("b", 2), ("c", 1)):
             self.assertEqual(board.add_now(subject, amount, period=name)["accepted"], 1)
-        self.assertEqual(board.add_now("a", period="1999")["rejected"][0]["code"], "wrong_period")
+        with self.assertRaises(RolltopError) as refused:
+            board.add_now("a", period="1999")
+        self.assertEqual(refused.exception.code, "unknown_period")
         [listed] = board.periods(winners=2, after="1999", limit=1)["items"]
         self.assertEqual(listed, period | {"total": 3, "winners": board.top(limit=2)["items"]})
         self.assertEqual(board.periods(after=name)["items"], board.periods(final=True)["items"])
@@ -404,7 +406,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(board.close_period("1"), done)
         self.assertEqual([line["subject"] for line in board.top(period="1")["items"]], ["a"])
         self.assertEqual(board.top()["items"], [])
-        for period, code in (("7", "unknown_period"), ("2", "editions_conflict"), (None, "editions_conflict")):
+        for period, code in (("7", "unknown_period"), ("2", "period_conflict"), (None, "period_conflict")):
             with self.assertRaises(RolltopError) as refused:
                 board.close_period(period)
             self.assertEqual(refused.exception.code, code)

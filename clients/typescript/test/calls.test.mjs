@@ -250,7 +250,8 @@ for (const store of ["embedded", "redis"]) {
         assert.equal((await add({ subject: "b" }, "2026-01")).accepted, 1);
         await client.call("PUT", "/v1/clock", { now: "2026-02-01T00:30:00Z" });
         assert.equal((await add({ subject: "c" }, "2026-02")).accepted, 1);
-        assert.equal((await add({}, "2025-12")).rejected[0].code, "wrong_period");
+        assert.equal((await add({ at: "2026-01-31T12:00:00Z" }, "2026-02")).rejected[0].code, "wrong_period");
+        await assert.rejects(add({}, "2025-12"), { code: "unknown_period", status: 404 });
         const shown = ({ items }) => items.map(({ name, final, total, winners }) => [name, final, total, winners[0].subject]);
         assert.deepEqual(shown(await periods(season)), [["2026-01", false, 2, "a"], ["2026-02", false, 1, "c"]]);
         await client.call("PUT", "/v1/clock", { now: "2026-02-01T02:00:00Z" });
@@ -285,7 +286,7 @@ for (const store of ["embedded", "redis"]) {
       // A name that is closed already closes nothing more.
       assert.deepEqual(await closePeriod(cup, "1"), done);
       assert.deepEqual((await periods(cup)).items.map(({ name }) => name), ["1", "2"]);
-      await assert.rejects(closePeriod(cup, "2"), { code: "editions_conflict", status: 409 });
+      await assert.rejects(closePeriod(cup, "2"), { code: "period_conflict", status: 409 });
       await assert.rejects(closePeriod(cup, "7"), { code: "unknown_period", status: 404 });
     });
 
