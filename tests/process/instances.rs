@@ -98,9 +98,9 @@ async fn shards_change_while_another_instance_writes_and_a_killed_change_ends() 
     a.ok("PUT", path, Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
     let ids = |round: usize| {
         let line = |n: usize| format!("{{\"subject\":\"page-{n}\",\"id\":\"{round}\"}}\n");
-        (0..30_000).map(line).collect::<String>()
+        (0..150_000).map(line).collect::<String>()
     };
-    assert_eq!(a.ndjson("hot", ids(1)).await["accepted"], 30_000);
+    assert_eq!(a.ndjson("hot", ids(1)).await["accepted"], 150_000);
     let steady = |shards: serde_json::Value| json!({"shards": shards, "change": null, "error": null});
     assert_eq!(b.ok("GET", shards, None).await, steady(json!(null)));
     assert_eq!(a.call("PUT", shards, Some(json!({"shards": 65}))).await.0, 422);
@@ -112,7 +112,7 @@ async fn shards_change_while_another_instance_writes_and_a_killed_change_ends() 
     let (status, problem) = b.call("POST", "/v1/boards/hot/increments", Some(json!({"subject": "page-1"}))).await;
     assert_eq!((status, &problem["code"]), (503, &json!("board_frozen")), "{problem}");
     assert!(problem["retry_after"].as_u64().is_some_and(|seconds| seconds > 0), "{problem}");
-    assert_eq!(b.ok("GET", "/v1/boards/hot/rankings?limit=1", None).await["total"], 30_000);
+    assert_eq!(b.ok("GET", "/v1/boards/hot/rankings?limit=1", None).await["total"], 150_000);
     assert_eq!(b.call("PUT", shards, Some(json!({"shards": 3}))).await.1["code"], "editions_conflict");
 
     // It is killed. Its lease, which would end some seconds later, is ended here.
@@ -127,10 +127,10 @@ async fn shards_change_while_another_instance_writes_and_a_killed_change_ends() 
     while b.ok("GET", shards, None).await != steady(json!(4)) {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!(b.ndjson("hot", ids(1)).await["duplicates"], 30_000);
-    assert_eq!(b.ndjson("hot", ids(2)).await["accepted"], 30_000);
+    assert_eq!(b.ndjson("hot", ids(1)).await["duplicates"], 150_000);
+    assert_eq!(b.ndjson("hot", ids(2)).await["accepted"], 150_000);
     let audit = b.ok("POST", "/v1/boards/hot/audit", None).await;
-    assert_eq!((&audit["differences"], &audit["subjects_checked"]), (&json!(0), &json!(30_000)), "{audit}");
+    assert_eq!((&audit["differences"], &audit["subjects_checked"]), (&json!(0), &json!(150_000)), "{audit}");
     assert_eq!(b.ok("GET", "/v1/boards/hot/subjects/page-1", None).await["score"], 3);
     assert_eq!(b.ok("DELETE", shards, None).await, steady(json!(4)));
 }
