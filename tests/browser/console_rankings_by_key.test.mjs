@@ -205,7 +205,8 @@ describe("the console", { concurrency: 4 }, () => {
       await back(page).first().click();
       await ranks(page, [`1 of ${name} ${index + 101}`]);
       // Browsers take it for a step in a path.
-      assert.equal(await page.getByRole("button", { name: "Remove this key …" }).count(), name === ".." ? 0 : 1);
+      // The page before shows the same line.
+      await becomes(() => page.getByRole("button", { name: "Remove this key …" }).count(), name === ".." ? 0 : 1);
     }
     await visit(page, service, `boards/by-community?${new URLSearchParams({ by: names[0] })}`);
     await page.getByRole("button", { name: "Remove this key …" }).click();
