@@ -21,8 +21,6 @@ use super::{
     SlotError, Span, SpanError, Timestamp, Unit, form,
 };
 
-/// The largest number of sealed periods that are kept.
-const MAX_ARCHIVE: u32 = 100;
 /// The shortest period.
 const HOUR: i64 = 3_600_000;
 /// The longest period: ten years.
@@ -43,6 +41,10 @@ pub enum PeriodLength {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; or 'manual', for periods that are closed by hand")]
 pub struct PeriodLengthError(SpanError);
+
+/// The names of the period that has not ended, and of the one before it.
+const CURRENT: &str = "current";
+const PREVIOUS: &str = "previous";
 
 /// The text of [`PeriodLength::Manual`].
 const MANUAL: &str = "manual";
@@ -138,6 +140,11 @@ impl PeriodName {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether it names a period by its place before now, so that which one it is depends on the time.
+    pub fn is_relative(&self) -> bool {
+        matches!(self.as_str(), CURRENT | PREVIOUS)
     }
 
     /// Returns whether it has the form of this name, so that it may be that of a period of the same board.
@@ -245,7 +252,8 @@ impl Season {
         PeriodName(local.format(form).to_string())
     }
 
-    pub(super) const MAX_ARCHIVE: u32 = MAX_ARCHIVE;
+    /// The largest number of sealed periods that are kept.
+    pub(super) const MAX_ARCHIVE: u32 = 100;
 }
 
 /// The reason why a period cannot be closed.
@@ -324,8 +332,8 @@ impl Board {
     /// one before it.
     pub fn period_named(self: &Arc<Self>, name: &PeriodName) -> Option<BoardEdition> {
         match name.as_str() {
-            "current" => self.each_period().next(),
-            "previous" => self.each_period().nth(1),
+            CURRENT => self.each_period().next(),
+            PREVIOUS => self.each_period().nth(1),
             _ => self.each_period().find(|edition| edition.period_name().as_ref() == Some(name)),
         }
     }

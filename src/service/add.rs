@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::windows::edition_of;
 use super::{EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, Metric, PeriodName, Span, Timestamp};
@@ -41,11 +40,7 @@ impl Service {
     /// Returns [`ServiceError::NoSeason`] if the board has no season, and [`ServiceError::UnknownPeriod`] if it has no
     /// period of this name.
     pub async fn period_start(&self, board: &Arc<Board>, period: &PeriodName) -> Result<Timestamp> {
-        let named = match board.period_named(period) {
-            Some(named) if !matches!(period.as_str(), "current" | "previous") => named,
-            // The board that this instance knows may be an older one.
-            _ => edition_of(&self.turned(board).await?, &EditionChoice::Period(period.clone()))?,
-        };
+        let named = self.edition_on(board, &EditionChoice::Period(period.clone())).await?;
         Ok(named.period().map_or(Timestamp::MAX, |period| period.start))
     }
 

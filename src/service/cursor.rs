@@ -2,7 +2,7 @@
 
 use super::ranking_keys::in_ranking_of;
 use super::reads::{ranked, remembers_values};
-use super::windows::window_with;
+use super::windows::{period_with, window_with};
 use super::{About, Result, Service, ServiceError};
 use crate::board::{Amount, BoardEdition, BoardTrack, EXACT_MAX, Subject, TrackId, Value};
 use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
@@ -112,7 +112,7 @@ impl Service {
 /// Returns the window with this id of the edition, or of another period of its board: pages that were begun in a period
 /// go on in it when it has ended.
 fn window_of_any_period(edition: &BoardEdition, id: TrackId) -> Option<BoardTrack> {
-    let of_period = || edition.board().each_period().find_map(|period| window_with(&period, id));
+    let of_period = || window_with(&period_with(edition.board(), id)?, id);
     window_with(edition, id).or_else(of_period)
 }
 

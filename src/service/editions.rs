@@ -190,7 +190,8 @@ impl Service {
         Err(StoreError::StaleEpoch.into())
     }
 
-    /// Does what is due about seasons and second editions: ends periods, fills successors, and removes previous editions whose time has passed.
+    /// Does what is due about seasons and second editions: ends periods, fills successors, and removes previous editions
+    /// whose time has passed.
     pub(super) async fn tend_editions(&self) -> Result<()> {
         self.turn_seasons().await?;
         let boards = self.registry.with_two_editions();

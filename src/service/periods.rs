@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::about::about;
 use super::ranking_keys::in_ranking;
 use super::{About, EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{BoardEdition, BoardName, BoardTrack, PeriodName, RankingKey, Timestamp};
-use crate::store::{self, Page};
+use crate::board::{BoardEdition, BoardName, PeriodName, RankingKey, Timestamp};
+use crate::store::Page;
 
 /// The longest time, in milliseconds, for which the end of a closed period is awaited.
 const LONGEST_WAIT: i64 = 3_000;
@@ -37,13 +36,12 @@ impl Service {
         period: Option<&PeriodName>,
     ) -> Result<[BoardEdition; 2]> {
         caller.require(Scope::Manage)?;
-        let board = self.turned(&self.board(caller, name).await?).await?;
+        let mut board = self.turned(&self.board(caller, name).await?).await?;
         let current = board.current();
         let wanted = match period {
             None => current.clone(),
             Some(period) => self.edition(caller, name, EditionChoice::Period(period.clone())).await?,
         };
-        let mut board = board;
         if wanted.id() == current.id() {
             let now = self.store.now().await?;
             let changed = self.change_editions(caller, name, |board| match board.edition().id() == wanted.id() {
@@ -112,7 +110,7 @@ impl Service {
                 track = in_ranking(track, key.cloned())?;
             }
             let has_ranking = track.is_ranked() && board.has_keys() == key.is_some();
-            let page = match has_ranking.then(|| self.first_lines(&track, lines)) {
+            let page = match has_ranking.then(|| self.page(&track, 0, lines)) {
                 None => None,
                 Some(page) => match page.await {
                     // It has left the archive meanwhile.
@@ -123,13 +121,5 @@ impl Service {
             periods.push((page.as_ref().map_or(edition, |page| page.of.edition()), page));
         }
         Ok(periods)
-    }
-
-    async fn first_lines(&self, track: &BoardTrack, lines: u32) -> Result<About<Page>> {
-        about!(self, track, |current| self.first_lines_of(current, lines))
-    }
-
-    async fn first_lines_of(&self, track: &BoardTrack, lines: u32) -> store::Result<Page> {
-        self.store.page(track, 0, lines).await
     }
 }

@@ -40,6 +40,11 @@ pub enum EditionChoice {
 }
 
 impl EditionChoice {
+    /// Returns whether the time decides which period is chosen.
+    fn is_relative(&self) -> bool {
+        matches!(self, EditionChoice::Period(name) if name.is_relative())
+    }
+
     /// Returns the choice that led to this edition.
     fn of(edition: &BoardEdition) -> Self {
         let role = edition.role().map_or(EditionChoice::Current, EditionChoice::Role);
@@ -65,16 +70,15 @@ impl Service {
         name: &BoardName,
         of: impl Into<EditionChoice>,
     ) -> Result<BoardEdition> {
-        let (board, of) = (self.board(caller, name).await?, of.into());
-        // Which one is the current or the previous one depends on the time.
-        let is_relative = matches!(&of, EditionChoice::Period(name) if matches!(name.as_str(), "current" | "previous"));
-        if is_relative {
-            return edition_of(&self.turned(&board).await?, &of);
-        }
-        match edition_of(&board, &of) {
-            Ok(edition) => Ok(edition),
+        self.edition_on(&self.board(caller, name).await?, &of.into()).await
+    }
+
+    /// Returns the chosen edition of a board as this instance knows it, or, if that has none such, as the store has it.
+    pub(super) async fn edition_on(&self, board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
+        match edition_of(board, of) {
+            Ok(edition) if !of.is_relative() => Ok(edition),
             // The board that this instance knows may be an older one.
-            Err(_) => edition_of(&self.turned(&board).await?, &of),
+            _ => edition_of(&self.turned(board).await?, of),
         }
     }
 
@@ -146,7 +150,7 @@ impl Service {
         let mut edition = self.edition(caller, name, choice.of.clone()).await?;
         if let (EditionChoice::Current, Some(track)) = (choice.of, cursor) {
             // Pages that were begun in a period go on in it when it has ended.
-            let period = edition.board().each_period().find(|period| window_with(period, track).is_some());
+            let period = period_with(edition.board(), track);
             edition = period.filter(|period| period.id() != edition.id()).unwrap_or(edition);
         }
         let Some(requested) = choice.length else {
@@ -279,7 +283,7 @@ impl Service {
 }
 
 /// Returns the chosen edition.
-pub(super) fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
+fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<BoardEdition> {
     let name = || board.name().clone();
     match of {
         EditionChoice::Current => Ok(board.current()),
@@ -297,6 +301,11 @@ pub(super) fn edition_of(board: &Arc<Board>, of: &EditionChoice) -> Result<Board
 /// Returns the window of this length, or the error that lists the windows of the edition.
 fn window_of(edition: &BoardEdition, requested: WindowLength) -> Result<BoardTrack> {
     edition.window_of(requested).ok_or_else(|| ServiceError::UnknownWindow { edition: edition.clone(), requested })
+}
+
+/// Returns the period of a board that has the window with this id.
+pub(super) fn period_with(board: &Arc<Board>, id: TrackId) -> Option<BoardEdition> {
+    board.each_period().find(|period| window_with(period, id).is_some())
 }
 
 /// Returns the window of the edition with this id.

@@ -54,7 +54,10 @@ pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> R
         let detail = "only one change of a board's editions at a time".to_owned();
         return Err(StoreError::Unsupported { detail });
     };
-    let to = to.closed_at(change, end_of_closed(session, from).await.map_err(failed)?);
+    let to = match change {
+        EditionsChange::Close => to.closed_at(change, end_of_closed(session, from).await.map_err(failed)?),
+        _ => to,
+    };
     if change == EditionsChange::Attach {
         for partition in session.partitions_of(from).all() {
             timekeeping::admit(session, &partition.clock).await?;
