@@ -25,6 +25,8 @@ pub enum NameError {
 
 /// The separator of a key and a name. Neither contains a control character.
 const BETWEEN: &str = "\0";
+/// What the text of a [removed](Subject::removed) subject begins with, before the number of its line. No name contains it.
+const REMOVED: char = '\u{1}';
 
 fn check(what: &'static str, text: &str, most: usize) -> Result<(), NameError> {
     if text.is_empty() {
@@ -90,6 +92,18 @@ impl Subject {
             Some(key) => Self([key.as_str(), self.name()].join(BETWEEN).into()),
             None => self,
         }
+    }
+
+    /// Returns the subject of a line whose subject was removed from a ranking that does not change any more. The line
+    /// keeps its place and its score, and its number stands in for the name. It is nobody: it cannot be parsed, and is
+    /// `null` where subjects are serialized.
+    pub fn removed(line: u64) -> Self {
+        Self(format!("{REMOVED}{line}").into())
+    }
+
+    /// Returns the number of the line if this is a [removed](Self::removed) subject.
+    pub fn removed_line(&self) -> Option<u64> {
+        self.0.strip_prefix(REMOVED)?.parse().ok()
     }
 
     /// Returns the subject as text, with its key if it has one. This is what is stored.
@@ -222,12 +236,6 @@ macro_rules! as_text {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
@@ -236,11 +244,34 @@ macro_rules! as_text {
         }
     };
 }
+macro_rules! serialized_as_text {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    };
+}
+
 as_text!(BoardName);
 as_text!(Subject);
 as_text!(RankingKey);
 as_text!(EventId);
 as_text!(Counted);
+serialized_as_text!(BoardName);
+serialized_as_text!(RankingKey);
+serialized_as_text!(EventId);
+serialized_as_text!(Counted);
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.removed_line() {
+            Some(_) => serializer.serialize_none(),
+            None => serializer.serialize_str(&self.0),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -266,6 +297,14 @@ mod tests {
         for bad in ["", "a\0b", &"x".repeat(513)] {
             assert!(RankingKey::parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_removed_subject_is_nobody() {
+        let removed = Subject::removed(12);
+        assert_eq!((removed.removed_line(), serde_json::to_string(&removed).unwrap()), (Some(12), "null".to_owned()));
+        assert_eq!(Subject::parse("12").unwrap().removed_line(), None);
+        assert!(Subject::parse(removed.as_str()).is_err());
     }
 
     #[test]
