@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Period, Timestamp, Track, TrackId, TrackRole,
+    Change, Decimals, Definition, DefinitionError, Kind, Mode, Order, Packed, Period, Timestamp, Track, TrackId,
+    TrackRole,
 };
 
 /// The reason why an edition does not accept samples.
@@ -35,6 +36,8 @@ pub struct Edition {
     since: Option<Timestamp>,
     /// The time in which an item must be to count, on a board with a season.
     period: Option<Period>,
+    /// The numbers of its ranking, if it is a packed period.
+    packed: Option<Packed>,
 }
 
 impl Edition {
@@ -51,7 +54,7 @@ impl Edition {
         let tracks =
             all.enumerate().map(|(number, (role, own))| Track::new(id.numbered(number), role, &definition, own));
         let all = tracks.collect::<Result<Arc<[Track]>, _>>()?;
-        Ok(Self { definition, own: 0..all.len(), all, since: None, period: None })
+        Ok(Self { definition, own: 0..all.len(), all, since: None, period: None, packed: None })
     }
 
     /// Returns the same editions as those of one board, whose tracks are the tracks of all of them. The first one is
@@ -61,7 +64,7 @@ impl Edition {
         let ends = |number: usize, edition: &Edition| edition.period.filter(|_| number == 0).map(|period| period.end);
         let tracks = editions.iter().enumerate().flat_map(|(number, edition)| {
             let end = ends(number, edition);
-            edition.tracks().iter().map(move |track| track.clone().ending_at(end))
+            edition.tracks().iter().map(move |track| track.clone().ending_at(end).packed_as(edition.packed))
         });
         let all: Arc<[Track]> = tracks.collect();
         let mut next = 0;
@@ -86,6 +89,16 @@ impl Edition {
     /// Returns the same edition, which counts the items of this period only.
     pub(super) fn in_period(self, period: Option<Period>) -> Self {
         Self { period, ..self }
+    }
+
+    /// Returns the same edition, a period that is packed, or not.
+    pub(super) fn packed_as(self, packed: Option<Packed>) -> Self {
+        Self { packed, ..self }
+    }
+
+    /// Returns the numbers of its ranking, if it is a packed period.
+    pub fn packed(&self) -> Option<Packed> {
+        self.packed
     }
 
     /// Returns the time in which an item must be to count, on a board with a season.

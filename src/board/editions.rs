@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Board, Definition, DefinitionError, Edition, Epoch, Period, Redivision, Timestamp, TrackId};
+use super::{Board, Definition, DefinitionError, Edition, Epoch, Packed, Period, Redivision, Timestamp, TrackId};
 
 /// What the edition beside the current one is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,6 +44,8 @@ pub enum EditionsChange {
     Close,
     /// The second edition went to the archive, the oldest of which may have been removed.
     Seal,
+    /// The ranking of an edition of the archive was packed: nothing else is left of it.
+    Pack,
 }
 
 impl EditionsChange {
@@ -51,7 +53,9 @@ impl EditionsChange {
     pub fn between(from: &Board, to: &Board) -> Option<Self> {
         let is_next = to.generation() == from.generation() && to.epoch().0 == from.epoch().0 + 1;
         let ids = |board: &Board| board.editions().iter().map(Edition::id).collect::<Vec<_>>();
+        let packed = |board: &Board| board.archive().iter().filter(|edition| edition.packed().is_some()).count();
         match (is_next, &*ids(from), &*ids(to)) {
+            (true, before, after) if before == after && packed(from) < packed(to) => Some(Self::Pack),
             (true, [a], [c, _]) if a == c => Some(Self::Attach),
             (true, [a], [c]) if a == c => Some(Self::Close),
             (true, [a, b], [c, d]) if (a, b) == (d, c) => Some(Self::Exchange),
@@ -114,6 +118,9 @@ struct EditionsForm {
 #[serde(deny_unknown_fields)]
 struct ArchivedForm {
     tracks: String,
+    /// The numbers of lines and of subjects, if it is packed. Right after the id, where stores look for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    packed: Option<(u64, u64)>,
     period: PeriodForm,
 }
 
@@ -231,7 +238,8 @@ impl Board {
         let since = self.edition().since().map(Timestamp::millis);
         let redivision = self.redivision().cloned();
         let archived = |edition: &Edition| {
-            Some(ArchivedForm { tracks: edition.id().to_string(), period: stored(edition.period()?) })
+            let packed = edition.packed().map(|packed| (packed.lines, packed.total));
+            Some(ArchivedForm { tracks: edition.id().to_string(), packed, period: stored(edition.period()?) })
         };
         let form = EditionsForm {
             tracks: self.edition().id().to_string(),
@@ -268,7 +276,10 @@ impl Board {
                 (Some(OtherEdition { role, until }), Some(edition(&tracks, &definition, since, period)?))
             }
         };
-        let archived = |own: &ArchivedForm| edition(&own.tracks, self.definition(), None, Some(own.period));
+        let archived = |own: &ArchivedForm| {
+            let packed = own.packed.map(|(lines, total)| Packed { lines, total });
+            Ok::<_, String>(edition(&own.tracks, self.definition(), None, Some(own.period))?.packed_as(packed))
+        };
         let archive = form.archive.iter().map(archived).collect::<Result<Vec<_>, _>>()?;
         let (horizon, bucket) = form.dedupe;
         if horizon <= 0 || bucket <= 0 {

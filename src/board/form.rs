@@ -107,6 +107,11 @@ pub(super) fn archive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32,
     whole_number(&Value::deserialize(deserializer)?, 0..=Season::MAX_ARCHIVE)
 }
 
+pub(super) fn archive_top<E: Error>(value: &Value) -> Result<u32, E> {
+    whole_number(value, POSITIVE)
+        .map_err(|_: E| E::custom(format!("{value} is neither 'all' nor a whole number of lines from 1 on")))
+}
+
 pub(super) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NaiveDate>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     match text.parse() {

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange, OtherEdition,
-    SlotError, Span, SpanError, Timestamp, Unit, form,
+    ArchiveTop, Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange,
+    OtherEdition, SlotError, Span, SpanError, Timestamp, Unit, form,
 };
 
 /// The shortest period.
@@ -89,11 +89,19 @@ pub struct Season {
     /// Number of ended periods that are kept. Default: 12.
     #[schema(minimum = 0, maximum = 100, required = false)]
     pub archive: u32,
+    /// Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other subjects are not
+    /// known in it any more. Default: `all`.
+    #[serde(skip_serializing_if = "form::is_default")]
+    #[schema(inline, required = false, example = 1000)]
+    pub archive_top: ArchiveTop,
 }
 
 /// A season as it is given, without its defaults.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a season with 'every', and optionally 'start', 'grace' and 'archive'")]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a season with 'every', and optionally 'start', 'grace', 'archive' and 'archive_top'"
+)]
 struct SeasonForm {
     #[serde(deserialize_with = "form::parsed")]
     every: PeriodLength,
@@ -103,13 +111,15 @@ struct SeasonForm {
     grace: Option<Span>,
     #[serde(default = "form::twelve", deserialize_with = "form::archive")]
     archive: u32,
+    #[serde(default)]
+    archive_top: ArchiveTop,
 }
 
 impl From<SeasonForm> for Season {
-    fn from(SeasonForm { every, start, grace, archive }: SeasonForm) -> Self {
+    fn from(SeasonForm { every, start, grace, archive, archive_top }: SeasonForm) -> Self {
         let half_an_hour = Span::new(30, Unit::Minute).unwrap_or(Span::HOUR);
         let usual = if every == PeriodLength::Span(Span::HOUR) { half_an_hour } else { Span::HOUR };
-        Self { every, start, grace: grace.unwrap_or(usual), archive }
+        Self { every, start, grace: grace.unwrap_or(usual), archive, archive_top }
     }
 }
 
@@ -224,6 +234,12 @@ impl Season {
                 "season",
                 "must have a 'start' only if 'every' is a number of days, such as 14d: other periods begin with their \
                  hour, week, month or year",
+            );
+        }
+        if self.archive_top != ArchiveTop::All && !definition.packs_periods() {
+            return misplaced(
+                "season",
+                "must have no 'archive_top' on a board with BY or without a ranking: of these, all of an ended period is kept",
             );
         }
         let grace = self.grace.approximate_millis();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     Aggregate, Amount, Calendar, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Generation, Kind, Layout,
-    Metric, Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
+    Metric, Mode, Order, Packed, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength, WindowSlots,
 };
 
 /// A day, in milliseconds.
@@ -72,6 +72,8 @@ pub struct Track {
     min_samples: i64,
     /// The end of the period, if the track is that of the current period of a season.
     ends: Option<Timestamp>,
+    /// The numbers of its ranking, if it is that of a packed period.
+    packed: Option<Packed>,
     /// The definition of the edition.
     edition: Arc<Definition>,
 }
@@ -97,6 +99,7 @@ impl Track {
             min_samples: i64::from(own.min_samples),
             metric: own.metric,
             ends: None,
+            packed: None,
             edition: edition.clone(),
         })
     }
@@ -104,6 +107,17 @@ impl Track {
     /// Returns the same track, whose window ends at this time, if any, and does not move there.
     pub(super) fn ending_at(self, ends: Option<Timestamp>) -> Self {
         Self { ends, ..self }
+    }
+
+    /// Returns the same track, of a period that is packed, or not.
+    pub(super) fn packed_as(self, packed: Option<Packed>) -> Self {
+        Self { packed, ..self }
+    }
+
+    /// Returns the numbers of its ranking, if it is that of a packed period: then its lines are in
+    /// [sheets](crate::store::Store::sheets), and it has nothing else.
+    pub fn packed(&self) -> Option<Packed> {
+        self.packed
     }
 
     /// Returns the end of the slot that starts at `head`.

@@ -33,9 +33,9 @@ impl Service {
         let mut track = self.track_at(track, cursor.track, ranked).await?;
         check_score(&track, cursor.next_to.place.score)?;
         let start = PageStart::Place(cursor.next_to.clone());
-        let mut page = self.store.page_from(&track, &start, limit).await;
+        let mut page = self.rankings.page_from(&track, &start, limit).await;
         if let Some(again) = self.track_again(&track, &page).await? {
-            page = self.store.page_from(&again, &start, limit).await;
+            page = self.rankings.page_from(&again, &start, limit).await;
             track = again;
         }
         self.about_cursor(track, page).await

@@ -168,10 +168,19 @@ impl Service {
         &self,
         caller: &Caller,
         name: &BoardName,
-        mut change: impl FnMut(&Arc<Board>) -> Result<Option<Board>>,
+        change: impl FnMut(&Arc<Board>) -> Result<Option<Board>>,
     ) -> Result<Arc<Board>> {
         caller.require(Scope::Manage)?;
         caller.require_board(name)?;
+        self.change_stored_editions(name, change).await
+    }
+
+    /// Changes the editions of a board, whoever asked for it.
+    pub(super) async fn change_stored_editions(
+        &self,
+        name: &BoardName,
+        mut change: impl FnMut(&Arc<Board>) -> Result<Option<Board>>,
+    ) -> Result<Arc<Board>> {
         for _ in 0..ATTEMPTS {
             let board = self.stored(name).await?;
             let Some(to) = change(&board)? else { return Ok(board) };

@@ -35,6 +35,7 @@
 
 mod about;
 mod add;
+mod archive;
 mod audit;
 mod board_selection;
 mod compare;
@@ -151,6 +152,7 @@ pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 pub struct Service {
     store: Arc<dyn Store>,
     registry: Registry,
+    rankings: archive::Rankings,
     rollover: RolloverRunner,
     /// The list of boards whose rollover is scheduled: see [`Registry::known_since`].
     scheduled: Mutex<Option<u64>>,
@@ -209,6 +211,7 @@ impl Service {
         describe_gauge!(WRITES_REFUSED, "1 while the store takes no writes or cannot be reached");
         Arc::new(Self {
             registry: Registry::new(store.clone()),
+            rankings: archive::Rankings::new(store.clone()),
             rollover: RolloverRunner::new(store.clone()),
             scheduled: Mutex::default(),
             rules,

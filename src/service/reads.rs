@@ -34,7 +34,7 @@ impl Service {
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
     pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.store.page(current, offset, limit))?;
+        let read = about!(self, track, ranked, |current| self.rankings.page(current, offset, limit))?;
         if let Some(mirror) = self.mirror.get() {
             let answer = (read.answer.frame.as_of, || scores(&read.answer));
             mirror.read(&self.store, &read.of, MirroredRead::Page, answer, |store, track| async move {
@@ -53,7 +53,7 @@ impl Service {
 
     /// Returns the lines around a subject.
     pub async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.store.neighbors(current, subject, radius))?;
+        let read = about!(self, track, ranked, |current| self.rankings.neighbors(current, subject, radius))?;
         if let Some(mirror) = self.mirror.get() {
             let (answer, subject) = ((read.answer.frame.as_of, || scores(&read.answer)), subject.clone());
             mirror.read(&self.store, &read.of, MirroredRead::Neighbors, answer, |store, track| async move {
@@ -65,7 +65,7 @@ impl Service {
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
     pub async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
-        let read = about!(self, track, ranked, |current| self.store.lookup(current, subjects, ranks))?;
+        let read = about!(self, track, ranked, |current| self.rankings.lookup(current, subjects, ranks))?;
         if let Some(mirror) = self.mirror.get() {
             let found = |found: &Lookup| subjects.iter().cloned().zip(found.scores.iter().copied()).collect();
             let (answer, subjects) = ((read.answer.frame.as_of, || found(&read.answer)), subjects.to_vec());
@@ -86,7 +86,7 @@ impl Service {
         percentiles: &[Percentile],
         scores: &[Value],
     ) -> Result<About<Distribution>> {
-        let read = about!(self, track, ranked, |current| self.store.distribution(current, percentiles, scores))?;
+        let read = about!(self, track, ranked, |current| self.rankings.distribution(current, percentiles, scores))?;
         match (read.of.kind(), read.of.decimals()) == (track.kind(), track.decimals()) {
             true => Ok(read),
             false => Err(StoreError::BoardChanged.into()),
@@ -114,7 +114,7 @@ impl Service {
     /// its slots returns it.
     pub(super) async fn standing_on(&self, track: &BoardTrack, subject: &Subject) -> store::Result<Standing> {
         if !track.is_from_first() {
-            return self.store.standing(track, subject).await;
+            return self.rankings.standing(track, subject).await;
         }
         let contents = self.store.count(track, subject, SlotRange::Slots(1)).await?;
         let score = contents.value(track);

@@ -157,6 +157,13 @@ impl Registry {
         self.known_where(|board| board.season_step_at().is_some_and(|at| at <= now))
     }
 
+    /// Returns the boards known here with ended periods that are not packed yet. No store call.
+    pub(super) fn with_periods_to_pack(&self) -> Vec<Arc<Board>> {
+        self.known_where(|board| {
+            board.definition().packs_periods() && board.archive().iter().any(|period| period.packed().is_none())
+        })
+    }
+
     /// Returns the boards known here. No store call.
     pub(super) fn known(&self) -> Vec<Arc<Board>> {
         self.known.read().boards.values().map(|entry| entry.board.clone()).collect()

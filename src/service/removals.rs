@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
+use super::about::ATTEMPTS;
 use super::ranking_keys::spelled_key;
 use super::{About, AboutBoard, Result, Service, ServiceError};
 use crate::access::Caller;
@@ -40,13 +41,31 @@ impl Service {
         key: Option<&RankingKey>,
     ) -> Result<AboutBoard<Removal>> {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
-        match self.store.remove(&board, &stored).await {
+        let mut removed = match self.store.remove(&board, &stored).await {
             Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
                 let fresh = self.refreshed(&board).await?;
                 let (fresh, stored) = self.stored_subject(&fresh, subject, key).await?;
-                Ok(About { answer: self.store.remove(&fresh, &stored).await?, of: fresh })
+                About { answer: self.store.remove(&fresh, &stored).await?, of: fresh }
             }
-            removal => Ok(About { answer: removal?, of: board }),
+            removal => About { answer: removal?, of: board },
+        };
+        removed.answer.live_slots += self.remove_from_archive(&removed.of, &stored).await?;
+        Ok(removed)
+    }
+
+    /// Takes a subject that was removed from a board out of its packed periods. Returns the number of those that had it.
+    async fn remove_from_archive(&self, board: &Arc<Board>, subject: &Subject) -> Result<u64> {
+        let mut board = board.clone();
+        let mut attempts = ATTEMPTS;
+        loop {
+            match self.rankings.remove(&board, subject).await {
+                // A period has ended, or was packed.
+                Err(StoreError::StaleEpoch) if attempts > 0 => {
+                    attempts -= 1;
+                    board = self.refreshed(&board).await?;
+                }
+                removed => return Ok(removed?),
+            }
         }
     }
 

@@ -47,6 +47,7 @@ struct Ticker {
     tending: Arc<AtomicBool>,
     looking: Arc<AtomicBool>,
     changing: Arc<AtomicBool>,
+    packing: Arc<AtomicBool>,
 }
 
 /// A guard that clears its flag when it is dropped, even if its task is aborted.
@@ -77,6 +78,7 @@ impl Scheduler {
             tending: Arc::default(),
             looking: Arc::default(),
             changing: Arc::default(),
+            packing: Arc::default(),
         });
         let rolling = ticker.service.clone();
         ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
@@ -186,6 +188,13 @@ impl Ticker {
                 if let Err(error) = service.tend_editions().await {
                     tracing::debug!(%error, "work on successors of boards failed; the next tick retries");
                 }
+            });
+        }
+        if let Some(busy) = Busy::begin(&self.packing) {
+            let service = self.service.clone();
+            running.spawn(async move {
+                let _busy = busy;
+                service.keep_packing().await;
             });
         }
         match self.service.find_due(list_again).await {

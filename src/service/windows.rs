@@ -243,7 +243,12 @@ impl Service {
     pub(super) async fn statuses_of_tracks(&self, edition: &BoardEdition) -> store::Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(edition.tracks().len());
         for track in edition.each_track() {
-            statuses.push(self.store.status(&track).await?);
+            let status = self.store.status(&track).await?;
+            // The store has nothing of a packed ranking but its sheets.
+            statuses.push(match track.packed() {
+                Some(_) => Status { total: Some(self.rankings.page(&track, 0, 0).await?.total), ..status },
+                None => status,
+            });
         }
         Ok(statuses)
     }
@@ -251,7 +256,9 @@ impl Service {
     /// Rolls all tracks of all editions of a board over. Returns when nothing below their floors remains. The numbers
     /// of the report are sums. Its frame is that of the main track, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
-        about!(self, whole board, |current| self.roll_over_tracks(current))
+        let rolled = about!(self, whole board, |current| self.roll_over_tracks(current))?;
+        self.pack_periods(&rolled.of).await?;
+        Ok(rolled)
     }
 
     pub(super) async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {

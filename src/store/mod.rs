@@ -107,6 +107,11 @@
 //!   ([`Rejection::ImportOpen`]) and no subject can be removed ([`StoreError::ImportOpen`]). A board whose edition
 //!   takes samples begins an import only if it is known to have received none. Imports of `from_first` boards, and
 //!   pieces of an import that is not open, are refused ([`StoreError::NoImport`]).
+//! - **Sheets.** A period of the archive has [sheets](SheetId), which are empty at first. [`change_sheet`](Store::change_sheet)
+//!   compares and replaces one in one atomic step, through whichever instances it is called. Sheets survive restarts, are
+//!   part of backups, and are deleted with the period. When the period is [packed](crate::board::Packed), by a change of
+//!   editions, they are all that is left of it: its ranking is empty then. A removal that returned before a ranking was
+//!   read is not in what was read, and has changed the number of [upheavals](Status::upheavals).
 //! - **Rows.** Beside the boards, a store keeps small [tables](TableName) of texts. [`change_row`](Store::change_row)
 //!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it
 //!   did. A change to one row does not affect other rows, other tables or boards. `Ok` means that the change is stored
@@ -135,6 +140,7 @@ pub mod redis;
 mod redivision;
 mod results;
 mod rows;
+mod sheets;
 mod sizing;
 mod trust;
 
@@ -156,6 +162,7 @@ pub use results::{
     RetireStep, SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
 pub use rows::{Rows, TableName};
+pub use sheets::{MAX_SHEET_BYTES, SheetId, Sheets};
 pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
@@ -416,6 +423,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns what subjects, at most [`Compared::MAX_SUBJECTS`], have in a track of each edition, of one instant.
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared>;
+
+    /// Returns sheets of a period of the archive, all of one instant where the board is not divided. O(bytes of the sheets).
+    async fn sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets>;
+
+    /// Replaces a sheet of a period of the archive by `to`, if it is `from` (`None`: there is no such sheet). Returns
+    /// whether it was. A call of which it is unknown whether it was done may be repeated, and returns `false` then if it
+    /// was. O(bytes of the texts).
+    ///
+    /// Returns [`StoreError::Unsupported`] if the text has more than [`MAX_SHEET_BYTES`].
+    async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool>;
 
     /// Returns the number of shards that a new board with many keys gets, unless its definition says how many.
     fn default_shards(&self) -> Option<u32> {

@@ -79,13 +79,13 @@ impl NextTo {
     }
 
     /// Returns whether the boundary of these lines comes after the line at the place, if there is one, or before it.
-    pub(in crate::store) fn is_boundary_after_line(&self) -> bool {
+    pub(crate) fn is_boundary_after_line(&self) -> bool {
         (self.direction == Direction::Forward) != self.inclusive
     }
 
     /// Returns the position of the first line, from 0, and the number of the `limit` lines nearest to the boundary,
     /// which has `boundary` lines before it.
-    pub(in crate::store) fn span(&self, boundary: u64, limit: u64) -> (u64, u64) {
+    pub(crate) fn span(&self, boundary: u64, limit: u64) -> (u64, u64) {
         match self.direction {
             Direction::Forward => (boundary, limit),
             Direction::Backward => (boundary.saturating_sub(limit), boundary.min(limit)),

@@ -278,6 +278,8 @@ reads! {
     fill(from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> ();
     end_fill(board: &Arc<Board>, tracks: &[(usize, usize)]) -> ();
     compare(tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Compared;
+    sheets(track: &BoardTrack, ids: &[SheetId]) -> Sheets;
+    change_sheet(track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> bool;
     rows(table: TableName, known: Option<u64>) -> Option<Rows>;
     check() -> ();
     backup() -> BackedUp;

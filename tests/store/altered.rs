@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile, PeriodLength,
-    RankingKey, Subject, Timestamp, Value,
+    ArchiveTop, Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile,
+    PeriodLength, RankingKey, Season, Subject, Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, TableName,
-    TextRange, Values, ValuesStart,
+    PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status,
+    Store, TableName, TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -40,7 +40,13 @@ impl Alteration {
         let metric = Metric { by: own.or(hidden), ..definition.metric.clone() };
         // Periods that are closed by hand end at one time, that of one partition.
         let is_manual = definition.season.is_some_and(|season| season.every == PeriodLength::Manual);
-        Definition { shards: self.shards.filter(|_| !is_manual), metric, ..definition.clone() }
+        // All of the periods of a board with keys is kept.
+        let archive_top = |season: Season| match metric.by.is_some() {
+            true => Season { archive_top: ArchiveTop::All, ..season },
+            false => season,
+        };
+        let season = definition.season.map(archive_top);
+        Definition { shards: self.shards.filter(|_| !is_manual), season, metric, ..definition.clone() }
     }
 
     /// Returns the same board as if each of its editions had been defined so.
@@ -305,6 +311,14 @@ impl Store for Altered {
         let subjects: Vec<_> = subjects.iter().map(|subject| subject.clone().in_ranking(key)).collect();
         let [current, other] = tracks.map(|track| self.to.track(track));
         self.store.compare([&current, &other], &subjects).await
+    }
+
+    async fn sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
+        self.store.sheets(&self.to.track(track), ids).await
+    }
+
+    async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
+        self.store.change_sheet(&self.to.track(track), id, from, to).await
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -67,8 +67,9 @@ impl BoardState {
         }
     }
 
-    /// Replaces the editions. A track that the board had before keeps its data, a new one is empty. Returns the data of
-    /// tracks that the board no longer has, which must be dropped without the lock. O(tracks).
+    /// Replaces the editions. A track that the board had before keeps its data, a new one is empty, and of one that is
+    /// packed now the sheets are left. Returns the data that the board no longer has, which must be dropped without the
+    /// lock. O(tracks).
     pub(super) fn change_editions(&mut self, board: Arc<Board>) -> Vec<Tables> {
         let now = self.now();
         let before = std::mem::take(&mut self.tracks).into_vec();
@@ -85,7 +86,11 @@ impl BoardState {
         let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
         self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
         self.set_board(board);
-        before.into_iter().map(|(_, tables)| tables).collect()
+        let mut left: Vec<Tables> = before.into_iter().map(|(_, tables)| tables).collect();
+        for (track, tables) in self.board.tracks().iter().zip(&mut self.tracks) {
+            left.extend(track.packed().and_then(|_| tables.take_packed(Tables::new(track, now))));
+        }
+        left
     }
 
     /// Sets the board, which has the tracks of the one before. Its season may have got another current period.

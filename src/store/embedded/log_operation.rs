@@ -6,7 +6,7 @@ use super::fingerprint::Fingerprint;
 use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
-use crate::store::{ImportId, MAX_EDITIONS};
+use crate::store::{ImportId, MAX_EDITIONS, SheetId};
 
 pub(super) const TRACK: u8 = 1;
 pub(super) const SLOT: u8 = 2;
@@ -34,6 +34,7 @@ pub(super) const MERGED: u8 = 23;
 pub(super) const EDITIONS: u8 = 24;
 pub(super) const COUNTS: u8 = 25;
 pub(super) const MODERATED: u8 = 26;
+pub(super) const SHEET: u8 = 27;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub(super) enum LogOperation<'a> {
     Counts { editions: [TrackId; MAX_EDITIONS], counts: EditionCounts },
     /// What is set for a subject of the board.
     Moderated { subject: &'a str, moderation: Moderation },
+    /// A sheet of the track has this text.
+    Sheet { id: SheetId, text: &'a str },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.

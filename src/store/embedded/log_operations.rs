@@ -38,6 +38,7 @@
 //!           0; for each edition the id of its first track (8 bytes), then by reason the items that only the other one
 //!           counted (varints)
 //! Moderated subject, letters: see [`Moderation::letters`]
+//! Sheet     id as text, text
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -53,7 +54,7 @@ use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
 use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
-use crate::store::{ImportId, MAX_EDITIONS};
+use crate::store::{ImportId, MAX_EDITIONS, SheetId};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -263,6 +264,12 @@ impl LogOperations {
         self.bytes.push(MODERATED);
         self.subject(subject);
         self.text(moderation.letters());
+    }
+
+    pub(super) fn sheet(&mut self, id: SheetId, text: &str) {
+        self.bytes.push(SHEET);
+        self.text(&id.to_string());
+        self.text(text);
     }
 
     pub(super) fn clock(&mut self, record: ClockRecord) {

@@ -69,6 +69,7 @@ mod ranking_reads;
 mod record;
 mod replaying;
 mod rows;
+mod sheets;
 mod sizing;
 mod slab;
 mod slot_list;

@@ -40,7 +40,16 @@ pub(super) fn replay(
 }
 
 fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperation) -> Result<(), &'static str> {
+    let is_packed = state.board.tracks().get(number).is_some_and(|track| track.packed().is_some());
     let tables = state.tracks.get_mut(number).ok_or("the board has no such track")?;
+    if let LogOperation::Sheet { id, text } = operation {
+        tables.sheets.set(id, text.into());
+        return Ok(());
+    }
+    if is_packed {
+        // It is from the time before.
+        return Ok(());
+    }
     let floors = tables.floors();
     let holdings = &mut tables.holdings;
     match operation {
@@ -68,6 +77,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
         | LogOperation::ImportEnded { .. }
         | LogOperation::Counts { .. }
         | LogOperation::Moderated { .. }
+        | LogOperation::Sheet { .. }
         | LogOperation::Track(_)
         | LogOperation::Editions { .. }
         | LogOperation::Defined { .. }

@@ -21,8 +21,8 @@ use crate::board::{
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    TableName, TextRange, Values, ValuesStart,
+    PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status,
+    Store, StoreError, TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -465,6 +465,14 @@ impl Store for Embedded {
         drop(permit);
         self.journal().wait(ticket).await?;
         Ok(is_from)
+    }
+
+    async fn sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
+        self.read_sheets(track, ids)
+    }
+
+    async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
+        self.replace_sheet(track, id, (from, to)).await
     }
 
     async fn check(&self) -> Result<()> {

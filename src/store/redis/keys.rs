@@ -184,6 +184,11 @@ impl BoardKeys {
         format!("{}:h", self.root)
     }
 
+    /// Hash: the name of a sheet to its text.
+    pub fn sheets(&self) -> String {
+        format!("{}:p", self.root)
+    }
+
     /// Tracks with keys. Sorted set: the epochs of the rankings that exist, each with itself as score. An epoch begins
     /// when all rankings are dropped at once.
     pub fn epochs(&self) -> String {
@@ -261,6 +266,7 @@ mod tests {
                 board.moderated(ModerationList::Hidden),
                 board.moderated(ModerationList::Frozen),
                 board.hidden(),
+                board.sheets(),
                 board.key_list("7"),
                 board.ranking_of("7", "{a}:b"),
                 board.periods,

@@ -83,6 +83,7 @@ mod scripts;
 mod servers;
 mod session;
 mod several_tracks;
+mod sheets;
 mod sizing;
 mod store_clock;
 mod timekeeping;
@@ -111,8 +112,9 @@ use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
-    Lookup, Merged, Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SlotContents, SlotQuery,
-    Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
+    Lookup, MAX_SHEET_BYTES, Merged, Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId,
+    Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    require_key,
 };
 use crate::board::{
     Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, Percentile, RankingKey, Subject, Timestamp,
@@ -667,6 +669,19 @@ impl Store for RedisStore {
             RowChange::Differs => Ok(false),
             RowChange::Full => Err(StoreError::TableFull { table }),
         }
+    }
+
+    async fn sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
+        self.following(track.board(), || sheets::read(&self.session, track, ids)).await
+    }
+
+    async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
+        if to.len() > MAX_SHEET_BYTES {
+            let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", to.len());
+            return Err(StoreError::Unsupported { detail });
+        }
+        self.check_writable(track.board()).await?;
+        self.following(track.board(), || sheets::change(&self.session, track, id, (from, to))).await
     }
 
     async fn check(&self) -> Result<()> {

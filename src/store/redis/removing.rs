@@ -46,7 +46,7 @@ const GRACE: i64 = 240_000;
 ///
 /// If the ids of its tracks do not follow from its generation alone, each edition follows as `=<id of its first
 /// track>+<number of the others>`, the current one first. A note about the removal of an edition alone has `~` in place
-/// of `=`. Earlier versions do not know these forms, and leave such notes alone.
+/// of `=`, and one about a packed period `%`. Earlier versions do not know these forms, and leave such notes alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
@@ -66,6 +66,8 @@ enum What {
     Unborn(Timestamp),
     /// An edition of a board, which remains with another one.
     Edition,
+    /// A period of a board, of which the sheets and the meta keys stay.
+    Packed,
     /// The partitions of a board, which has, or may get, other ones. With the time of the note.
     Division(Timestamp),
 }
@@ -93,6 +95,15 @@ impl Noted {
         (!gone.is_empty()).then(|| Self { editions: gone, what: What::Edition, ..Self::removed(board) })
     }
 
+    /// Creates the note for the periods that are packed when a board is `to`: of them the sheets stay, and all else is
+    /// deleted. `None` if there are none.
+    pub fn packed(board: &Board, to: &Board) -> Option<Self> {
+        let was_packed = |id| board.archive().iter().any(|known| known.id() == id && known.packed().is_some());
+        let is_new = |edition: &&Edition| edition.packed().is_some() && !was_packed(edition.id());
+        let packed: Vec<_> = to.archive().iter().filter(is_new).map(EditionTracks::of).collect();
+        (!packed.is_empty()).then(|| Self { editions: packed, what: What::Packed, ..Self::removed(board) })
+    }
+
     /// Creates the note for a board whose parts are about to be created, before the board itself is.
     pub fn unborn(board: &Board, now: Timestamp) -> Self {
         Self { what: What::Unborn(now), ..Self::removed(board) }
@@ -114,11 +125,16 @@ impl Noted {
     /// Returns the time before which the data is not deleted.
     fn kept_until(&self) -> Option<Timestamp> {
         match self.what {
-            What::Board | What::Edition => None,
+            What::Board | What::Edition | What::Packed => None,
             What::Unborn(noted) => Some(noted.plus_millis(UNBORN + GRACE)),
             // A write whose reply was lost finds its record there for a while.
             What::Division(noted) => Some(noted.plus_millis(GRACE)),
         }
+    }
+
+    /// Returns whether it is about editions of a board that remains.
+    fn is_of_editions(&self) -> bool {
+        matches!(self.what, What::Edition | What::Packed)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -129,9 +145,10 @@ impl Noted {
             (Some((rest, noted)), _) => (rest, What::Unborn(time(noted)?)),
             (None, Some((rest, noted))) => (rest, What::Division(time(noted)?)),
             (None, None) if rest.contains('~') => (rest, What::Edition),
+            (None, None) if rest.contains('%') => (rest, What::Packed),
             (None, None) => (rest, What::Board),
         };
-        let mut texts = rest.split(if what == What::Edition { '~' } else { '=' });
+        let mut texts = rest.split(before_edition(what));
         let rest = texts.next()?;
         let mut editions = texts.map(EditionTracks::parse).collect::<Option<Vec<_>>>()?;
         let rest = match rest.split_once('+') {
@@ -160,14 +177,14 @@ impl Noted {
     fn print(&self) -> String {
         let parts = self.parts.as_ref().map_or_else(String::new, |parts| format!("/{parts}"));
         let first = TrackId::first_of(self.generation);
-        let editions = match (self.what == What::Edition, &*self.editions) {
+        let before = before_edition(self.what);
+        let editions = match (self.is_of_editions(), &*self.editions) {
             (false, [EditionTracks { first: only, further: 0 }]) if *only == first => String::new(),
             (false, [EditionTracks { first: only, further }]) if *only == first => format!("+{further}"),
-            (false, editions) => editions.iter().map(|edition| format!("={}", edition.print())).collect(),
-            (true, editions) => editions.iter().map(|edition| format!("~{}", edition.print())).collect(),
+            (_, editions) => editions.iter().map(|edition| format!("{before}{}", edition.print())).collect(),
         };
         let time = match self.what {
-            What::Board | What::Edition => String::new(),
+            What::Board | What::Edition | What::Packed => String::new(),
             What::Unborn(noted) => format!("@{}", noted.millis()),
             What::Division(noted) => format!("^{}", noted.millis()),
         };
@@ -205,7 +222,7 @@ impl Noted {
         let mut keys = Vec::new();
         for (number, edition) in self.editions.iter().enumerate() {
             match number {
-                0 if self.what != What::Edition => keys.extend(self.partitions(session, *edition)),
+                0 if !self.is_of_editions() => keys.extend(self.partitions(session, *edition)),
                 _ => keys.extend(division.tags().map(|tag| session.keys.other(tag, edition.first))),
             }
             for id in edition.further_ids() {
@@ -262,11 +279,14 @@ impl Noted {
                 editions.zip(self.parts.as_ref()).is_some_and(|(form, parts)| form.contains(&format!("[{parts}]")));
             return Ok(parts == self.parts || is_copied_to);
         }
-        if !exists || self.what != What::Edition {
+        if !exists || !self.is_of_editions() {
             return Ok(exists);
         }
         for edition in &self.editions {
-            let is_named = |form: &String| form.contains(&format!("\"{}\"", edition.first));
+            let is_packed = |form: &String| form.contains(&format!("\"{}\",\"packed\"", edition.first));
+            let is_named = |form: &String| {
+                form.contains(&format!("\"{}\"", edition.first)) && !(self.what == What::Packed && is_packed(form))
+            };
             if editions.as_ref().map_or(edition.first == TrackId::first_of(self.generation), is_named) {
                 return Ok(true);
             }
@@ -278,6 +298,15 @@ impl Noted {
             }
         }
         Ok(false)
+    }
+}
+
+/// Returns what each edition follows in the text of a note.
+fn before_edition(what: What) -> char {
+    match what {
+        What::Edition => '~',
+        What::Packed => '%',
+        What::Board | What::Unborn(_) | What::Division(_) => '=',
     }
 }
 
@@ -331,9 +360,11 @@ async fn step(session: &Session, noted: &Noted, kept_until: Option<Timestamp>) -
     {
         return Ok(true);
     }
-    noted.close(session).await?;
-    let has_ids = noted.what != What::Edition;
-    let steps = noted.keys(session).into_iter().map(|keys| step_of_part(session, keys, has_ids));
+    if noted.what != What::Packed {
+        noted.close(session).await?;
+    }
+    let left = Left { has_ids: !noted.is_of_editions(), has_sheets: noted.what != What::Packed };
+    let steps = noted.keys(session).into_iter().map(|keys| step_of_part(session, keys, left));
     let steps = try_join_all(steps).await?;
     if steps.contains(&false) {
         return Ok(false);
@@ -345,9 +376,22 @@ async fn step(session: &Session, noted: &Noted, kept_until: Option<Timestamp>) -
     Ok(true)
 }
 
-/// Deletes a bounded part of the data of one part. Returns whether nothing is left. Without `has_ids` the ids of items,
-/// and what is set for subjects, stay: they belong to the board and not to one of its editions.
-async fn step_of_part(session: &Session, keys: BoardKeys, has_ids: bool) -> Result<bool, ServerFailure> {
+/// What is deleted of a part beside the data of its track.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// Whether the ids of items, and what is set for subjects, are. They belong to the board and not to one of its
+    /// editions.
+    has_ids: bool,
+    /// Whether the sheets of a period are.
+    has_sheets: bool,
+}
+
+/// Deletes a bounded part of the data of one part. Returns whether nothing is left.
+async fn step_of_part(
+    session: &Session,
+    keys: BoardKeys,
+    Left { has_ids, has_sheets }: Left,
+) -> Result<bool, ServerFailure> {
     let slot = HashSlot::of_key(keys.index.as_bytes());
     let work = leftovers(session, slot, &keys, has_ids).await?;
     for command in &work {
@@ -355,6 +399,9 @@ async fn step_of_part(session: &Session, keys: BoardKeys, has_ids: bool) -> Resu
     }
     if work.is_empty() {
         let mut left = vec![keys.ranking.clone(), keys.totals.clone(), keys.hidden()];
+        if has_sheets {
+            left.push(keys.sheets());
+        }
         if has_ids {
             left.push(keys.marks());
             left.extend([ModerationList::Hidden, ModerationList::Frozen].map(|list| keys.moderated(list)));
@@ -447,6 +494,7 @@ mod tests {
         let of_another = Noted { editions: vec![edition(9, 0)], ..removed.clone() };
         let detached = Noted { editions: vec![edition(9, 1)], what: What::Edition, ..divided.clone() };
         let of_first = Noted { editions: vec![edition(7, 0)], what: What::Edition, ..removed.clone() };
+        let packed = Noted { what: What::Packed, ..detached.clone() };
         let left = Noted { what: What::Division(Timestamp::from_millis(9)), ..divided.clone() };
         let left_whole = Noted { what: What::Division(Timestamp::from_millis(9)), ..of_another.clone() };
         let unborn = Noted { what: What::Unborn(Timestamp::from_millis(9)), ..divided.clone() };
@@ -461,6 +509,7 @@ mod tests {
             (of_two, "0000000000000007:hot-posts/5,0,12=0000000000000009+0=0000000000000007+2"),
             (of_another, "0000000000000007:hot-posts=0000000000000009+0"),
             (detached, "0000000000000007:hot-posts/5,0,12~0000000000000009+1"),
+            (packed, "0000000000000007:hot-posts/5,0,12%0000000000000009+1"),
             (of_first, "0000000000000007:hot-posts~0000000000000007+0"),
             (left, "0000000000000007:hot-posts/5,0,12^9"),
             (left_whole, "0000000000000007:hot-posts=0000000000000009+0^9"),

@@ -32,6 +32,7 @@ mod looking_back;
 mod means;
 mod merging;
 mod moderation;
+mod packing;
 mod places;
 mod ranking;
 mod removing;
@@ -203,6 +204,12 @@ contract! {
         seasons::a_late_item_that_is_refused_is_reported,
         seasons::an_item_that_names_its_period_is_a_duplicate_when_sent_again,
         seasons::each_period_has_as_many_keys_as_it_may_have,
+        packing::a_packed_ranking_is_read_as_it_was,
+        packing::rankings_of_every_kind_are_packed,
+        packing::a_removed_subject_leaves_a_line_without_a_name,
+        packing::only_the_best_lines_are_kept_if_so_defined,
+        packing::subjects_that_are_removed_while_a_period_is_packed_are_gone,
+        packing::packed_periods_leave_the_archive_and_go_with_their_board,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
         ties::ties_are_counted_by_every_read,

@@ -41,6 +41,10 @@ impl HeldBoard {
                 }
             });
         }
+        for held in self.tracks.iter_mut().filter(|held| held.track.packed().is_some()) {
+            held.past.clear();
+            held.events.clear();
+        }
         match (board.other(), &self.dual) {
             (None, _) => self.dual = None,
             (Some(_), None) => self.dual = Some(Dual { since: now, not_counted: BTreeMap::new(), filled: None }),

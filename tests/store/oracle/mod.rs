@@ -23,8 +23,8 @@ use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
     ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits,
     Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows,
-    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace, Values,
-    ValuesStart,
+    SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace,
+    Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -68,6 +68,7 @@ struct Held {
     /// The number of items counted in each slot.
     events: BTreeMap<Timestamp, u64>,
     upheavals: u64,
+    sheets: BTreeMap<SheetId, Arc<str>>,
     /// The subjects that no ranking has.
     hidden: BTreeMap<Subject, Visibility>,
 }
@@ -191,7 +192,7 @@ impl Held {
     fn new(track: BoardTrack, now: Timestamp) -> Held {
         let head = window_at(&track, now).head;
         let (past, events, hidden) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Held { head, past, events, upheavals: 0, hidden, track }
+        Held { head, past, events, upheavals: 0, sheets: BTreeMap::new(), hidden, track }
     }
 
     fn hide(&mut self, moderated: &BTreeMap<Subject, Moderation>) {
@@ -646,6 +647,23 @@ impl Store for Oracle {
 
     async fn compare(&self, tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Result<Compared> {
         self.with_board(tracks[0].board(), |held, now| held.compare(tracks.map(BoardTrack::number), subjects, now))
+    }
+
+    async fn sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
+        self.with(track, |held, frame, _| Sheets {
+            frame,
+            texts: ids.iter().map(|id| held.sheets.get(id).cloned()).collect(),
+        })
+    }
+
+    async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
+        self.with(track, |held, _, _| {
+            let is_from = held.sheets.get(&id).map(|text| &**text) == from;
+            if is_from {
+                held.sheets.insert(id, to.into());
+            }
+            is_from
+        })
     }
 
     async fn rows(&self, table: TableName, known: Option<u64>) -> Result<Option<Rows>> {

@@ -80,6 +80,7 @@ impl Checkpointer {
         if number == 0 {
             records += self.write_moderated(live, board, &mut operations, file)?;
         }
+        records += self.write_sheets(live, board, number, &mut operations, file)?;
         loop {
             operations.clear();
             let more = {
@@ -96,6 +97,35 @@ impl Checkpointer {
             file.block(operations.bytes())?;
             records += 1;
             if !more {
+                return Ok(records);
+            }
+        }
+    }
+
+    /// Writes the sheets of a track. Returns the number of blocks.
+    fn write_sheets(
+        &self,
+        live: &LiveBoard,
+        board: &Board,
+        number: usize,
+        operations: &mut LogOperations,
+        file: &mut CheckpointWriter,
+    ) -> Result<u64, CheckpointError> {
+        let (mut records, mut after) = (0, None);
+        loop {
+            operations.clear();
+            let nothing = operations.len();
+            after = {
+                let state = self.lock(live, board)?;
+                let after = state.tracks[number].sheets.write_portion(after, PORTION, operations);
+                MutexGuard::unlock_fair(state);
+                after
+            };
+            if operations.len() > nothing {
+                file.block(operations.bytes())?;
+                records += 1;
+            }
+            if after.is_none() {
                 return Ok(records);
             }
         }

@@ -1,7 +1,6 @@
 //! The decoding of operations.
 
 use crate::board::{Epoch, Generation, Moderation, TrackId};
-use crate::store::ImportId;
 use crate::store::embedded::clock::ClockRecord;
 use crate::store::embedded::codec::{Damaged, Reader};
 use crate::store::embedded::edition_counts::EditionCounts;
@@ -10,6 +9,7 @@ use crate::store::embedded::import_progress::Progress;
 use crate::store::embedded::last_seen::LastSeen;
 use crate::store::embedded::log_operation::*;
 use crate::store::embedded::storage::damage::StorageError;
+use crate::store::{ImportId, SheetId};
 
 /// The length of an operation of the kind [`ADVANCED`].
 const ADVANCED_BYTES: usize = 9;
@@ -112,6 +112,10 @@ impl<'a> Decoder<'a> {
                 definition: self.reader.text()?,
             },
             UNDEFINED => LogOperation::Undefined { generation: Generation(self.reader.u64()?) },
+            SHEET => LogOperation::Sheet {
+                id: SheetId::parse(self.reader.text()?).ok_or(Damaged)?,
+                text: self.reader.text()?,
+            },
             CLOCK => LogOperation::Clock(ClockRecord {
                 wall: self.reader.i64()?,
                 uptime: self.reader.i64()?,

@@ -125,6 +125,7 @@ async fn make(
     let noted = match change {
         EditionsChange::Detach => Noted::detached(from),
         EditionsChange::Seal => Noted::left_archive(from, &to),
+        EditionsChange::Pack => Noted::packed(from, &to),
         EditionsChange::Attach | EditionsChange::Close | EditionsChange::Exchange => None,
     };
     if let Some(noted) = &noted {

@@ -268,6 +268,8 @@ scripts! {
             ["board", "order", "key", "ranks", "subjects", "capped"] repeatable;
         RANKING_KEYS = "ranking_keys" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "from", "prefix", "limit"] repeatable;
         MODERATED = "moderated" after ["clock", "board"] with 7 keys ["board", "from", "prefix", "limit"] repeatable;
+        SHEETS = "sheets" after ["clock", "board"] with 6 keys ["board"] repeatable;
+        CHANGE_SHEET = "change_sheet" after ["clock", "board"] with 6 keys ["board", "id", "from", "to"];
         STATUS = "status" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;

@@ -1,0 +1,113 @@
+//! The rankings of ended periods.
+//!
+//! While a period takes items, its ranking is one of the store, as any other. Once nothing is written to it any more it is
+//! [packed](packing): its lines are written, the best first, to [sheets] of the store, whatever its metric, and all else of
+//! it is dropped. A line takes a fourth of the memory then. What is left is the same on every store, and is
+//! [read](reading) here.
+//!
+//! Lines never move. A hidden subject is [left out](hidden) by each read, and a removed one [leaves](removing) a line
+//! without a name, so that the ranks of others stay.
+//!
+//! [sheets]: crate::store::Store::sheets
+
+mod finding;
+mod hidden;
+mod packing;
+mod reading;
+mod removing;
+mod sheet;
+
+use std::sync::Arc;
+
+use self::hidden::KnownLines;
+use self::packing::Packing;
+use self::reading::Reading;
+use super::{Result, Service, ServiceError};
+use crate::board::{Board, BoardTrack, Percentile, Subject, Value};
+use crate::store::{self, Distribution, Lookup, Page, PageStart, Standing, Store, StoreError};
+
+/// The rankings of a store: those that it keeps itself, and those of packed periods. Each read is that of [`Store`] of the
+/// same name.
+pub(super) struct Rankings {
+    store: Arc<dyn Store>,
+    known: KnownLines,
+}
+
+/// Reads the ranking of a track where it is.
+macro_rules! read {
+    ($self:ident, $track:ident, $read:ident($($argument:expr),*)) => {
+        match $track.packed() {
+            None => $self.store.$read($track, $($argument),*).await,
+            Some(packed) => {
+                let reading = Reading::begin(&*$self.store, &$self.known, $track, packed).await?;
+                reading.$read($($argument),*).await
+            }
+        }
+    };
+}
+
+impl Rankings {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, known: KnownLines::default() }
+    }
+
+    pub(super) async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> store::Result<Page> {
+        self.page_from(track, &PageStart::Offset(offset), limit).await
+    }
+
+    pub(super) async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> store::Result<Page> {
+        read!(self, track, page_from(start, limit))
+    }
+
+    pub(super) async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> store::Result<Page> {
+        read!(self, track, neighbors(subject, radius))
+    }
+
+    pub(super) async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> store::Result<Lookup> {
+        read!(self, track, lookup(subjects, ranks))
+    }
+
+    pub(super) async fn standing(&self, track: &BoardTrack, subject: &Subject) -> store::Result<Standing> {
+        read!(self, track, standing(subject))
+    }
+
+    pub(super) async fn distribution(
+        &self,
+        track: &BoardTrack,
+        percentiles: &[Percentile],
+        scores: &[Value],
+    ) -> store::Result<Distribution> {
+        read!(self, track, distribution(percentiles, scores))
+    }
+}
+
+impl Service {
+    /// Packs the ended periods of a board of which this is still to be done. Returns whether all of them are: if not,
+    /// another instance is packing them.
+    pub async fn pack_periods(&self, board: &Arc<Board>) -> Result<bool> {
+        let mut is_done = true;
+        for period in board.each_period().filter(|period| period.is_to_be_packed()) {
+            let track = period.main_track();
+            let Some(packed) = Packing::of(&*self.store, &track).run().await? else {
+                is_done = false;
+                continue;
+            };
+            self.change_stored_editions(board.name(), |board| Ok(board.with_packed(track.id(), packed))).await?;
+        }
+        Ok(is_done)
+    }
+
+    /// Packs the ended periods of all boards that this instance knows.
+    pub(super) async fn keep_packing(&self) {
+        for board in self.registry.with_periods_to_pack() {
+            match self.pack_periods(&board).await {
+                Ok(_) => {}
+                // The board has just got other editions.
+                Err(ServiceError::Store(StoreError::StaleEpoch | StoreError::BoardChanged)) => {}
+                Err(error) => {
+                    tracing::warn!(board = %board.name(), %error, "an ended period was not packed; it will be tried again");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The packing of an ended period: its lines are written to sheets, then the register of the subjects, in steps between
+//! which everything else continues. Until all of it is written, the ranking itself is read.
+//!
+//! A sheet is written once, and where the work goes on follows from those that are there. So it goes on after a restart,
+//! and several instances do it no differently from one. A ranking that is packed does not change, except for subjects
+//! that are removed from it. Whoever removes one looks for its line afterwards, and finds it if the register is complete.
+//! If it was not, the number of [upheavals](crate::store::Status::upheavals) tells so here, and lines of subjects that are
+//! gone are found before the packing ends.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::finding::Finder;
+use super::sheet::{Head, LINES, Line, LineSheet, MOST_LINES, Registered, sheets_of};
+use super::{hidden, removing};
+use crate::board::{BoardTrack, Packed, Subject, Value, Visibility};
+use crate::store::{self, NextTo, PageStart, Place, SheetId, Store, StoreError};
+
+/// The number of sheets that are read in one store call.
+const TOGETHER: u64 = 16;
+/// The number of sheets of the register that are gathered in one walk over the lines: about 30 MB.
+const GATHERED: u64 = 16_384;
+/// The number of times that a step is made because the hidden subjects have changed meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// The packing of one ranking.
+pub(super) struct Packing<'a> {
+    store: &'a dyn Store,
+    track: &'a BoardTrack,
+    /// The number of lines that are kept.
+    limit: u64,
+    /// What hidden subjects have in the ranking, as far as it was asked for.
+    hidden: HashMap<Subject, Option<Value>>,
+}
+
+/// Where a walk over the ranking goes on.
+#[derive(Debug, Default)]
+struct Position {
+    lines: u64,
+    /// The place of the last line whose subject is there.
+    last: Option<Place>,
+    /// The score of the last line, and the number of the first line that has it.
+    tie: Option<(Value, u64)>,
+    /// Whether there are no more lines.
+    is_end: bool,
+}
+
+/// Waits for as long as the work took, so that other requests run.
+async fn pause(started: Instant) {
+    tokio::time::sleep(started.elapsed()).await;
+}
+
+impl<'a> Packing<'a> {
+    /// Returns the packing of the ranking of a period to which nothing is written any more.
+    pub(super) fn of(store: &'a dyn Store, track: &'a BoardTrack) -> Self {
+        let top = track.board().season().map(|season| season.archive_top).unwrap_or_default();
+        Self { store, track, limit: top.limit().unwrap_or(u64::MAX).min(MOST_LINES), hidden: HashMap::new() }
+    }
+
+    /// Writes what is missing of the sheets. Returns the numbers of the ranking, or `None` if another instance is at it.
+    ///
+    /// Returns [`StoreError::Unsupported`] if there are too many lines.
+    pub(super) async fn run(mut self) -> store::Result<Option<Packed>> {
+        let begun = self.first_missing(SheetId::Lines).await?;
+        // Of a packing that was begun earlier it is not known what was removed since.
+        let mut verified = match begun {
+            0 => Some(self.store.status(self.track).await?.upheavals),
+            _ => None,
+        };
+        let head = match self.head().await? {
+            Some(head) => head,
+            None => match self.write_lines(begun).await? {
+                Some(head) => head,
+                None => return Ok(None),
+            },
+        };
+        if head.lines > 0 && !self.write_register(head.lines).await? {
+            return Ok(None);
+        }
+        loop {
+            let upheavals = self.store.status(self.track).await?.upheavals;
+            if verified == Some(upheavals) {
+                return Ok(Some(Packed { lines: head.lines, total: head.total }));
+            }
+            self.remove_lost(head.lines).await?;
+            verified = Some(upheavals);
+        }
+    }
+
+    async fn head(&self) -> store::Result<Option<Head>> {
+        let text = self.store.sheets(self.track, &[SheetId::Head]).await?.texts.pop().flatten();
+        text.map(|text| Head::read(&text)).transpose()
+    }
+
+    /// Returns the number of the first sheet that is missing: those before it are there. O(log sheets) calls.
+    async fn first_missing(&self, id: fn(u64) -> SheetId) -> store::Result<u64> {
+        let powers: Vec<u64> = (0..=24).map(|exponent| (1 << exponent) - 1).collect();
+        let (mut there, mut missing) = (0, 1 << 25);
+        for some in powers.chunks(TOGETHER as usize) {
+            let ids: Vec<_> = some.iter().map(|number| id(*number)).collect();
+            let texts = self.store.sheets(self.track, &ids).await?.texts;
+            for (number, text) in some.iter().zip(texts) {
+                match text {
+                    Some(_) => there = number + 1,
+                    None => missing = missing.min(*number),
+                }
+            }
+            if missing < u64::MAX && some.last().is_some_and(|last| *last >= missing) {
+                break;
+            }
+        }
+        while there < missing {
+            let middle = there.midpoint(missing);
+            match self.store.sheets(self.track, &[id(middle)]).await?.texts.pop().flatten() {
+                Some(_) => there = middle + 1,
+                None => missing = middle,
+            }
+        }
+        Ok(there)
+    }
+
+    /// Writes the sheets of lines from this one on, and then the head. Returns it, or `None` if another instance writes
+    /// them.
+    async fn write_lines(&mut self, from: u64) -> store::Result<Option<Head>> {
+        let mut at = self.position_after(from).await?;
+        let mut visible = None;
+        while !at.is_end && at.lines < self.limit {
+            let started = Instant::now();
+            let room = (self.limit - at.lines).min(LINES);
+            let (lines, total) = self.next_lines(&at, room).await?;
+            visible = Some(total);
+            at.is_end = (lines.len() as u64) < room;
+            if lines.is_empty() {
+                break;
+            }
+            let tied_from = at.tie.filter(|(score, _)| *score == lines[0].score).map_or(at.lines, |(_, from)| from);
+            let own = lines.iter().map(|place| Line { score: place.score, subject: Some(place.subject.as_str()) });
+            let sheet = LineSheet { tied_from, lines: own.collect() };
+            let number = at.lines / LINES;
+            if !self.store.change_sheet(self.track, SheetId::Lines(number), None, &sheet.print()).await? {
+                return Ok(None);
+            }
+            let last = sheet.lines.len() - 1;
+            at.tie = Some((sheet.lines[last].score, sheet.tie_of(at.lines, last)));
+            at.lines += sheet.lines.len() as u64;
+            at.last = lines.into_iter().last();
+            pause(started).await;
+        }
+        let visible = match visible {
+            Some(visible) => visible,
+            None => self.store.page(self.track, 0, 0).await?.total,
+        };
+        // Of the hidden subjects, those whose lines are kept count.
+        let is_kept = |subject: &Subject, score: &Option<Value>| {
+            let place = score.map(|score| Place { score, subject: subject.clone() });
+            place.zip(at.last.as_ref()).is_some_and(|(place, last)| self.compare(&place, last) != Ordering::Greater)
+        };
+        let hidden = self.hidden.iter().filter(|(subject, score)| is_kept(subject, score)).count() as u64;
+        let total = if at.is_end { at.lines } else { at.lines.max(visible + hidden) };
+        if total > at.lines && at.lines >= MOST_LINES {
+            let detail = format!("a ranking of more than {MOST_LINES} lines is not packed");
+            return Err(StoreError::Unsupported { detail });
+        }
+        let head = Head { lines: at.lines, total, removed: 0 };
+        self.store.change_sheet(self.track, SheetId::Head, None, &head.print()).await?;
+        self.head().await
+    }
+
+    /// Returns where the walk goes on after the sheets before this one.
+    async fn position_after(&self, sheets: u64) -> store::Result<Position> {
+        let mut at = Position::default();
+        for number in (0..sheets).rev() {
+            let finder = Finder { store: self.store, track: self.track, lines: sheets * LINES };
+            let texts = finder.texts(&[SheetId::Lines(number)]).await?;
+            let sheet = LineSheet::read(self.track, texts.first().map_or("", |text| text))?;
+            let first = number * LINES;
+            if number + 1 == sheets {
+                at.lines = first + sheet.lines.len() as u64;
+                at.is_end = at.lines < sheets * LINES;
+                let last = sheet.lines.len().checked_sub(1);
+                at.tie = last.map(|last| (sheet.lines[last].score, sheet.tie_of(first, last)));
+            }
+            // The subjects of lines without a name are not in the ranking any more.
+            let named = sheet.lines.iter().rev().find_map(|line| Some((line.score, line.subject?)));
+            if let Some((score, subject)) = named {
+                at.last = Some(Place { score, subject: Subject::from_stored(subject) });
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    fn compare(&self, a: &Place, b: &Place) -> Ordering {
+        a.compare(b, self.track.order())
+    }
+
+    /// Returns the next lines, at most this many, with those of hidden subjects, and the number of ranked subjects that are
+    /// not hidden.
+    async fn next_lines(&mut self, at: &Position, room: u64) -> store::Result<(Vec<Place>, u64)> {
+        let start = at.last.clone().map_or(PageStart::Offset(0), |last| PageStart::Place(NextTo::after(last)));
+        let mut subjects = hidden::subjects(self.store, self.track.board()).await?;
+        for _ in 0..ATTEMPTS {
+            let page = self.store.page_from(self.track, &start, u32::try_from(room).unwrap_or(u32::MAX)).await?;
+            let after = hidden::subjects(self.store, self.track.board()).await?;
+            let names =
+                |of: &[(Subject, Visibility)]| of.iter().map(|(subject, _)| subject.clone()).collect::<Vec<_>>();
+            let is_same = names(&subjects) == names(&after);
+            subjects = after;
+            if !is_same {
+                continue;
+            }
+            let mut lines: Vec<Place> = page.items.iter().map(Place::of).collect();
+            for (subject, _) in &subjects {
+                let score = match self.hidden.get(subject) {
+                    Some(score) => *score,
+                    None => self.score_of(subject).await?,
+                };
+                let place = score.map(|score| Place { score, subject: subject.clone() });
+                let is_next =
+                    |place: &Place| at.last.as_ref().is_none_or(|last| self.compare(place, last) == Ordering::Greater);
+                lines.extend(place.filter(is_next));
+            }
+            lines.sort_unstable_by(|a, b| self.compare(a, b));
+            lines.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+            return Ok((lines, page.total));
+        }
+        Err(StoreError::Overloaded { retry_after: std::time::Duration::from_secs(1) })
+    }
+
+    /// Returns the score that a hidden subject has in the ranking.
+    async fn score_of(&mut self, subject: &Subject) -> store::Result<Option<Value>> {
+        let standing = self.store.standing(self.track, subject).await?;
+        let score = standing.score.filter(|_| self.track.kind().ranks(standing.score));
+        self.hidden.insert(subject.clone(), score);
+        Ok(score)
+    }
+
+    /// Writes the register. Returns whether it is complete; otherwise another instance writes it.
+    async fn write_register(&self, lines: u64) -> store::Result<bool> {
+        let sheets = sheets_of(lines);
+        let mut next = self.first_missing(SheetId::Register).await?;
+        while next < sheets {
+            let until = sheets.min(next + GATHERED);
+            let mut texts = vec![String::new(); usize::try_from(until - next).unwrap_or(0)];
+            self.each_sheet(lines, |number, sheet| {
+                for subject in sheet.lines.iter().filter_map(|line| line.subject) {
+                    let registered = Registered::of(subject, sheets);
+                    if (next..until).contains(&registered.sheet) {
+                        registered.append(&mut texts[(registered.sheet - next) as usize], number);
+                    }
+                }
+            })
+            .await?;
+            for (number, text) in (next..until).zip(texts) {
+                let started = Instant::now();
+                if !self.store.change_sheet(self.track, SheetId::Register(number), None, &text).await? {
+                    return Ok(false);
+                }
+                pause(started).await;
+            }
+            next = until;
+        }
+        Ok(true)
+    }
+
+    /// Reads the sheets of lines one after the other.
+    async fn each_sheet(&self, lines: u64, mut each: impl FnMut(u64, &LineSheet<'_>)) -> store::Result<()> {
+        let numbers: Vec<u64> = (0..sheets_of(lines)).collect();
+        let finder = Finder { store: self.store, track: self.track, lines };
+        for some in numbers.chunks(TOGETHER as usize) {
+            let started = Instant::now();
+            let ids: Vec<_> = some.iter().map(|number| SheetId::Lines(*number)).collect();
+            for (text, number) in finder.texts(&ids).await?.iter().zip(some) {
+                each(*number, &LineSheet::read(self.track, text)?);
+            }
+            pause(started).await;
+        }
+        Ok(())
+    }
+
+    /// Takes the subjects that the ranking does not have any more out of the sheets.
+    async fn remove_lost(&mut self, lines: u64) -> store::Result<()> {
+        for number in 0..if lines == 0 { 0 } else { sheets_of(lines) } {
+            let started = Instant::now();
+            let finder = Finder { store: self.store, track: self.track, lines };
+            let texts = finder.texts(&[SheetId::Lines(number)]).await?;
+            let sheet = LineSheet::read(self.track, texts.first().map_or("", |text| text))?;
+            let named: Vec<Subject> =
+                sheet.lines.iter().filter_map(|line| line.subject).map(Subject::from_stored).collect();
+            let found = self.store.lookup(self.track, &named, false).await?;
+            for (subject, score) in named.iter().zip(found.scores) {
+                // A hidden one is ranked nowhere, and has a score.
+                if score.is_none() && self.score_of(subject).await?.is_none() {
+                    removing::remove_from(self.store, self.track, subject).await?;
+                }
+            }
+            pause(started).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! Tests of packed periods, through the service: whatever the store, a packed ranking is read as it was before, and it
+//! stays what it is.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rolltop::access::Caller;
+use rolltop::board::{
+    Amount, ArchiveTop, Board, BoardTrack, Definition, ModerationChange, ModerationList, Percentile, PeriodName,
+    Subject, Value, Visibility,
+};
+use rolltop::service::{Cursor, EditionChoice, Service, WindowChoice};
+use rolltop::store::{Direction, NextTo, Place, SheetId, TextRange};
+
+use crate::given::{exact, plus, seen, subject};
+use crate::site::Site;
+
+const PERIOD: &str = "2026-01-01";
+
+fn season(metric: &str, more: &str) -> Definition {
+    serde_json::from_str(&format!(
+        r#"{{"metric":"{metric}","season":{{"every":"1d","grace":"2h","archive":3{more}}}}}"#
+    ))
+    .unwrap()
+}
+
+/// Returns the window of the first period as the store has it.
+async fn first(service: &Service, board: &Board) -> BoardTrack {
+    let of = EditionChoice::Period(PeriodName::new(PERIOD));
+    let choice = WindowChoice { of, ..WindowChoice::default() };
+    service.window(&Caller::trusted(), board.name(), choice, None).await.unwrap()
+}
+
+/// Seals the first period. Returns a service that knows the board.
+async fn sealed(site: &Site, board: &Arc<Board>) -> Arc<Service> {
+    site.clock("2026-01-02T02:00:00Z").await;
+    let service = Service::new(site.store.clone());
+    let period =
+        service.edition(&Caller::trusted(), board.name(), EditionChoice::Period(PeriodName::new("previous"))).await;
+    assert!(period.unwrap().is_to_be_packed());
+    service
+}
+
+/// Packs what is to be packed, and returns whether anything is left of the period in the store itself.
+async fn pack(service: &Service, board: &Arc<Board>) {
+    let board = service.refreshed(board).await.unwrap();
+    assert!(service.pack_periods(&board).await.unwrap());
+    let track = first(service, &board).await;
+    assert!(track.packed().is_some());
+    let left = service.status(&track.edition().main_track()).await.unwrap().answer;
+    assert_eq!(left.slots, [], "the store has sheets only");
+}
+
+/// Returns everything that reads of a ranking return, but the time.
+async fn all_reads(service: &Service, board: &Board, subjects: &[Subject]) -> String {
+    let track = &first(service, board).await;
+    let mut answers = String::new();
+    let mut note = |what: String| writeln!(answers, "{what}").unwrap();
+    let whole = service.page(track, 0, 100_000).await.unwrap().answer;
+    note(format!("{} {} {:?}", whole.total, whole.first, whole.items));
+    for (offset, limit) in [(0, 3), (2, 4), (250, 20), (511, 2), (whole.total, 5), (whole.total + 9, 5), (1, 0)] {
+        let page = service.page(track, offset, limit).await.unwrap().answer;
+        note(format!("{offset} {limit}: {} {} {:?}", page.total, page.first, page.items));
+    }
+    for line in whole.items.iter().step_by(97) {
+        for (direction, inclusive) in
+            [(Direction::Forward, false), (Direction::Forward, true), (Direction::Backward, false)]
+        {
+            let next_to = NextTo { place: Place::of(line), direction, inclusive };
+            let page = service.page_at(track, &Cursor { track: track.id(), next_to }, 7).await.unwrap().answer;
+            note(format!("{line:?} {direction:?} {inclusive}: {} {:?}", page.first, page.items));
+        }
+    }
+    // Places of nobody.
+    for (score, name) in [(3, "nobody"), (0, "zzz"), (1_000_000, "a"), (-5, "m")] {
+        let place =
+            Place { score: score_like(whole.items.first().map(|line| line.score), score), subject: subject(name) };
+        let cursor = Cursor { track: track.id(), next_to: NextTo::after(place) };
+        let page = service.page_at(track, &cursor, 3).await.unwrap().answer;
+        note(format!("{score} {name}: {} {:?}", page.first, page.items));
+    }
+    for some in subjects.chunks(100) {
+        let found = service.lookup(track, some, true).await.unwrap().answer;
+        note(format!("{} {:?} {:?}", found.total, found.scores, found.ranks));
+    }
+    for who in subjects.iter().step_by(53).chain(subjects.last()) {
+        let page = service.neighbors(track, who, 2).await.unwrap().answer;
+        note(format!("around {who}: {} {:?}", page.first, page.items));
+        let own = service.standing(track, who).await.unwrap().answer;
+        let better = own.rank.map(|_| own.better);
+        note(format!("{who}: {:?} {:?} {:?} {better:?} {}", own.score, own.rank, own.visibility, own.total));
+    }
+    let percentiles = [0, 1, 50_000, 99_999, 100_000].map(|at| Percentile::of_thousandths(at).unwrap());
+    let scores: Vec<Value> = whole.items.iter().step_by(61).map(|line| line.score).collect();
+    let distribution = service.distribution(track, &percentiles, &scores).await.unwrap().answer;
+    note(format!("{:?} {:?}", distribution.percentiles, distribution.scores));
+    answers
+}
+
+/// Compares what reads returned, and says in which of them they differ.
+fn assert_same(before: &str, after: &str, of: &str) {
+    for (before, after) in before.lines().zip(after.lines()) {
+        assert_eq!(before, after, "{of}");
+    }
+    assert_eq!(before.lines().count(), after.lines().count(), "{of}");
+}
+
+fn score_like(like: Option<Value>, units: i64) -> Value {
+    match like {
+        Some(Value::Real(_)) => Value::Real(units as f64),
+        _ => Value::Exact(Amount(units)),
+    }
+}
+
+async fn moderate(service: &Service, board: &Arc<Board>, who: &str, change: ModerationChange) {
+    let board = service.refreshed(board).await.unwrap();
+    service.moderate(&board, &subject(who), None, change).await.unwrap();
+}
+
+const HIDE: ModerationChange = ModerationChange::Visibility(Visibility::Hidden);
+const SHADOW: ModerationChange = ModerationChange::Visibility(Visibility::Shadowed);
+const SHOW: ModerationChange = ModerationChange::Visibility(Visibility::Visible);
+
+pub async fn a_packed_ranking_is_read_as_it_was(site: Site) {
+    // Many ties, over the ends of sheets, and hidden subjects among them.
+    let board = site.define("sums", &season("SUM(all, e, v, s)", "")).await;
+    let names: Vec<Subject> = (0..700).map(|n| subject(&format!("s{n}"))).collect();
+    let items = names.iter().enumerate().map(|(n, who)| plus(who.as_str(), (n as i64 * 37 % 11) * 100 - 300));
+    site.count(&board, items.collect()).await;
+    let service = sealed(&site, &board).await;
+    for (who, change) in [("s1", HIDE), ("s3", SHADOW), ("s500", HIDE), ("absent", HIDE)] {
+        moderate(&service, &board, who, change).await;
+    }
+    let asked: Vec<Subject> = names.into_iter().chain([subject("absent"), subject("unknown")]).collect();
+    let before = all_reads(&service, &board, &asked).await;
+    pack(&service, &board).await;
+    assert_same(&before, &all_reads(&service, &board, &asked).await, "sums");
+    drop(service);
+    let site = site.reopened().await;
+    let service = Service::new(site.store.clone());
+    assert_same(&before, &all_reads(&service, &board, &asked).await, "sums");
+    // Hiding applies when a packed ranking is read, also that of subjects that were hidden when it was packed.
+    moderate(&service, &board, "s1", SHOW).await;
+    moderate(&service, &board, "s2", HIDE).await;
+    let track = first(&service, &board).await;
+    let found = service.lookup(&track, &[subject("s1"), subject("s2")], true).await.unwrap().answer;
+    assert_eq!((found.scores[0], found.scores[1], found.total), (exact(100), None, before_total(&before)));
+    moderate(&service, &board, "s2", SHOW).await;
+    moderate(&service, &board, "s1", HIDE).await;
+    assert_same(&before, &all_reads(&service, &board, &asked).await, "sums");
+}
+
+fn before_total(answers: &str) -> u64 {
+    answers.split(' ').next().unwrap().parse().unwrap()
+}
+
+pub async fn rankings_of_every_kind_are_packed(site: Site) {
+    let definitions = [
+        season("COUNT(all, e, s)", ""),
+        season("AVG(all, e, v, s)", ""),
+        season("MIN(all, e, v, s)", ""),
+        season("LAST(all, e, v, s)", ""),
+        season("COUNT_DISTINCT(all, e, s, v)", ""),
+        season("APPROX_COUNT_DISTINCT(all, e, s, v)", ""),
+        serde_json::from_str(
+            r#"{"metric":"MAX(all, e, v, s)","order":"asc","decimals":2,"season":{"every":"1d","grace":"2h"}}"#,
+        )
+        .unwrap(),
+    ];
+    let mut boards = Vec::new();
+    for (number, definition) in definitions.iter().enumerate() {
+        let board = site.define(&format!("b{number}"), definition).await;
+        let counts_values = definition.metric.to_string().contains("DISTINCT");
+        let item = |n: i64| {
+            let who = format!("s{}", n % 13);
+            if counts_values { seen(&who, &format!("v{}", n % (2 + n % 7))) } else { plus(&who, 1 + n % 5) }
+        };
+        site.count(&board, (0..90).map(item).collect()).await;
+        boards.push(board);
+    }
+    let asked: Vec<Subject> = (0..15).map(|n| subject(&format!("s{n}"))).collect();
+    for board in boards {
+        let service = sealed(&site, &board).await;
+        let before = all_reads(&service, &board, &asked).await;
+        pack(&service, &board).await;
+        let metric = board.definition().metric.to_string();
+        assert_same(&before, &all_reads(&service, &board, &asked).await, &metric);
+    }
+}
+
+pub async fn a_removed_subject_leaves_a_line_without_a_name(site: Site) {
+    let board = site.define("board", &season("SUM(all, e, v, s)", "")).await;
+    site.count(&board, (0..600).map(|n| plus(&format!("s{n}"), 1_000 - n / 2)).collect()).await;
+    let service = sealed(&site, &board).await;
+    pack(&service, &board).await;
+    let track = first(&service, &board).await;
+    let before = service.page(&track, 0, 1_000).await.unwrap().answer;
+    let removed = service.remove(&service.refreshed(&board).await.unwrap(), &subject("s300"), None).await.unwrap();
+    assert_eq!(removed.answer.live_slots, 1, "the period that had it");
+    let after = service.page(&track, 0, 1_000).await.unwrap().answer;
+    assert_eq!((after.total, after.items.len()), (before.total, before.items.len()));
+    for (line, (before, after)) in before.items.iter().zip(&*after.items).enumerate() {
+        assert_eq!((before.rank, before.score), (after.rank, after.score));
+        let expected =
+            if before.subject == subject("s300") { Subject::removed(line as u64) } else { before.subject.clone() };
+        assert_eq!(after.subject, expected);
+    }
+    let at = before.items.iter().position(|line| line.subject == subject("s300")).unwrap();
+    let found = service.lookup(&track, &[subject("s300"), subject("s301")], true).await.unwrap().answer;
+    assert_eq!((found.scores[0], found.ranks), (None, vec![None, Some(before.items[at].rank)]));
+    // A page that ends at the line goes on behind it, and one that ended at the subject does too.
+    for (line, next, previous) in [(&after.items[at], at + 1, at - 1), (&before.items[at], at + 1, at)] {
+        for (direction, expected) in [(Direction::Forward, next), (Direction::Backward, previous)] {
+            let next_to = NextTo { place: Place::of(line), direction, inclusive: false };
+            let page = service.page_at(&track, &Cursor { track: track.id(), next_to }, 1).await.unwrap().answer;
+            assert_eq!(page.items[0], after.items[expected], "{line:?} {direction:?}");
+        }
+    }
+    // Nothing of the name is left in the store.
+    let (mut sheets, mut number) = (String::new(), 0);
+    for id in [SheetId::Lines, SheetId::Register] {
+        number = 0;
+        while let Some(text) = site.store.sheets(&track, &[id(number)]).await.unwrap().texts.pop().flatten() {
+            sheets.push_str(&text);
+            number += 1;
+        }
+    }
+    assert_eq!((number, sheets.contains("s300\n"), sheets.contains("s299\n")), (3, false, true));
+    let register = sheets.len();
+    service.remove(&service.refreshed(&board).await.unwrap(), &subject("s300"), None).await.unwrap();
+    assert_eq!(register, sheets.len(), "again it changes nothing");
+    // One that is hidden again after it was removed hides nobody.
+    moderate(&service, &board, "s301", HIDE).await;
+    assert_eq!(service.page(&track, 0, 0).await.unwrap().answer.total, before.total - 1);
+    let other = Service::new(site.other.clone());
+    other.remove(&other.refreshed(&board).await.unwrap(), &subject("s301"), None).await.unwrap();
+    moderate(&other, &board, "s301", HIDE).await;
+    let page = service.page(&track, 0, 1_000).await.unwrap().answer;
+    assert_eq!((page.total, page.items.len()), (before.total, before.items.len()));
+    assert_eq!(page.items.iter().filter(|line| line.subject.removed_line().is_some()).count(), 2);
+}
+
+pub async fn only_the_best_lines_are_kept_if_so_defined(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", r#","archive_top":5"#)).await;
+    if board.season().unwrap().archive_top == ArchiveTop::All {
+        // A store that gives every board a key.
+        return;
+    }
+    site.count(&board, (0..20).flat_map(|n| (0..=n).map(move |_| plus(&format!("s{n}"), 1))).collect()).await;
+    let service = sealed(&site, &board).await;
+    for who in ["s18", "s1"] {
+        moderate(&service, &board, who, HIDE).await;
+    }
+    pack(&service, &board).await;
+    let track = first(&service, &board).await;
+    let page = service.page(&track, 0, 100).await.unwrap().answer;
+    let shown: Vec<_> = page.items.iter().map(|line| (line.rank, line.subject.to_string())).collect();
+    let expected = [(1, "s19"), (2, "s17"), (3, "s16"), (4, "s15")].map(|(rank, who)| (rank, who.to_owned()));
+    assert_eq!((shown, page.total), (expected.to_vec(), 18), "of 20, two are hidden");
+    assert!(page.has_next() && service.page(&track, 4, 5).await.unwrap().answer.items.is_empty());
+    let found = service.lookup(&track, &[subject("s17"), subject("s3")], true).await.unwrap().answer;
+    assert_eq!(found.ranks, [Some(2), None]);
+    let refused = service.distribution(&track, &[Percentile::of_thousandths(5).unwrap()], &[]).await;
+    assert!(refused.unwrap_err().to_string().contains("first 5 of"), "");
+    moderate(&service, &board, "s18", SHOW).await;
+    assert_eq!(service.page(&track, 0, 100).await.unwrap().answer.items.len(), 5);
+}
+
+pub async fn subjects_that_are_removed_while_a_period_is_packed_are_gone(site: Site) {
+    let board = site.define("board", &season("SUM(all, e, v, s)", "")).await;
+    site.count(&board, (0..1_500).map(|n| plus(&format!("s{n}"), 1 + n % 7)).collect()).await;
+    let service = sealed(&site, &board).await;
+    let other = Service::new(site.other.clone());
+    let stored = service.refreshed(&board).await.unwrap();
+    let packing = async {
+        // Both instances pack.
+        let (own, others) =
+            futures_util::future::join(service.pack_periods(&stored), other.pack_periods(&stored)).await;
+        own.unwrap();
+        others.unwrap();
+        while !service.pack_periods(&service.refreshed(&board).await.unwrap()).await.unwrap() {}
+    };
+    let removing = async {
+        for n in (0..1_500).step_by(50) {
+            let present = other.refreshed(&board).await.unwrap();
+            other.remove(&present, &subject(&format!("s{n}")), None).await.unwrap();
+        }
+    };
+    futures_util::future::join(packing, removing).await;
+    let track = first(&service, &board).await;
+    assert!(track.packed().is_some());
+    let page = service.page(&track, 0, 2_000).await.unwrap().answer;
+    let mut named: Vec<String> = page
+        .items
+        .iter()
+        .filter(|line| line.subject.removed_line().is_none())
+        .map(|line| line.subject.to_string())
+        .collect();
+    let mut expected: Vec<String> = (0..1_500).filter(|n| n % 50 != 0).map(|n| format!("s{n}")).collect();
+    named.sort();
+    expected.sort();
+    assert_eq!(named, expected, "each of the others once");
+}
+
+pub async fn packed_periods_leave_the_archive_and_go_with_their_board(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", "")).await;
+    let service = Service::new(site.store.clone());
+    for day in 1..=6 {
+        site.clock(&format!("2026-01-0{day}T12:00:00Z")).await;
+        let present = service
+            .edition(&Caller::trusted(), board.name(), EditionChoice::Period(PeriodName::new("current")))
+            .await
+            .unwrap();
+        let present = present.board().clone();
+        site.count(&present, vec![plus("a", day), plus("b", 1)]).await;
+        service.pack_periods(&service.refreshed(&board).await.unwrap()).await.unwrap();
+    }
+    let present = service.refreshed(&board).await.unwrap();
+    let packed: Vec<_> = present.each_period().map(|period| period.packed().map(|packed| packed.lines)).collect();
+    assert_eq!(packed, [None, Some(2), Some(2), Some(2)]);
+    let hidden = site.store.moderated(&present, ModerationList::Hidden, TextRange::default(), 9).await.unwrap();
+    assert_eq!(hidden.total, 0);
+    assert!(site.store.undefine(&present).await.unwrap());
+}
