@@ -102,7 +102,7 @@ impl Finder<'_> {
                 let own = Place { score: place.score, subject: Subject::from_stored(subject) };
                 Some((line, own.compare(place, order) == Ordering::Less))
             });
-            let last_before = named.clone().filter(|(_, is_before)| *is_before).last();
+            let last_before = named.clone().rfind(|(_, is_before)| *is_before);
             match (last_before, named.find(|(_, is_before)| !is_before)) {
                 (Some((line, _)), Some(_)) => return Ok(line + 1),
                 (Some(_), None) => low = until,
