@@ -19,7 +19,7 @@ pub(super) struct DefinitionArgs {
     /// A further window, such as 7d/6h or all; may be given several times
     #[arg(long = "window", value_name = "LENGTH/SLOT")]
     windows: Vec<String>,
-    /// Begin again with each period: every=1mo, or more such as every=14d,start=2026-11-02,grace=1h,archive=12
+    /// Begin again with each period: every=1mo, or more such as every=14d,start=2026-11-02,grace=1h,archive=12,archive_top=1000
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     season: Vec<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times

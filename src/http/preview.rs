@@ -22,6 +22,11 @@ pub(super) struct DefinitionPreview {
     conflict: Option<DefinitionConflict>,
     /// With data in every window of the board, and in the slots that it keeps over all time.
     bytes_per_subject: SubjectBytes,
+    /// Estimated memory of a line of an ended period, of which each of the `archive` of a season has one for each subject, or
+    /// `archive_top`. Absent where ended periods are not packed: without a season or a ranking, and with `BY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    bytes_per_archived_line: Option<u64>,
     /// Slots and memory of each window, the main one first. Absent for a board with one window.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -88,8 +93,15 @@ impl From<BytesPerSubject> for SubjectBytes {
 
 impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
-        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track, id_cost } =
-            preview;
+        let service::DefinitionPreview {
+            board,
+            existing,
+            differences,
+            bytes_per_subject,
+            bytes_per_archived_line,
+            bytes_per_track,
+            id_cost,
+        } = preview;
         let each_window = match board.edition().windows() {
             [_] => Vec::new(),
             several => {
@@ -106,6 +118,7 @@ impl DefinitionPreview {
             exists: existing.is_some(),
             conflict,
             bytes_per_subject: (*bytes_per_subject).into(),
+            bytes_per_archived_line: *bytes_per_archived_line,
             each_window,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::archive::LINE_BYTES;
 use super::{Result, Service};
 use crate::access::{Caller, Scope};
 use crate::board::{Board, BoardName, Definition, Generation};
@@ -19,6 +20,8 @@ pub struct DefinitionPreview {
     pub differences: Vec<&'static str>,
     /// The estimated memory of a subject in the store in use, with data in every track of the current edition.
     pub bytes_per_subject: BytesPerSubject,
+    /// The estimated memory of a line of an ended period, if the rankings of ended periods are packed.
+    pub bytes_per_archived_line: Option<u64>,
     /// The estimated memory of a subject in each [track](crate::board::Edition::tracks) of the current edition.
     pub bytes_per_track: Vec<BytesPerSubject>,
     /// What the ids of the board cost.
@@ -51,6 +54,7 @@ impl Service {
             existing,
             differences: differences.unwrap_or_default(),
             bytes_per_subject: of_others.iter().fold(of_main, |all, track| all + *track),
+            bytes_per_archived_line: board.definition().packs_periods().then_some(LINE_BYTES),
             bytes_per_track,
             id_cost: self.store.id_cost(&board),
             board,

@@ -305,3 +305,80 @@ async fn impossible_seasons_are_refused() {
     let next = site.client.put("/v1/boards/b/next", json!({"metric": all})).await;
     assert_eq!((next.status, &next.body["field"]), (422, &json!("season")), "{next:?}");
 }
+
+#[actix_web::test]
+async fn a_removed_subject_leaves_its_line_in_a_packed_period() {
+    let site = with_days().await;
+    let client = &site.client;
+    for (who, amount) in [("a", 3), ("b", 5), ("c", 1)] {
+        sell(client, who, amount).await;
+    }
+    client.set_clock("2026-01-03T02:00:00Z").await;
+    sell(client, "a", 1).await;
+    // A rollover packs what is to be packed, as the scheduler does.
+    assert_eq!(client.post("/v1/boards/b/rollover", json!({})).await.status, 200);
+    let removed = client.delete("/v1/boards/b/subjects/b").await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let path = "/v1/boards/b/rankings?period=previous";
+    let page = client.get(path).await.body;
+    let lines = json!([
+        {"rank": 1, "subject": null, "score": 5},
+        {"rank": 2, "subject": "a", "score": 3},
+        {"rank": 3, "subject": "c", "score": 1}
+    ]);
+    assert_eq!((&page["items"], &page["total"], &page["period"]["final"]), (&lines, &json!(3), &json!(true)));
+    // Pages go on behind the line, and before it.
+    let first = client.get(&format!("{path}&limit=1")).await.body;
+    let next = client.get(&format!("{path}&limit=1&cursor={}", first["next"].as_str().unwrap())).await.body;
+    assert_eq!(next["items"], json!([lines[1]]), "{next:?}");
+    let back = client.get(&format!("{path}&limit=1&cursor={}", next["prev"].as_str().unwrap())).await.body;
+    assert_eq!(back["items"], json!([lines[0]]), "{back:?}");
+    let list = client.get("/v1/boards/b/periods?final=true&winners=1").await.body;
+    assert_eq!(list["items"][0]["winners"], json!([lines[0]]));
+    let csv = client.send_with(reqwest::Method::GET, path, &[("accept", "text/csv")], "").await;
+    assert_eq!(csv.text, "rank,subject,score\r\n1,,5\r\n2,a,3\r\n3,c,1\r\n");
+    let gone = client.get("/v1/boards/b/subjects/b?period=previous").await.body;
+    assert_eq!((&gone["rank"], &gone["score"]), (&Json::Null, &json!(0)), "{gone:?}");
+    // What a write about the current period does is not affected.
+    assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0]["subject"], "a");
+    // Nothing is left to compare.
+    let audit = client.post("/v1/boards/b/audit?period=previous", json!({})).await;
+    assert_eq!((audit.status, &audit.body["differences"]), (200, &json!(0)), "{audit:?}");
+}
+
+#[actix_web::test]
+async fn the_first_lines_of_a_period_are_kept() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let season = json!({"every": "1d", "archive_top": 2});
+    let definition = json!({"metric": "SUM(all, sale, amount, seller)", "season": season});
+    let dry = client.put("/v1/boards/b?dry_run=true", definition.clone()).await;
+    let bytes = |answer: &crate::client::Answer| answer.body["bytes_per_archived_line"].as_u64();
+    assert!(bytes(&dry).is_some_and(|bytes| (20..30).contains(&bytes)), "{dry:?}");
+    let windows = client.put("/v1/boards/w?dry_run=true", json!({"metric": "COUNT(1h, e, s)", "slot": "1m"})).await;
+    assert_eq!(bytes(&windows), None);
+    let defined = client.put("/v1/boards/b", definition).await;
+    assert_eq!((defined.status, &defined.body["season"]["archive_top"]), (201, &json!(2)));
+    for (who, amount) in [("a", 3), ("b", 5), ("c", 1)] {
+        sell(client, who, amount).await;
+    }
+    client.set_clock("2026-01-03T01:00:00Z").await;
+    assert_eq!(client.post("/v1/boards/b/rollover", json!({})).await.status, 200);
+    let page = client.get("/v1/boards/b/rankings?period=previous").await.body;
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["total"]), (2, &json!(3)));
+    let found = client.post("/v1/boards/b/rankings/lookup?period=previous", json!({"subjects": ["a", "c"]})).await;
+    let ranks: Vec<&Json> = found.body["items"].as_array().unwrap().iter().map(|item| &item["rank"]).collect();
+    assert_eq!(ranks, [&json!(2), &Json::Null]);
+    let refused = client.get("/v1/boards/b/distribution?percentiles=50&period=previous").await;
+    assert!(refused.status == 501 && refused.body["detail"].as_str().unwrap().contains("first 2 of 3"), "{refused:?}");
+    for (season, says) in [
+        (json!({"every": "1d", "archive_top": 0}), "0 is neither 'all' nor a whole number of lines from 1 on"),
+        (json!({"every": "1d", "archive_top": "top"}), "is neither 'all' nor"),
+    ] {
+        let refused = client.put("/v1/boards/x", json!({"metric": "COUNT(all, e, s)", "season": season})).await;
+        assert!(refused.status == 422 && refused.body["detail"].as_str().unwrap().contains(says), "{refused:?}");
+    }
+    let with_keys = json!({"metric": "COUNT(all, e, s BY k)", "season": {"every": "1d", "archive_top": 5}});
+    let refused = client.put("/v1/boards/x", with_keys).await;
+    assert!(refused.status == 422 && refused.body["detail"].as_str().unwrap().contains("'archive_top'"), "{refused:?}");
+}

@@ -15,8 +15,8 @@ use crate::store::{self, Store, TextRange};
 
 /// The number of hidden subjects that are read in one store call.
 const TOGETHER: u32 = 1_000;
-/// The largest number of periods whose hidden lines are remembered.
-const MOST_PERIODS: usize = 256;
+/// The largest number of subjects, of all periods together, of which it is remembered where their lines are.
+const MOST_KNOWN: usize = 500_000;
 
 /// The lines of a packed ranking that are not shown.
 #[derive(Debug, Default)]
@@ -110,7 +110,8 @@ impl KnownLines {
         let mut lines: Vec<u64> = of_known.values().copied().flatten().collect();
         lines.sort_unstable();
         let mut by_period = self.by_period.lock();
-        if by_period.len() >= MOST_PERIODS && !by_period.contains_key(&track.id()) {
+        by_period.remove(&track.id());
+        if by_period.values().map(|known| known.lines.len()).sum::<usize>() + of_known.len() > MOST_KNOWN {
             by_period.clear();
         }
         by_period.insert(track.id(), Arc::new(KnownOfPeriod { removed, lines: of_known }));

@@ -22,9 +22,13 @@ use std::sync::Arc;
 use self::hidden::KnownLines;
 use self::packing::Packing;
 use self::reading::Reading;
-use super::{Result, Service, ServiceError};
+use super::about::ATTEMPTS;
+use super::{Result, Service};
 use crate::board::{Board, BoardTrack, Percentile, Subject, Value};
 use crate::store::{self, Distribution, Lookup, Page, PageStart, Standing, Store, StoreError};
+
+/// The measured bytes of a line with a name of 12 bytes, its entry in the register included: see `docs/performance.md`.
+pub(super) const LINE_BYTES: u64 = 25;
 
 /// The rankings of a store: those that it keeps itself, and those of packed periods. Each read is that of [`Store`] of the
 /// same name.
@@ -82,31 +86,35 @@ impl Rankings {
 }
 
 impl Service {
-    /// Packs the ended periods of a board of which this is still to be done. Returns whether all of them are: if not,
-    /// another instance is packing them.
+    /// Packs the ended periods of a board of which this is still to be done, the oldest first. Returns whether all of them
+    /// are: if not, another instance is packing one.
     pub async fn pack_periods(&self, board: &Arc<Board>) -> Result<bool> {
-        let mut is_done = true;
-        for period in board.each_period().filter(|period| period.is_to_be_packed()) {
+        let (mut board, mut attempts) = (board.clone(), ATTEMPTS);
+        while let Some(period) = board.each_period().filter(|period| period.is_to_be_packed()).last() {
             let track = period.main_track();
-            let Some(packed) = Packing::of(&*self.store, &track).run().await? else {
-                is_done = false;
-                continue;
+            board = match Packing::of(&*self.store, &track).run().await {
+                Ok(Some(packed)) => {
+                    let pack = |board: &Arc<Board>| Ok(board.with_packed(track.id(), packed));
+                    self.change_stored_editions(board.name(), pack).await?
+                }
+                Ok(None) => return Ok(false),
+                // A period has ended meanwhile.
+                Err(StoreError::StaleEpoch) if attempts > 0 => {
+                    attempts -= 1;
+                    self.refreshed(&board).await?
+                }
+                Err(error) => return Err(error.into()),
             };
-            self.change_stored_editions(board.name(), |board| Ok(board.with_packed(track.id(), packed))).await?;
         }
-        Ok(is_done)
+        Ok(true)
     }
 
     /// Packs the ended periods of all boards that this instance knows.
     pub(super) async fn keep_packing(&self) {
         for board in self.registry.with_periods_to_pack() {
-            match self.pack_periods(&board).await {
-                Ok(_) => {}
-                // The board has just got other editions.
-                Err(ServiceError::Store(StoreError::StaleEpoch | StoreError::BoardChanged)) => {}
-                Err(error) => {
-                    tracing::warn!(board = %board.name(), %error, "an ended period was not packed; it will be tried again");
-                }
+            // As long as the store takes no writes, and when the board has just got other editions, the next tick retries.
+            if let Err(error) = self.pack_periods(&board).await {
+                tracing::debug!(board = %board.name(), %error, "an ended period was not packed; the next tick retries");
             }
         }
     }

@@ -63,10 +63,14 @@ impl<'a> Reading<'a> {
         Ok(self.hidden.shown_before(lines))
     }
 
-    /// Returns the number of shown subjects whose score is not worse, of those whose lines are kept.
+    /// Returns the number of shown subjects whose score is not worse. Where the lines that tie with the last one may not be
+    /// kept, it is not known, and all of them count, so that no tier by share has too many.
     async fn not_worse(&self, score: Value) -> store::Result<u64> {
         let lines = self.finder.count(|other| self.compare(*other, score) != Ordering::Greater).await?;
-        Ok(self.hidden.shown_before(lines))
+        match self.packed.is_cut() && lines == self.packed.lines {
+            true => Ok(self.total()),
+            false => Ok(self.hidden.shown_before(lines)),
+        }
     }
 
     async fn not_worse_if_counted(&self, score: Option<Value>) -> store::Result<Option<u64>> {
