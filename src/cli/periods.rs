@@ -2,7 +2,7 @@
 
 use rolltop_client::answers::{Line, PeriodWithWinners, Periods};
 
-use super::format::{FormatArgs, Table, cell, score};
+use super::format::{FormatArgs, REMOVED, Table, cell, line_subject, score};
 use super::ranking::time;
 use super::server::ServerArgs;
 
@@ -47,7 +47,9 @@ fn table(periods: &Periods) -> Table {
         let none = period.winners.is_empty().then(|| row(None));
         none.into_iter().chain(period.winners.iter().map(move |winner| row(Some(winner))))
     });
-    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"]).rows(rows)
+    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"])
+        .rows(rows)
+        .for_empty(REMOVED)
 }
 
 fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
@@ -58,7 +60,7 @@ fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
         if period.is_final { "yes" } else { "no" }.to_owned(),
         cell(period.total),
         cell(winner.map(|line| line.rank)),
-        cell(winner.map(|line| &line.subject)),
+        cell(winner.map(|line| line_subject(&line.subject))),
         winner.map_or_else(|| cell::<u64>(None), |line| score(&line.score)),
     ]
 }
