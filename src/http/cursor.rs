@@ -1,10 +1,11 @@
 //! Cursors of pages as text.
 //!
 //! A cursor is URL-safe Base64 of: version (1 byte), flags (1), id of the track (8), number (8), text (1 to 512),
-//! CRC-32C of all before it and, on a board with keys, of the key of the ranking (4). Integers are big-endian. In a ranking, number and text are the stored score and the
-//! subject. The score is the integer or the bits of the float, so nothing is lost. In a list of values, they are the
-//! time in milliseconds and the value. The checksum finds texts that were changed or cut off by mistake; it protects
-//! nothing, because a cursor gives access to nothing that an offset does not.
+//! CRC-32C of all before it and, on a board with keys, of the key of the ranking (4). Integers are big-endian. In a
+//! ranking, number and text are the stored score and the subject, or what stands in for one that was removed. The score
+//! is the integer or the bits of the float, so nothing is lost. In a list of values, they are the time in milliseconds
+//! and the value. The checksum finds texts that were changed or cut off by mistake; it protects nothing, because a
+//! cursor gives access to nothing that an offset does not.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

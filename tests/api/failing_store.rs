@@ -87,10 +87,10 @@ impl Switch {
         self.restarts.store(restarts, Ordering::SeqCst);
     }
 
-    /// The lines of these subjects stay without them from now on, as in a final period from which they were removed.
+    /// The lines of these subjects, and of no others, stay without them from now on, as in a final period from which they were removed.
     pub fn lose(&self, subjects: &[&str]) {
         let parsed = subjects.iter().map(|subject| Subject::parse(subject).expect("a subject"));
-        self.lost.lock().extend(parsed);
+        *self.lost.lock() = parsed.collect();
     }
 
     /// Returns a page as it is without what is lost.

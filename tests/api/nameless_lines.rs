@@ -83,3 +83,22 @@ async fn neighbors_and_winners_may_be_nameless() {
     let periods = site.client.get("/v1/boards/b/periods?winners=2&final=true").await.body;
     assert_eq!(periods["items"][0]["winners"], json!(lines()[..2]));
 }
+
+#[actix_web::test]
+async fn a_cursor_at_a_line_that_never_was_is_a_place_like_any_other() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "a", "a", "b", "b", "c"]).await;
+    site.switch.lose(&["b"]);
+    let page = site.client.get("/v1/boards/b/rankings?limit=2").await.body;
+    let cursor = page["next"].as_str().unwrap().to_owned();
+    // Nobody can ask for such a subject, but a cursor that was made for it may come where there is no such line.
+    site.switch.lose(&[]);
+    let after = site.client.get(&format!("/v1/boards/b/rankings?cursor={cursor}")).await;
+    assert_eq!((after.status, &after.body["items"]), (200, &json!([line(3, Some("c"), 1)])), "{after:?}");
+    for path in ["%011", "%010"] {
+        let refused = site.client.get(&format!("/v1/boards/b/subjects/{path}")).await;
+        assert_eq!(refused.refusal(), (400, "invalid_subject"), "{path}");
+    }
+    let rejected = site.client.add("b", json!({"increments": [{"subject": "\u{1}0"}]})).await;
+    assert_eq!(rejected.body["rejected"][0]["code"], "invalid_subject", "{rejected:?}");
+}
