@@ -39,8 +39,6 @@ pub struct Switch {
     panics: AtomicU64,
     disturbs_walks: AtomicBool,
     restarts: AtomicBool,
-    /// The subjects that lines of rankings have lost. Their positions here are the numbers of these lines.
-    lost: Mutex<Vec<Subject>>,
 }
 
 struct Planned {
@@ -85,39 +83,6 @@ impl Switch {
     /// Whether the server seems to be restarted all the time from now on.
     pub fn restart(&self, restarts: bool) {
         self.restarts.store(restarts, Ordering::SeqCst);
-    }
-
-    /// The lines of these subjects, and of no others, stay without them from now on, as in a final period from which they were removed.
-    pub fn lose(&self, subjects: &[&str]) {
-        let parsed = subjects.iter().map(|subject| Subject::parse(subject).expect("a subject"));
-        *self.lost.lock() = parsed.collect();
-    }
-
-    /// Returns a page as it is without what is lost.
-    fn without_lost(&self, page: Page) -> Page {
-        let lost = self.lost.lock();
-        if lost.is_empty() {
-            return page;
-        }
-        let items = page.items.iter().map(|line| {
-            let number = lost.iter().position(|subject| *subject == line.subject);
-            let subject = number.map_or_else(|| line.subject.clone(), |number| Subject::removed(number as u64));
-            Ranked { subject, ..line.clone() }
-        });
-        Page { items: items.collect(), ..page }
-    }
-
-    /// Returns where a page starts, by the subject that the line there has lost.
-    fn found(&self, start: &PageStart) -> PageStart {
-        let lost = self.lost.lock();
-        match start {
-            PageStart::Place(next_to) => {
-                let line = next_to.place.subject.removed_line().and_then(|line| usize::try_from(line).ok());
-                let subject = line.and_then(|line| lost.get(line)).unwrap_or(&next_to.place.subject).clone();
-                PageStart::Place(NextTo { place: Place { subject, ..next_to.place.clone() }, ..next_to.clone() })
-            }
-            PageStart::Offset(_) => start.clone(),
-        }
     }
 
     /// Pages take a while from now on, in which other tasks of their thread run.
@@ -254,13 +219,7 @@ macro_rules! reads {
             async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
                 self.switch.check(false)?;
                 self.switch.read_slowly().await;
-                let page = self.inner.page_from(track, &self.switch.found(start), limit).await?;
-                Ok(self.switch.without_lost(page))
-            }
-
-            async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-                self.switch.check(false)?;
-                Ok(self.switch.without_lost(self.inner.neighbors(track, subject, radius).await?))
+                self.inner.page_from(track, start, limit).await
             }
 
             async fn status(&self, track: &BoardTrack) -> Result<Status> {
@@ -301,6 +260,7 @@ reads! {
     boards() -> Listing;
     boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
+    neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
     lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
     distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;

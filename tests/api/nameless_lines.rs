@@ -1,6 +1,9 @@
-//! Lines of a ranking whose subjects were removed: they keep their places, and pages go past them as past others.
+//! Lines of a packed period whose subjects were removed: they keep their places, and pages go past them as past others.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
+use rolltop::board::BoardName;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -18,8 +21,13 @@ async fn site() -> Site {
         site.client.add("b", json!({"subject": who, "amount": amount})).await;
     }
     site.client.set_clock("2026-01-04T01:00:00Z").await;
-    // Tied lines are backward in the bytes of their subjects.
-    site.switch.lose(&["e", "b", "c"]);
+    // The first to ask notices that the period has ended.
+    assert_eq!(site.client.get(RANKINGS).await.body["period"]["final"], true);
+    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
+    assert!(site.service().pack_periods(&board).await.unwrap());
+    for who in ["b", "c", "e"] {
+        assert_eq!(site.client.delete(&format!("/v1/boards/b/subjects/{who}")).await.status, 200);
+    }
     site
 }
 
@@ -84,21 +92,45 @@ async fn neighbors_and_winners_may_be_nameless() {
     assert_eq!(periods["items"][0]["winners"], json!(lines()[..2]));
 }
 
+/// Returns a cursor with another subject, and the checksum that it has then.
+fn with_subject(cursor: &str, subject: &str) -> String {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).unwrap();
+    let content = [&bytes[..18], subject.as_bytes()].concat();
+    URL_SAFE_NO_PAD.encode([&content[..], &crc32c::crc32c(&content).to_be_bytes()].concat())
+}
+
 #[actix_web::test]
 async fn a_cursor_at_a_line_that_never_was_is_a_place_like_any_other() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "a", "a", "b", "b", "c"]).await;
-    site.switch.lose(&["b"]);
     let page = site.client.get("/v1/boards/b/rankings?limit=2").await.body;
-    let cursor = page["next"].as_str().unwrap().to_owned();
-    // Nobody can ask for such a subject, but a cursor that was made for it may come where there is no such line.
-    site.switch.lose(&[]);
-    let after = site.client.get(&format!("/v1/boards/b/rankings?cursor={cursor}")).await;
-    assert_eq!((after.status, &after.body["items"]), (200, &json!([line(3, Some("c"), 1)])), "{after:?}");
-    for path in ["%011", "%010"] {
-        let refused = site.client.get(&format!("/v1/boards/b/subjects/{path}")).await;
-        assert_eq!(refused.refusal(), (400, "invalid_subject"), "{path}");
+    let at = async |subject: &str| {
+        let cursor = with_subject(page["next"].as_str().unwrap(), subject);
+        site.client.get(&format!("/v1/boards/b/rankings?cursor={cursor}")).await
+    };
+    assert_eq!(at("b").await.body["items"], json!([line(3, Some("c"), 1)]));
+    for number in ["0", "7", "18446744073709551615"] {
+        let after = at(&format!("\u{1}{number}")).await;
+        assert_eq!((after.status, &after.body["items"]), (200, &json!([line(3, Some("c"), 1)])), "{after:?}");
     }
+    for number in ["", "x", "+1", "01", "18446744073709551616"] {
+        let refused = at(&format!("\u{1}{number}")).await;
+        assert_eq!((refused.refusal(), &refused.body["field"]), ((422, "invalid_field"), &json!("cursor")), "{number}");
+    }
+    // Nobody can ask for such a subject, nor count for it.
+    let refused = site.client.get("/v1/boards/b/subjects/%010").await;
+    assert_eq!(refused.refusal(), (400, "invalid_subject"));
     let rejected = site.client.add("b", json!({"increments": [{"subject": "\u{1}0"}]})).await;
     assert_eq!(rejected.body["rejected"][0]["code"], "invalid_subject", "{rejected:?}");
+}
+
+#[actix_web::test]
+async fn a_cursor_beyond_the_last_line_of_a_packed_period_is_at_its_end() {
+    let site = site().await;
+    let page = site.client.get(&format!("{RANKINGS}&limit=2")).await.body;
+    for number in ["5", "18446744073709551615"] {
+        let cursor = with_subject(page["next"].as_str().unwrap(), &format!("\u{1}{number}"));
+        let after = site.client.get(&format!("{RANKINGS}&cursor={cursor}")).await;
+        assert_eq!((after.status, &after.body["items"]), (200, &json!([])), "{after:?}");
+    }
 }
