@@ -101,6 +101,17 @@ impl Subject {
         Self(format!("{REMOVED}{line}").into())
     }
 
+    /// Parses the subject of a place in a ranking, which may be that of a [removed](Self::removed) one. Only for what
+    /// the service has written itself, such as the cursor of a page that ends with such a line: nobody may count for one.
+    pub(crate) fn parse_of_place(text: &str) -> Result<Self, NameError> {
+        let stored = Self(text.into());
+        match stored.removed_line() {
+            // Each line has one text: not with a sign, nor with zeros before the number.
+            Some(line) if stored == Self::removed(line) => Ok(stored),
+            _ => Self::parse(text),
+        }
+    }
+
     /// Returns the number of the line if this is a [removed](Self::removed) subject.
     pub fn removed_line(&self) -> Option<u64> {
         self.0.strip_prefix(REMOVED)?.parse().ok()
@@ -305,6 +316,16 @@ mod tests {
         assert_eq!((removed.removed_line(), serde_json::to_string(&removed).unwrap()), (Some(12), "null".to_owned()));
         assert_eq!(Subject::parse("12").unwrap().removed_line(), None);
         assert!(Subject::parse(removed.as_str()).is_err());
+        assert!(serde_json::from_str::<Subject>(r#""\u000112""#).is_err());
+        for line in [0, 12, u64::MAX] {
+            assert_eq!(Subject::parse_of_place(Subject::removed(line).as_str()), Ok(Subject::removed(line)));
+        }
+        for bad in
+            ["", "\u{1}", "\u{1}x", "\u{1}+1", "\u{1}01", "\u{1}1 ", "\u{1}18446744073709551616", "a\u{1}1", "\0"]
+        {
+            assert!(Subject::parse_of_place(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(Subject::parse_of_place("12"), Subject::parse("12"));
     }
 
     #[test]

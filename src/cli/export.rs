@@ -9,7 +9,7 @@ use anyhow::Context;
 use futures_util::TryStreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::format::csv_error;
+use super::format::{csv_error, line_subject};
 use super::ranking::RankingArgs;
 
 /// Write a whole ranking, however long, as lines of JSON or as CSV
@@ -52,8 +52,8 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<()> {
                 true => {
                     let score = line.score.as_ref().map(ToString::to_string).unwrap_or_default();
                     let mut row = csv::Writer::from_writer(&mut writer);
-                    let record =
-                        [&line.rank.to_string(), &line.subject, &score, line.tier.as_deref().unwrap_or_default()];
+                    let (subject, tier) = (line_subject(&line.subject), line.tier.as_deref().unwrap_or_default());
+                    let record = [&line.rank.to_string(), &subject, &score, tier];
                     row.write_record(&record[..if has_tiers { 4 } else { 3 }]).map_err(csv_error)?;
                     row.flush()?;
                 }

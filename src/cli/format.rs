@@ -26,6 +26,8 @@ pub(super) struct FormatArgs {
 pub(super) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+    /// What people see in place of an empty cell.
+    for_empty: &'static str,
     /// A line below the table, for people.
     note: Option<String>,
     /// Whether it goes on with a table that is printed already, and its header with it.
@@ -59,6 +61,12 @@ impl Table {
         self
     }
 
+    /// Shows people a word in place of an empty cell. Programs get the empty cell, which is not mistaken for a name.
+    pub(super) fn for_empty(mut self, word: &'static str) -> Self {
+        self.for_empty = word;
+        self
+    }
+
     pub(super) fn note(mut self, note: String) -> Self {
         self.note = Some(note);
         self
@@ -70,7 +78,8 @@ impl Table {
         table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(self.header.iter().map(|name| name.trim_end_matches(':')));
         for row in &self.rows {
-            table.add_row(row.iter().map(|cell| printable(cell)));
+            let words = row.iter().map(|cell| if cell.is_empty() { self.for_empty } else { cell });
+            table.add_row(words.map(printable));
         }
         for (at, name) in self.header.iter().enumerate() {
             let Some(column) = table.column_mut(at) else { continue };
@@ -87,8 +96,9 @@ impl Table {
         header.into_iter().chain(lines.iter().skip(1).cloned()).chain(note).collect::<Vec<_>>().join("\n")
     }
 
-    fn print_csv(&self) -> anyhow::Result<()> {
-        let mut writer = csv::Writer::from_writer(io::stdout().lock());
+    /// Writes the table for programs.
+    pub(super) fn write_csv(&self, output: impl Write) -> anyhow::Result<()> {
+        let mut writer = csv::Writer::from_writer(output);
         let header = self.header.iter().map(|name| name.trim_end_matches(':').replace(' ', "_"));
         if !self.is_continued && !self.header.iter().all(|name| name.is_empty()) {
             writer.write_record(header).map_err(csv_error)?;
@@ -136,7 +146,7 @@ impl FormatArgs {
     pub(super) fn print(self, json: &str, table: impl FnOnce() -> Table) -> anyhow::Result<()> {
         match self {
             Self { json: true, .. } => say!("{}", json.trim_end())?,
-            Self { csv: true, .. } => table().print_csv()?,
+            Self { csv: true, .. } => table().write_csv(io::stdout().lock())?,
             Self { .. } => say!("{}", table().text(has_colors(&io::stdout())))?,
         }
         Ok(())
@@ -179,6 +189,14 @@ pub(super) fn cell<T: ToString>(value: Option<T>) -> String {
 /// Returns the text of a score.
 pub(super) fn score(score: &Option<Decimal>) -> String {
     cell(score.as_ref())
+}
+
+/// What people see in place of a subject that was removed from a final period.
+pub(super) const REMOVED: &str = "(removed)";
+
+/// Returns the text of the subject of a line: empty, as in exports, if it was removed. No name is empty.
+pub(super) fn line_subject(subject: &Option<String>) -> String {
+    subject.clone().unwrap_or_default()
 }
 
 /// Returns the error of standard output, so that the end of a reader is told from others.

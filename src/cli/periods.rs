@@ -2,7 +2,7 @@
 
 use rolltop_client::answers::{Line, PeriodWithWinners, Periods};
 
-use super::format::{FormatArgs, Table, cell, score};
+use super::format::{FormatArgs, REMOVED, Table, cell, line_subject, score};
 use super::ranking::time;
 use super::server::ServerArgs;
 
@@ -47,7 +47,9 @@ fn table(periods: &Periods) -> Table {
         let none = period.winners.is_empty().then(|| row(None));
         none.into_iter().chain(period.winners.iter().map(move |winner| row(Some(winner))))
     });
-    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"]).rows(rows)
+    Table::new(["period", "start", "end", "final", "ranked:", "rank:", "subject", "score:"])
+        .rows(rows)
+        .for_empty(REMOVED)
 }
 
 fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
@@ -58,7 +60,30 @@ fn row(period: &PeriodWithWinners, winner: Option<&Line>) -> Vec<String> {
         if period.is_final { "yes" } else { "no" }.to_owned(),
         cell(period.total),
         cell(winner.map(|line| line.rank)),
-        cell(winner.map(|line| &line.subject)),
+        cell(winner.map(|line| line_subject(&line.subject))),
         winner.map_or_else(|| cell::<u64>(None), |line| score(&line.score)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_winner_that_was_removed_is_told_from_none() {
+        let winners = [r#"[{"rank":1,"subject":null,"score":8}]"#, "[]"].map(|winners| {
+            let times = r#""start":"2026-10-01T00:00:00Z","end":"2026-11-01T00:00:00Z","final":true,"total":1"#;
+            format!(r#"{{"name":"2026-10",{times},"winners":{winners}}}"#)
+        });
+        let periods = format!(r#"{{"board":"b","items":[{}],"next":null}}"#, winners.join(","));
+        let table = table(&serde_json::from_str(&periods).unwrap());
+        let ends: Vec<_> =
+            table.text(false).lines().map(|line| line.split_whitespace().last().unwrap()).map(str::to_owned).collect();
+        assert_eq!(ends, ["score", "8", "-"]);
+        assert!(table.text(false).contains(" 1  (removed)"), "{}", table.text(false));
+        let mut csv = Vec::new();
+        table.write_csv(&mut csv).unwrap();
+        let csv = String::from_utf8(csv).unwrap();
+        assert!(csv.contains(",yes,1,1,,8\n") && csv.ends_with(",yes,1,-,-,-\n"), "{csv}");
+    }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use futures_util::TryStreamExt;
 use rolltop_client::answers::{Line, Ranking};
 
-use super::format::{FormatArgs, Table, cell, clear, score};
+use super::format::{FormatArgs, REMOVED, Table, cell, clear, line_subject, score};
 use super::ranking::{RankingArgs, covered};
 
 /// Print the first lines of a ranking
@@ -52,7 +52,29 @@ fn table(ranking: &Ranking) -> Table {
 
 /// Returns the table of these lines.
 pub(super) fn lines(lines: &[Line]) -> Table {
-    let row = |line: &Line| vec![line.rank.to_string(), line.subject.clone(), score(&line.score)];
+    let row = |line: &Line| vec![line.rank.to_string(), line_subject(&line.subject), score(&line.score)];
     let tiers = lines.iter().map(|line| line.tier.as_ref());
-    Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row)).optional_column("tier", tiers)
+    let table = Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row));
+    table.optional_column("tier", tiers).for_empty(REMOVED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_a_subject_says_that_it_was_removed() {
+        let lines_of: Vec<Line> = serde_json::from_str(
+            r#"[{"rank":1,"subject":"a","score":9},{"rank":2,"subject":null,"score":8},{"rank":3,"subject":"b","score":7}]"#,
+        )
+        .unwrap();
+        let table = lines(&lines_of);
+        assert_eq!(
+            table.text(false),
+            "rank  subject    score\n   1  a              9\n   2  (removed)      8\n   3  b              7"
+        );
+        let mut csv = Vec::new();
+        table.write_csv(&mut csv).unwrap();
+        assert_eq!(String::from_utf8(csv).unwrap(), "rank,subject,score\n1,a,9\n2,,8\n3,b,7\n");
+    }
 }

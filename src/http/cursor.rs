@@ -1,10 +1,11 @@
 //! Cursors of pages as text.
 //!
 //! A cursor is URL-safe Base64 of: version (1 byte), flags (1), id of the track (8), number (8), text (1 to 512),
-//! CRC-32C of all before it and, on a board with keys, of the key of the ranking (4). Integers are big-endian. In a ranking, number and text are the stored score and the
-//! subject. The score is the integer or the bits of the float, so nothing is lost. In a list of values, they are the
-//! time in milliseconds and the value. The checksum finds texts that were changed or cut off by mistake; it protects
-//! nothing, because a cursor gives access to nothing that an offset does not.
+//! CRC-32C of all before it and, on a board with keys, of the key of the ranking (4). Integers are big-endian. In a
+//! ranking, number and text are the stored score and the subject, or what stands in for one that was removed. The score
+//! is the integer or the bits of the float, so nothing is lost. In a list of values, they are the time in milliseconds
+//! and the value. The checksum finds texts that were changed or cut off by mistake; it protects nothing, because a
+//! cursor gives access to nothing that an offset does not.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -115,7 +116,8 @@ fn decode(text: &str, key: Option<&RankingKey>) -> Option<Cursor> {
         0 => Value::Exact(Amount(i64::from_be_bytes(number))),
         _ => Value::Real(f64::from_bits(u64::from_be_bytes(number))),
     };
-    let subject = Subject::parse(text).ok()?;
+    // The line of the place may have lost its subject.
+    let subject = Subject::parse_of_place(text).ok()?;
     let direction = if flags & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
     let next_to = NextTo { place: Place { score, subject }, direction, inclusive: flags & INCLUSIVE != 0 };
     Some(Cursor { track, next_to })
@@ -274,6 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn a_page_may_end_with_a_line_whose_subject_was_removed() {
+        let key = RankingKey::parse("rust").unwrap();
+        for line in [0, 7, u64::MAX] {
+            let place = Place { score: Value::Exact(Amount(17)), subject: Subject::removed(line) };
+            let cursor = Cursor { track: TrackId(1), next_to: NextTo::before(place) };
+            for key in [None, Some(&key)] {
+                let text = encode(&cursor, key);
+                assert!(text.len() <= MAX_LENGTH, "{}", text.len());
+                assert_eq!(parse(&text, key).unwrap(), cursor);
+            }
+        }
+        // Nobody but a place is such a subject: a value is not.
+        let parts = Parts { flags: VALUES, track: TrackId(1), number: [0; 8], text: "\u{1}7" };
+        assert_eq!(decode_values(&parts.join(None), None), None);
+    }
+
+    #[test]
     fn what_has_a_checksum_must_still_be_a_cursor() {
         let with_checksum = |content: &[u8]| {
             let checksum = crc32c::crc32c(content).to_be_bytes();
@@ -289,6 +308,16 @@ mod tests {
             (1, 0, b""),
             (1, 0, b"\xff"),
             (1, 0, b"\x07"),
+            // Not the number of a line whose subject was removed, or not as such a cursor has it.
+            (1, 0, b"\x01"),
+            (1, 0, b"\x01x"),
+            (1, 0, b"\x01-1"),
+            (1, 0, b"\x01+1"),
+            (1, 0, b"\x0101"),
+            (1, 0, b"\x011\n"),
+            (1, 0, b"\x011\x01"),
+            (1, 0, b"\x0118446744073709551616"),
+            (1, 0, b"a\x011"),
         ] {
             assert_eq!(with_checksum(&content(version, flags, subject)), None, "{version} {flags} {subject:?}");
         }

@@ -295,7 +295,9 @@ fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_head
     }
     for RankingLine { rank, subject, score, tier } in lines {
         let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
-        let record = [&rank.to_string(), subject.as_str(), &score, tier.as_deref().unwrap_or_default()];
+        // No subject is empty, so an empty field is that of a line whose subject was removed.
+        let name = subject.removed_line().map_or(subject.as_str(), |_| "");
+        let record = [&rank.to_string(), name, &score, tier.as_deref().unwrap_or_default()];
         write(&record[..columns])?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
@@ -369,6 +371,14 @@ mod tests {
             line(4, "日本 🎉", Some(Value::Exact(Amount((1 << 53) - 1)))),
             line(5, "=1+2", None),
         ]
+    }
+
+    #[test]
+    fn a_line_whose_subject_was_removed_keeps_its_place() {
+        let nameless = || [line(1, "a", None), RankingLine { subject: Subject::removed(1), ..line(2, "b", None) }];
+        let json = String::from_utf8(ndjson(nameless()).unwrap()).unwrap();
+        assert_eq!(json.lines().nth(1), Some(r#"{"rank":2,"subject":null,"score":null}"#));
+        assert_eq!(String::from_utf8(csv(nameless(), false, false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub(super) async fn close(
 ///
 /// To do something when a period has ended, such as giving out rewards, read `?final=true&after=` with the name of the
 /// last period that you have handled: the response has those that have become final since, and they do not change any
-/// more, except that removed and hidden subjects are missing.
+/// more, except that hidden and removed subjects are missing. The line of a removed one may stay, without the subject.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/periods", operation_id = "listPeriods", tag = "rankings",
     params(

@@ -17,7 +17,7 @@ pub(super) struct RankingLine {
     /// Competition rank (1, 2, 2, 4).
     #[schema(minimum = 1)]
     pub(super) rank: u64,
-    #[schema(schema_with = schemas::subject)]
+    #[schema(schema_with = schemas::subject_or_null)]
     pub(super) subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
     pub(super) score: Option<Shown>,

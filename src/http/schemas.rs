@@ -50,6 +50,20 @@ pub(super) fn subject() -> Object {
         .build()
 }
 
+/// The subject of a line of a ranking.
+pub(super) fn subject_or_null() -> Object {
+    let description = "The ranked subject: 1 to 512 bytes of UTF-8 without control characters. Null where the subject \
+                       was removed from a final period, in which the line keeps its place. Never null in the current \
+                       period, nor on a board without a season.";
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some(description))
+        .build()
+}
+
 /// The tier of a line. Always optional.
 pub(super) fn tier() -> Object {
     string()

@@ -183,6 +183,19 @@ describe("the console", { concurrency: 4 }, () => {
     assert.match(page.url(), /window=1h/);
   }));
 
+  test("first lines whose subjects were removed say so", inUtc({}, async ({ page }) => {
+    const service = await start([["rust", "a", 3], ["rust", "b", 2], ["rust", "c", 1]]);
+    await page.route("**/rankings/by*", async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const line of json.rankings[0].items) if (line.subject !== "b") line.subject = null;
+      await route.fulfill({ response, json });
+    });
+    await visit(page, service, "boards/by-community");
+    await becomes(() => page.locator(".rankings .best").allTextContents(), ["1. removed 3", "2. b 2", "3. removed 1"]);
+    await checkAccessibility(page);
+  }));
+
   test("any key can be opened, read again and searched", inUtc({}, async ({ page }) => {
     const names = ["a/b c", `näh "q" }`, "100% & x=y#z?+", "..", "x,by=y,limit=5", " lead", `["日本","<b>&amp;"]`];
     const service = await start(names.map((name, index) => [name, `of ${name}`, index + 1]));

@@ -47,6 +47,32 @@ describe("boards with a season", () => {
     assert.doesNotMatch(page.url(), /period/);
   }));
 
+  test("lines whose subjects were removed keep their places", inUtc({}, async ({ page }) => {
+    const service = await startService({ clock: "2026-01-30T10:00:00Z", config: BOARD });
+    await service.count("sellers", { a: 5, b: 4, c: 3, d: 2 });
+    await service.setClock("2026-02-01T02:00:00Z");
+    const without = (...removed) => page.route(/\/(rankings|neighbors)\?/, async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const line of json.items) if (removed.includes(line.subject)) line.subject = null;
+      const { etag, ...headers } = response.headers();
+      await route.fulfill({ status: 200, headers, json });
+    });
+    await without("b", "c");
+    await visit(page, service, "boards/sellers?period=2026-01");
+    await ranks(page, ["1 a 5", "2 removed 4", "3 removed 3", "4 d 2"]);
+    assert.deepEqual(await page.locator(".ranking a").allTextContents(), ["a", "d"]);
+    await checkAccessibility(page);
+    await page.getByRole("link", { name: "d", exact: true }).click();
+    await ranks(page, ["1 a 5", "2 removed 4", "3 removed 3", "4 d 2"]);
+    assert.equal(await page.locator(".ranking .is-marked").count(), 1);
+    // A further one is gone when the page reads again.
+    await page.unrouteAll();
+    await without("a", "b", "c");
+    await page.goBack();
+    await ranks(page, ["1 removed 5", "2 removed 4", "3 removed 3", "4 d 2"]);
+  }));
+
   test("a period is closed by hand, after a question", inUtc({}, async ({ page, allow }) => {
     const config = '[boards.cup]\nmetric = "COUNT(all, goal, player)"\nseason = { every = "manual", grace = "10m" }\n';
     const service = await startService({ clock: "2026-01-30T10:00:00Z", config });

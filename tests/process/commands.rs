@@ -11,8 +11,8 @@ use crate::running::{Running, program};
 use crate::waiting::Wait;
 
 /// A service with a board `likes`, and what commands say to it.
-struct Service {
-    running: Running,
+pub struct Service {
+    pub running: Running,
     folder: tempfile::TempDir,
 }
 
@@ -21,7 +21,7 @@ impl Service {
         Service::start_with(boards, &[])
     }
 
-    fn start_with(boards: &str, options: &[&str]) -> Service {
+    pub fn start_with(boards: &str, options: &[&str]) -> Service {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("r.toml"), boards).unwrap();
         let running = Running::start(folder.path(), &[&["--config", "r.toml"], options].concat());
@@ -39,7 +39,7 @@ impl Service {
         said(self.command(args).output().unwrap())
     }
 
-    fn ok(&self, args: &[&str]) -> String {
+    pub fn ok(&self, args: &[&str]) -> String {
         let (code, printed, said) = self.run(args);
         assert_eq!(code, 0, "{args:?}: {said}");
         printed
@@ -64,7 +64,7 @@ impl Service {
     }
 
     /// Runs a command with this standard input.
-    fn feed(&self, args: &[&str], input: &[u8]) -> (i32, String, String) {
+    pub fn feed(&self, args: &[&str], input: &[u8]) -> (i32, String, String) {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         std::thread::scope(|scope| {

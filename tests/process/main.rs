@@ -44,6 +44,7 @@ mod limits;
 mod live;
 mod malformed;
 mod metrics;
+mod nameless_lines;
 mod replaying;
 mod retiring;
 mod running;

@@ -35,17 +35,24 @@ function useLosses(lines: Line[]): Map<string, Loss> {
     known.number += 1;
     const losses = new Map<string, Loss>();
     const scores = new Map<string, number>();
-    for (const line of lines) {
-      const value = Number(line.score);
-      const before = known.scores.get(line.subject);
-      if (before !== undefined && value < before) losses.set(line.subject, { amount: before - value, number: known.number });
-      scores.set(line.subject, value);
+    for (const { subject, score } of lines) {
+      // In the final periods that have such lines no score changes.
+      if (subject === null) continue;
+      const value = Number(score);
+      const before = known.scores.get(subject);
+      if (before !== undefined && value < before) losses.set(subject, { amount: before - value, number: known.number });
+      scores.set(subject, value);
     }
     known.scores = scores;
     // Lines that change for another reason do not end what is being shown.
     if (losses.size > 0) known.losses = losses;
   }
   return known.losses;
+}
+
+/** Returns what tells a line from the others: its subject, or if that was removed, its place, behind what no subject has. */
+export function lineKey({ subject }: Line, at: number): string {
+  return subject ?? `\0${at}`;
 }
 
 /** Draws the lines. */
@@ -59,10 +66,10 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
     const after = new Map<string, number>();
     for (const item of list.current?.children ?? []) {
       if (!(item instanceof HTMLElement)) continue;
-      const subject = item.dataset["subject"] ?? "";
+      const key = item.dataset["subject"] ?? "";
       const y = item.offsetTop;
-      after.set(subject, y);
-      const from = before.get(subject);
+      after.set(key, y);
+      const from = before.get(key);
       if (isStill || before.size === 0) continue;
       if (from === undefined) item.animate([{ opacity: 0 }, { opacity: 1 }], { duration: MOVE, easing: "ease-out" });
       else if (from !== y) {
@@ -75,15 +82,18 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
   const top = board.order === "asc" ? 0 : Math.max(...lines.map((line) => Number(line.score)), 0);
   return (
     <ol class="ranking" role="list" ref={list} aria-label={label}>
-      {lines.map((line) => {
+      {lines.map((line, at) => {
+        const key = lineKey(line, at);
         const share = top > 0 ? Math.max(Number(line.score) / top, 0) : 0;
-        const loss = losses.get(line.subject);
+        const loss = losses.get(key);
         const isMarked = line.subject === marked;
         return (
-          <li key={line.subject} data-subject={line.subject} class={isMarked ? "is-marked" : ""} aria-current={isMarked ? "true" : undefined}>
+          <li key={key} data-subject={key} class={isMarked ? "is-marked" : ""} aria-current={isMarked ? "true" : undefined}>
             <span class="ranking-bar" style={{ transform: `scaleX(${share})` }} />
             <span class="ranking-rank"><span class="hidden">Rank </span>{formatted(line.rank)}</span>
-            <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>
+            {line.subject === null
+              ? <span class="ranking-subject is-removed">removed</span>
+              : <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>}
             {line.tier !== undefined && <span class="ranking-tier"><span class="hidden">tier </span><Name of={line.tier} /></span>}
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}

@@ -8,6 +8,7 @@ import { pageOf, readPath, type Chosen } from "./chosen.ts";
 import { keyInWords } from "./metric.ts";
 import { counted, Empty, Name, Notice } from "./parts.tsx";
 import { usePolled } from "./polled.ts";
+import { lineKey } from "./ranking.tsx";
 import { href, replaceQuery, route } from "./route.ts";
 import { score } from "./score.ts";
 import type { BoardStatus, KeyPage, RankingOfKey, Rankings as RankingsOfKeys } from "./types.ts";
@@ -113,9 +114,9 @@ function Row({ ranking, board, chosen }: { ranking: RankingOfKey; board: BoardSt
         <span class="soft small">{ranking.total !== null && counted(ranking.total, "subject")}</span>
       </span>
       <span class="boards-figures">
-        {ranking.items.map((line) => (
-          <span class="best" key={line.subject}>
-            {formatted(line.rank)}. <b><Name of={line.subject} /></b> {score(line.score, board)}
+        {ranking.items.map((line, at) => (
+          <span class="best" key={lineKey(line, at)}>
+            {formatted(line.rank)}. {line.subject === null ? <i class="soft">removed</i> : <b><Name of={line.subject} /></b>} {score(line.score, board)}
           </span>
         ))}
       </span>

@@ -6,11 +6,14 @@ import { formatted } from "./numbers.ts";
 /** A line of a ranking. */
 export type Line = Page["items"][number];
 
+/** Returns the text to show for a subject. */
+export type NameOf = (subject: string) => string;
+
 /** Functions whose error was reported, so that each is reported once and not every second. */
 const reported = new WeakSet<object>();
 
 /** Returns the text to show for a subject: the subject itself where the page's function returns nothing or throws. */
-function textOf(subject: string, nameOf: ((subject: string) => string) | null): string {
+function textOf(subject: string, nameOf: NameOf | null): string {
   try {
     const text: unknown = nameOf?.(subject);
     return typeof text === "string" ? text : subject;
@@ -65,10 +68,10 @@ class Row {
   readonly #bar = element("span", "bar");
   #subject: HTMLElement | undefined;
 
-  show({ rank, score, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
+  show({ rank, score, subject, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
     const tag = href === null ? "span" : "a";
     if (this.#subject?.localName !== tag) {
-      this.#subject = element(tag, "subject");
+      this.#subject = element(tag, subject === null ? "subject removed" : "subject");
       this.line.replaceChildren(this.#rank, this.#subject, this.#score, this.#bar);
     }
     setText(this.#subject, name);
@@ -95,8 +98,11 @@ export class List {
     this.list.setAttribute("role", "list");
   }
 
-  /** Shows these lines. `template` is the address of a subject, and `nameOf` returns the text of one. */
-  show(lines: Line[], template: string | null, nameOf: ((subject: string) => string) | null, showsTiers: boolean): void {
+  /**
+   * Shows these lines. `template` is the address of a subject, `nameOf` returns the text of one, and `removed` is that of
+   * a line whose subject was removed.
+   */
+  show(lines: Line[], template: string | null, nameOf: NameOf | null, removed: string, showsTiers: boolean): void {
     const { list } = this;
     const isMoving = this.#rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     const before = isMoving ? this.#tops() : new Map<Row, number>();
@@ -104,13 +110,17 @@ export class List {
 
     const most = Math.max(...lines.map(({ score }) => Math.abs(Number(score))));
     const rows = new Map<string, Row>();
-    for (const line of lines) {
-      const row = this.#rows.get(line.subject) ?? new Row();
+    for (const [at, line] of lines.entries()) {
+      const { subject } = line;
+      // Lines without a subject are told apart by their places, behind what no subject has.
+      const key = subject ?? `\0${at}`;
+      const row = this.#rows.get(key) ?? new Row();
       const share = Math.max(0, Number(line.score) / most) || 0;
-      row.show(line, textOf(line.subject, nameOf), address(template, line.subject), share, showsTiers);
-      rows.set(line.subject, row);
+      if (subject === null) row.show(line, removed, null, share, showsTiers);
+      else row.show(line, textOf(subject, nameOf), address(template, subject), share, showsTiers);
+      rows.set(key, row);
     }
-    for (const [subject, row] of this.#rows) if (!rows.has(subject)) row.line.remove();
+    for (const [key, row] of this.#rows) if (!rows.has(key)) row.line.remove();
     this.#rows = rows;
     this.#place(focused?.closest("li") ?? null);
     if (focused && focused !== list && !focused.isConnected) this.#keepFocus();

@@ -3,7 +3,7 @@
 import { follow } from "../../clients/typescript/src/feeds.ts";
 import type { Page, State, View } from "../../clients/typescript/src/feeds.ts";
 import { element, List, setText } from "./list.ts";
-import type { Line } from "./list.ts";
+import type { Line, NameOf } from "./list.ts";
 import { styleSheet } from "./style.ts";
 
 /** The limits that streams have. */
@@ -12,12 +12,9 @@ const LIMITS = [10, 25, 50, 100] as const;
 /** What is shown about how up to date the lines are. The names are those of slots, with which a page says it otherwise. */
 const STATUS: Partial<Record<State, string>> = { live: "live", polling: "every 5 s", reconnecting: "reconnecting" };
 
-/** Returns the text to show for a subject. */
-type NameOf = (subject: string) => string;
-
 /** The ranking of a board. */
 export class RolltopBoard extends HTMLElement {
-  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "period", "label", "href", "tiers"];
+  static readonly observedAttributes = ["src", "board", "by", "key", "limit", "window", "period", "label", "href", "tiers", "removed"];
 
   readonly #list = new List();
   readonly #label = element("span", "label");
@@ -154,7 +151,8 @@ export class RolltopBoard extends HTMLElement {
     this.dataset["state"] = state;
     this.toggleAttribute("data-empty", isEmpty);
     this.#list.list.hidden = lines.length === 0;
-    this.#list.show(lines, this.getAttribute("href"), this.#nameOf, this.hasAttribute("tiers"));
+    const removed = this.getAttribute("removed")?.trim() || "removed";
+    this.#list.show(lines, this.getAttribute("href"), this.#nameOf, removed, this.hasAttribute("tiers"));
 
     // What is final is up to date without being followed.
     const status = this.#followed?.view.page?.period?.final ? undefined : STATUS[state];

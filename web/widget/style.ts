@@ -18,13 +18,14 @@ const CSS = `
 }
 [part=rank], [part=score] { font-variant-numeric: tabular-nums; }
 [part=rank] { text-align: end; }
-[part=subject] {
+[part~=subject] {
   display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: var(--rolltop-subject-lines, 2); overflow: hidden;
   min-inline-size: 0; overflow-wrap: anywhere; unicode-bidi: isolate; color: inherit;
 }
 a[part=subject] { text-decoration-color: color-mix(in srgb, currentColor 50%, transparent); text-underline-offset: .15em; }
 a[part=subject]::after { content: ""; position: absolute; inset: 0; border-radius: inherit; }
 a[part=subject]:hover { text-decoration-color: currentColor; }
+[part~=removed] { color: color-mix(in srgb, currentColor 70%, transparent); font-style: italic; }
 [part=tier] {
   max-inline-size: 9em; padding-inline: .5em; border-radius: 1em; font-size: .8em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   unicode-bidi: isolate; box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 30%, transparent);

@@ -126,6 +126,21 @@ class Answering(unittest.TestCase):
         with Rolltop(server.url) as client:
             self.assertEqual([line["subject"] for line in client.board("b").export()], ["a"])
 
+    def test_a_line_whose_subject_was_removed_from_a_final_period_has_none(self) -> None:
+        lines = [{"rank": rank, "subject": subject, "score": 9 - rank} for rank, subject in ((1, "a"), (2, None), (3, None))]
+
+        def reply(_: list[Any]) -> bytes:
+            if len(server.requests) > 1:
+                texts = [*lines, {"complete": True, "next": None, "problem": None}]
+                return answer(200, "".join(f"{json.dumps(text)}\n" for text in texts).encode(), "application/x-ndjson")
+            return answer(200, {"items": lines, "next": None})
+
+        server = self.serve(reply)
+        with Rolltop(server.url) as client:
+            page = client.board("b").top(period="2026-10")["items"]
+            self.assertEqual([line["subject"] for line in page], ["a", None, None])
+            self.assertEqual(list(client.board("b").export(period="2026-10")), lines)
+
 
 class Ends(unittest.TestCase):
     """Ends of clients and of what they call."""

@@ -10,11 +10,11 @@ board = service.board("hot-posts", Batching(coalesces=True))
 added: bool = board.add("post-1", Decimal("0.5"), by="rust", id="like-1")
 score: int | Decimal | None = board.subject("post-1", window="7d")["score"]
 rated: bool = board.add("film-9", value=4.5)
-names: list[str] = [line["subject"] for line in board.lines(by="rust")]
+names: list[str | None] = [line["subject"] for line in board.lines(by="rust")]
 median: int | Decimal | None = board.distribution([50, 99.9], by="rust")["percentiles"][0]["score"]
 below: int = board.distribution(scores=[Decimal("0.5")])["ranges"][0]["subjects"]
 last: str = board.periods(final=True, after="2026-10", winners=1)["items"][-1]["name"]
-best: str = board.top(limit=1, period=last)["items"][0]["subject"]
+best: str | None = board.top(limit=1, period=last)["items"][0]["subject"]
 begun: str = board.close_period("3")["current"]["start"]
 in_time: int = board.add_now("post-1", 5, period=last, by="rust")["accepted"]
 tier: str | None = board.subject("post-1").get("tier")
@@ -22,7 +22,7 @@ board.set_tiers(board.tiers()["tiers"])
 board.set_tiers([{"name": "gold", "top": 0.5}, {"name": "bronze", "score": Decimal("2.5")}])
 keys: list[str] = list(board.keys("ru"))
 with closing(board.live(limit=10)) as rankings:
-    first: str = next(rankings)["items"][0]["subject"]
+    first: str | None = next(rankings)["items"][0]["subject"]
 
 
 async def uses() -> None:

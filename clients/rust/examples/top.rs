@@ -23,7 +23,7 @@ async fn main() -> Result<(), Error> {
         println!("round {round}");
         for line in ranking?.items {
             let score = line.score.map(|score| score.to_string()).unwrap_or_default();
-            println!("{:>4}  {:<20} {score:>8}", line.rank, line.subject);
+            println!("{:>4}  {:<20} {score:>8}", line.rank, line.subject.as_deref().unwrap_or("(removed)"));
         }
     }
     sender.close().await

@@ -38,8 +38,9 @@ answers! {
     Line {
         /// The rank, from 1. Equal scores have the same.
         rank: u64,
-        /// The subject.
-        subject: String,
+        /// The subject. None if it was removed from a final period, in which its line keeps its place, so that the
+        /// ranks of the others stay.
+        subject: Option<String>,
         /// The score. None if it is not known at present.
         score: Option<Decimal>,
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.

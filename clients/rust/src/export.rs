@@ -95,6 +95,8 @@ mod tests {
         let (lines, end) = piece(whole.as_bytes()).unwrap();
         assert_eq!(lines[0].score.as_ref().unwrap().as_str(), "2.50");
         assert!(end.next.is_none());
+        let nameless = whole.replace("\"a\"", "null");
+        assert_eq!(piece(nameless.as_bytes()).unwrap().0[0].subject, None);
         for cut in ["", line, &whole[..whole.len() - 10]] {
             assert_eq!(piece(cut.as_bytes()).err().unwrap().code(), "interrupted", "{cut}");
         }

@@ -8,7 +8,7 @@
 //! let service = Service::new("http://127.0.0.1:8080")?;
 //! let posts = service.board("hot-posts");
 //! for line in posts.top().limit(10).await?.items {
-//!     println!("{} {} {:?}", line.rank, line.subject, line.score);
+//!     println!("{} {:?} {:?}", line.rank, line.subject, line.score);
 //! }
 //! # Ok(())
 //! # }

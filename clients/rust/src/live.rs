@@ -67,6 +67,7 @@ struct Row {
     /// From 1.
     position: usize,
     rank: u64,
+    /// Never null, because only what is current is followed, and subjects lose their names in final periods.
     subject: String,
     score: Option<crate::Decimal>,
     tier: Option<String>,
@@ -153,11 +154,11 @@ impl Change {
     fn apply(self, ranking: &mut Ranking) {
         let moved: HashSet<&str> =
             self.gone.iter().map(String::as_str).chain(self.rows.iter().map(|row| row.subject.as_str())).collect();
-        ranking.items.retain(|line| !moved.contains(line.subject.as_str()));
+        ranking.items.retain(|line| line.subject.as_deref().is_none_or(|subject| !moved.contains(subject)));
         // Rows are in the order of their positions, so each is inserted at its final place.
         for Row { position, rank, subject, score, tier } in self.rows {
             let at = position.saturating_sub(1).min(ranking.items.len());
-            ranking.items.insert(at, Line { rank, subject, score, tier });
+            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tier });
         }
         (ranking.window, ranking.as_of) = (self.window, self.as_of);
         (ranking.retiring, ranking.total) = (self.retiring, self.total);
@@ -216,7 +217,8 @@ mod tests {
         )
         .unwrap();
         change.apply(&mut before);
-        let lines: Vec<_> = before.items.iter().map(|line| (line.subject.as_str(), line.tier.as_deref())).collect();
+        let lines: Vec<_> =
+            before.items.iter().map(|line| (line.subject.as_deref().unwrap(), line.tier.as_deref())).collect();
         assert_eq!(lines, [("c", Some("gold")), ("a", Some("gold")), ("d", None), ("e", None)]);
         assert_eq!((before.retiring, before.total), (2, Some(4)));
     }

@@ -23,7 +23,11 @@ fn decimal(text: &str) -> Decimal {
 }
 
 fn lines(ranking: &Ranking) -> Vec<(u64, &str, &str)> {
-    ranking.items.iter().map(|line| (line.rank, &*line.subject, line.score.as_ref().unwrap().as_str())).collect()
+    ranking
+        .items
+        .iter()
+        .map(|line| (line.rank, line.subject.as_deref().unwrap(), line.score.as_ref().unwrap().as_str()))
+        .collect()
 }
 
 fn code<T>(result: Result<T, Error>) -> String {
@@ -227,7 +231,10 @@ async fn reads_about_subjects() {
         assert_eq!(standing.slots.iter().map(|slot| slot.count.clone()).collect::<Vec<_>>(), [Some(decimal("2"))]);
         assert_eq!(board.subject("unknown").await.unwrap().rank, None);
         let around = board.neighbors("b", 1).await.unwrap();
-        assert_eq!(around.items.iter().map(|line| &*line.subject).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(
+            around.items.iter().map(|line| line.subject.as_deref().unwrap()).collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
         assert_eq!(board.count("a", "1h").await.unwrap().value, Some(decimal("3")));
         let looked = board.lookup(&["c", "a", "none"]).await.unwrap();
         let looked: Vec<_> = looked.items.iter().map(|line| (&*line.subject, line.rank, line.rank_among)).collect();
@@ -433,8 +440,10 @@ async fn a_whole_ranking_is_read_in_pieces() {
                 top = top.limit(limit);
             }
             let found: Vec<_> = top.lines().try_collect().await.unwrap();
-            let found: Vec<_> =
-                found.into_iter().map(|line| (line.subject, line.score.unwrap().as_str().to_owned())).collect();
+            let found: Vec<_> = found
+                .into_iter()
+                .map(|line| (line.subject.unwrap(), line.score.unwrap().as_str().to_owned()))
+                .collect();
             assert_eq!(found, expected[offset as usize..], "limit {limit:?}, offset {offset}");
         }
         assert_eq!(code(service.board("none").top().lines().try_collect::<Vec<_>>().await), "unknown_board");

@@ -51,7 +51,7 @@ async fn survives(store: Store, batch: usize, every: Duration, coalesces: bool) 
     assert_eq!(counts.accepted + counts.duplicates + counts.combined, items);
     let lines = running.service().board("hot-posts").top().lines();
     let found: Vec<_> = lines.try_collect().await.unwrap();
-    let found = found.into_iter().map(|line| (line.subject, line.score.unwrap().as_str().parse().unwrap()));
+    let found = found.into_iter().map(|line| (line.subject.unwrap(), line.score.unwrap().as_str().parse().unwrap()));
     assert_eq!(found.collect::<BTreeMap<_, u64>>(), expected, "seed {seed}, {:?}", network.faults());
     assert!(network.faults().iter().all(|(_, number)| *number > 0), "seed {seed}, {:?}", network.faults());
 }

@@ -18,9 +18,12 @@ export interface LiveOptions extends ReadOptions {
 }
 
 type Shown = LiveRanking | UnroundedRanking;
-/** What has changed since the event before. */
+/**
+ * What has changed since the event before. Its lines have subjects: only what is current is followed, and subjects are
+ * removed from lines of final periods.
+ */
 export type Change<R extends Shown> = Pick<R, "window" | "as_of" | "retiring" | "total"> & {
-  rows: (R["items"][number] & { position: number })[];
+  rows: (R["items"][number] & { position: number; subject: string })[];
   gone: string[];
 };
 
@@ -92,7 +95,7 @@ export function field(event: string, name: string): string | undefined {
 
 /** Returns the ranking after a change. Subjects that are neither changed nor gone keep their order. */
 export function changed<R extends Shown>(ranking: R, { rows, gone, ...frame }: Change<R>): R {
-  const moved = new Set([...gone, ...rows.map((row) => row.subject)]);
+  const moved = new Set<string | null>([...gone, ...rows.map((row) => row.subject)]);
   const items = ranking.items.filter((line) => !moved.has(line.subject));
   // Rows are in the order of their positions, so each is inserted at its final place.
   for (const { position, ...line } of rows) items.splice(position - 1, 0, line as (typeof items)[number]);

@@ -274,10 +274,27 @@ export interface components {
             /** @description Further windows of the metric, each with its slots; empty if the board has one window. */
             windows: string[];
         };
-        /** @description A line of a live view, and its position. */
-        ChangedRow: components["schemas"]["RankingEntry"] & {
+        /**
+         * @description A line of a live view, and its position. It has a subject, also on a board with a season: views are of the current
+         *     period, and subjects are removed from the lines of final ones only.
+         */
+        ChangedRow: {
             /** @description Position in the view, from 1. Subjects with equal scores have different positions. */
             position: number;
+            /**
+             * Format: int64
+             * @description Competition rank (1, 2, 2, 4).
+             */
+            rank: number;
+            /**
+             * Format: decimal
+             * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
+             */
+            score: number | null;
+            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
+            subject: string;
+            /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
+            tier?: string;
         };
         /** @description The time of the store. */
         Clock: {
@@ -1603,8 +1620,8 @@ export interface components {
              * @description An exact number, which is an integer on boards without decimals; the mean for AVG. Null for AVG, MIN, MAX and LAST if the subject has no data.
              */
             score: number | null;
-            /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
-            subject: string;
+            /** @description The ranked subject: 1 to 512 bytes of UTF-8 without control characters. Null where the subject was removed from a final period, in which the line keeps its place. Never null in the current period, nor on a board without a season. */
+            subject: string | null;
             /** @description The name of the best tier that the subject reaches. Absent if it reaches none. */
             tier?: string;
         };

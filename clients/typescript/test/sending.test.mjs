@@ -392,3 +392,14 @@ test("exact decimals", async () => {
   assert.deepEqual(found.percentiles, [{ percentile: 50, score: "2.50" }]);
   assert.deepEqual(found.ranges, [{ from: null, to: "0.10", subjects: 0 }, { from: "0.10", to: null, subjects: 7 }]);
 });
+
+test("lines of a final period whose subjects were removed have none", async () => {
+  const items = [["a", 3], [null, 2], [null, 1]].map(([subject, score], at) => ({ rank: at + 1, subject, score }));
+  const lines = [...items, { complete: true, next: null, problem: null }].map((line) => `${JSON.stringify(line)}\n`);
+  const { service } = client([() => Response.json({ items, next: null }), () => new Response(lines.join(""))]);
+  const board = service.board("b");
+  assert.deepEqual((await board.top({ period: "2026-10" })).items, items);
+  const exported = [];
+  for await (const line of board.export({ period: "2026-10" })) exported.push(line);
+  assert.deepEqual(exported, items);
+});

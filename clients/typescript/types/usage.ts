@@ -21,6 +21,9 @@ await service.event("like", { post_id: "post-1" }, { id: "like-1" });
 
 const page: Ranking = await board.top({ limit: 10, window: "7d" });
 const score: number | null | undefined = page.items[0]?.score;
+page.items[0]?.subject satisfies string | null | undefined;
+// @ts-expect-error a line of a final period may have lost its subject
+page.items[0]?.subject satisfies string | undefined;
 for await (const line of board.lines({ offset: 5 })) line satisfies Line;
 for await (const line of board.export({ piece: 100 })) line.rank satisfies number;
 for await (const ranking of board.live({ limit: 25 })) ranking.total satisfies number | null;

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder};
 
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::RankingLine;
 use super::super::schemas;
-use crate::board::{BoardTrack, Subject};
+use crate::board::{BoardTrack, Shown, Subject};
 use crate::service::{Page, Ranked, tiers_of_lines};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
@@ -35,15 +36,32 @@ fn gone() -> Array {
     ArrayBuilder::new().items(schemas::subject()).max_items(Some(100)).description(Some(description)).build()
 }
 
-/// A line of a live view, and its position.
+/// A line of a live view, and its position. It has a subject, also on a board with a season: views are of the current
+/// period, and subjects are removed from the lines of final ones only.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChangedRow)]
 pub(in crate::http) struct ChangedRow {
     /// Position in the view, from 1. Subjects with equal scores have different positions.
     #[schema(minimum = 1, maximum = 100)]
     position: usize,
-    #[serde(flatten)]
-    line: RankingLine,
+    /// Competition rank (1, 2, 2, 4).
+    #[schema(minimum = 1)]
+    rank: u64,
+    #[schema(schema_with = schemas::subject)]
+    subject: Subject,
+    #[schema(schema_with = schemas::score, required = true)]
+    score: Option<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::tier, required = false)]
+    tier: Option<Arc<str>>,
+}
+
+impl ChangedRow {
+    /// Returns the line at a position, from 0.
+    fn of((at, line): (usize, RankingLine)) -> Self {
+        let RankingLine { rank, subject, score, tier } = line;
+        Self { position: at + 1, rank, subject, score, tier }
+    }
 }
 
 impl RankingChange {
@@ -57,7 +75,7 @@ impl RankingChange {
         Self {
             frame: FrameShown::of(track, &page.frame, track.slots()),
             total: page.total,
-            rows: rows.map(|(at, line)| ChangedRow { position: at + 1, line }).collect(),
+            rows: rows.map(ChangedRow::of).collect(),
             gone: gone.into_iter().cloned().collect(),
         }
     }

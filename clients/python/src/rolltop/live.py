@@ -56,6 +56,7 @@ class LiveRanking:
             raise error
         if event != "change" or self.ranking is None:
             return None
+        # Each line has a subject: only what is current is followed, and subjects are removed from lines of final periods.
         rows, gone = said.pop("rows"), set(said.pop("gone"))
         moved = gone | {row["subject"] for row in rows}
         items = [line for line in self.ranking["items"] if line["subject"] not in moved]

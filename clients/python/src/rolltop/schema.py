@@ -45,6 +45,14 @@ class BytesPerSubject(TypedDict):
     one_slot: int
 
 
+class ChangedRow(TypedDict):
+    position: int
+    rank: int
+    score: Number | None
+    subject: str
+    tier: NotRequired[str]
+
+
 class Clock(TypedDict):
     now: str
 
@@ -343,7 +351,7 @@ GoneItem: TypeAlias = str
 class RankingEntry(TypedDict):
     rank: int
     score: Number | None
-    subject: str
+    subject: str | None
     tier: NotRequired[str]
 
 
@@ -605,10 +613,6 @@ class CanonicalDefinition(TypedDict):
     stamp: Literal['start', 'end']
     timezone: str
     windows: list[str]
-
-
-class ChangedRow(RankingEntry):
-    position: int
 
 
 class ClosedPeriod(TypedDict):
