@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -54,7 +55,10 @@ impl PartialSchema for ArchiveTop {
     fn schema() -> RefOr<Schema> {
         let all = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([ALL]));
         let first = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-        OneOfBuilder::new().item(all).item(first).into()
+        let description = "Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other \
+                           subjects are not known in it any more. Default: `all`.";
+        // Not beside the fields of the season, where the description would become a schema that also wants an object.
+        OneOfBuilder::new().item(all).item(first).description(Some(description)).examples([json!(1_000)]).into()
     }
 }
 

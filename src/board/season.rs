@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeZone};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{
     ArchiveTop, Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange,
@@ -92,7 +92,7 @@ pub struct Season {
     /// Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other subjects are not
     /// known in it any more. Default: `all`.
     #[serde(skip_serializing_if = "form::is_default")]
-    #[schema(inline, required = false, example = 1000)]
+    #[schema(schema_with = ArchiveTop::schema, required = false)]
     pub archive_top: ArchiveTop,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct DefinitionPreview {
     /// Estimated memory of a line of an ended period, of which each of the `archive` of a season has one for each subject, or
     /// `archive_top`. Absent where ended periods are not packed: without a season or a ranking, and with `BY`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false)]
+    #[schema(required = false, nullable = false)]
     bytes_per_archived_line: Option<u64>,
     /// Slots and memory of each window, the main one first. Absent for a board with one window.
     #[serde(skip_serializing_if = "Vec::is_empty")]

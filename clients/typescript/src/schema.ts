@@ -556,6 +556,12 @@ export interface components {
         };
         /** @description What a definition would do. Nothing was changed. */
         DefinitionPreview: components["schemas"]["CanonicalDefinition"] & {
+            /**
+             * Format: int64
+             * @description Estimated memory of a line of an ended period, of which each of the `archive` of a season has one for each subject, or
+             *     `archive_top`. Absent where ended periods are not packed: without a season or a ranking, and with `BY`.
+             */
+            bytes_per_archived_line?: number;
             /** @description With data in every window of the board, and in the slots that it keeps over all time. */
             bytes_per_subject: components["schemas"]["BytesPerSubject"];
             conflict: components["schemas"]["DefinitionConflict"] | null;
@@ -1974,6 +1980,8 @@ export interface components {
              * @description Number of ended periods that are kept. Default: 12.
              */
             archive?: number;
+            /** @description Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other subjects are not known in it any more. Default: `all`. */
+            archive_top?: "all" | number;
             /**
              * @description Length of a period: hours that divide a day, a number of whole days, `1w` (from Monday), `1mo` or `1y`; or
              *     `manual`: each ends with `POST /v1/boards/{board}/close`.

@@ -460,6 +460,7 @@ class ScoredLine(TypedDict):
 
 class Season(TypedDict):
     archive: NotRequired[int]
+    archive_top: NotRequired[Literal['all'] | int]
     every: str
     grace: NotRequired[str]
     start: NotRequired[str]
@@ -665,6 +666,7 @@ class DefinitionConflict(TypedDict):
 
 
 class DefinitionPreview(CanonicalDefinition):
+    bytes_per_archived_line: NotRequired[int]
     bytes_per_subject: BytesPerSubject
     conflict: DefinitionConflict | None
     dry_run: bool
