@@ -370,7 +370,7 @@ async fn the_first_lines_of_a_period_are_kept() {
     let ranks: Vec<&Json> = found.body["items"].as_array().unwrap().iter().map(|item| &item["rank"]).collect();
     assert_eq!(ranks, [&json!(2), &Json::Null]);
     let refused = client.get("/v1/boards/b/distribution?percentiles=50&period=previous").await;
-    assert!(refused.status == 501 && refused.body["detail"].as_str().unwrap().contains("first 2 of 3"), "{refused:?}");
+    assert!(refused.status == 409 && refused.body["detail"].as_str().unwrap().contains("first 2 of 3"), "{refused:?}");
     for (season, says) in [
         (json!({"every": "1d", "archive_top": 0}), "0 is neither 'all' nor a whole number of lines from 1 on"),
         (json!({"every": "1d", "archive_top": "top"}), "is neither 'all' nor"),
