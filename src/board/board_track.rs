@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, WindowLength};
+use super::{
+    Board, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, Window, WindowLength,
+};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 ///
@@ -65,6 +67,21 @@ impl BoardTrack {
 
     pub fn board(&self) -> &Arc<Board> {
         &self.board
+    }
+
+    /// Returns the newest boundary at an instant, and the next one, if the ranks of the track are noted at
+    /// [boundaries](Track::boundaries). Those of a sealed period are not.
+    pub fn noted_at(&self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        self.boundaries_at(now).filter(|_| self.number < self.board.written_tracks().len())
+    }
+
+    /// Returns the time for which what is prepared at `now` for this window is valid, from its start to before its end:
+    /// until the head moves, or the next ranks are noted.
+    pub fn valid_within(&self, window: &Window, now: Timestamp) -> (Timestamp, Timestamp) {
+        match self.noted_at(now) {
+            Some((boundary, next)) => (window.head.max(boundary), window.end.min(next)),
+            None => (window.head, window.end),
+        }
     }
 
     /// Returns the position of the track among the [tracks](Board::tracks) of the board. It is valid only for this very
