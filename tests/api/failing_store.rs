@@ -263,6 +263,7 @@ reads! {
     neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
     lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
+    earlier_ranks(track: &BoardTrack) -> Option<Arc<EarlierRanks>>;
     distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;

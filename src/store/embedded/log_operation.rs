@@ -34,6 +34,7 @@ pub(super) const MERGED: u8 = 23;
 pub(super) const EDITIONS: u8 = 24;
 pub(super) const COUNTS: u8 = 25;
 pub(super) const MODERATED: u8 = 26;
+pub(super) const EARLIER: u8 = 27;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub(super) enum LogOperation<'a> {
     Counts { editions: [TrackId; MAX_EDITIONS], counts: EditionCounts },
     /// What is set for a subject of the board.
     Moderated { subject: &'a str, moderation: Moderation },
+    /// The first ranks of the track as they were at this time, encoded, or `None` if they are not known.
+    Earlier { at: i64, lines: Option<&'a [u8]> },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.
