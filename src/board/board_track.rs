@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{
-    Board, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, Window, WindowLength,
+    Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, Window,
+    WindowLength,
 };
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
@@ -18,6 +19,8 @@ pub struct BoardTrack {
     number: usize,
     key: Option<RankingKey>,
     tiers: Option<Arc<Tiers>>,
+    /// The ranks that lines show beside the present ones.
+    earlier: Option<Arc<EarlierRanks>>,
     /// Whether the read names the period of the track.
     is_of_named_period: bool,
 }
@@ -26,7 +29,7 @@ impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number, key: None, tiers: None, is_of_named_period: false }
+        Self { board: board.clone(), number, key: None, tiers: None, earlier: None, is_of_named_period: false }
     }
 
     /// Returns the same track, for reads of the ranking of this key.
@@ -49,6 +52,23 @@ impl BoardTrack {
     /// Returns the tiers of the board, if it has any.
     pub fn tiers(&self) -> Option<&Arc<Tiers>> {
         self.tiers.as_ref()
+    }
+
+    /// Returns the same track, with the ranks of an earlier time.
+    #[must_use]
+    pub fn with_earlier(self, earlier: Option<Arc<EarlierRanks>>) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// Returns the ranks of an earlier time that lines show, if they do and the ranks are known.
+    pub fn earlier(&self) -> Option<&Arc<EarlierRanks>> {
+        self.earlier.as_ref()
+    }
+
+    /// Returns the rank that a line of this subject shows of an earlier time: `None` if lines show none, and `Some(None)` if
+    /// the subject was not among the first lines.
+    pub fn rank_before(&self, subject: &Subject) -> Option<Option<u64>> {
+        self.earlier.as_ref().map(|earlier| earlier.rank_of(subject))
     }
 
     /// Returns whether reads of the ranking also count the subjects whose scores are not worse than those that they

@@ -177,7 +177,7 @@ mod tests {
     use crate::board::{Board, BoardName, Generation};
 
     fn t(text: &str) -> Timestamp {
-        text.parse().unwrap()
+        Timestamp::parse(text).unwrap()
     }
 
     fn subject(text: &str) -> Subject {

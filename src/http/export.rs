@@ -293,7 +293,7 @@ fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_head
     if with_header {
         write(&CSV_HEADER[..columns])?;
     }
-    for RankingLine { rank, subject, score, tier } in lines {
+    for RankingLine { rank, subject, score, tier, .. } in lines {
         let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
         let record = [&rank.to_string(), subject.as_str(), &score, tier.as_deref().unwrap_or_default()];
         write(&record[..columns])?;
@@ -358,6 +358,7 @@ mod tests {
             subject: Subject::parse(subject).unwrap(),
             score: score.map(|score| score.shown(decimals)),
             tier: None,
+            from: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
 };
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;

@@ -36,6 +36,7 @@ mod kept_slots;
 mod keys;
 mod live;
 mod moderation;
+mod movement;
 mod operations;
 mod query;
 mod rankings;

@@ -5,6 +5,7 @@
 -- reply ok, now, reading, retiring, the boundary or '', '1' if the ranks then are known, otherwise ''; then the lines,
 --       best first: a subject, or '' if it was removed since, and its score, …
 -- cost  O(lines): about 200 us for a thousand
+-- why a script: ranks that are due must be noted first, before anything that comes later
 
 local early = read_meta() or advance()
 if early then
