@@ -54,5 +54,7 @@ fn table(ranking: &Ranking) -> Table {
 pub(super) fn lines(lines: &[Line]) -> Table {
     let row = |line: &Line| vec![line.rank.to_string(), line.subject.clone(), score(&line.score)];
     let tiers = lines.iter().map(|line| line.tier.as_ref());
-    Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row)).optional_column("tier", tiers)
+    let from = lines.iter().map(|line| line.from.map(cell));
+    let table = Table::new(["rank:", "subject", "score:"]).rows(lines.iter().map(row));
+    table.optional_column("tier", tiers).optional_column("from:", from)
 }

@@ -264,13 +264,18 @@ class Lookup(TypedDict):
     subjects: list[Subject]
 
 
-class LookupEntry(TypedDict):
-    percentile: Number | None
-    rank: int | None
-    rank_among: int | None
-    score: Number | None
-    subject: str
-    tier: NotRequired[str]
+LookupEntry = TypedDict(
+    'LookupEntry',
+    {
+        'from': NotRequired[int | None],
+        'percentile': Number | None,
+        'rank': int | None,
+        'rank_among': int | None,
+        'score': Number | None,
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 class MetricQuery(TypedDict):
@@ -340,11 +345,16 @@ class QueryError(TypedDict):
 GoneItem: TypeAlias = str
 
 
-class RankingEntry(TypedDict):
-    rank: int
-    score: Number | None
-    subject: str
-    tier: NotRequired[str]
+RankingEntry = TypedDict(
+    'RankingEntry',
+    {
+        'from': NotRequired[int | None],
+        'rank': int,
+        'score': Number | None,
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 Key1: TypeAlias = str
@@ -594,6 +604,7 @@ class CanonicalDefinition(TypedDict):
     metric: str
     min_samples: int
     mode: Literal['sliding', 'from_first']
+    movement: NotRequired[str]
     notes: NotRequired[list[str]]
     order: Literal['desc', 'asc']
     ranked: bool
@@ -645,6 +656,7 @@ class Definition(TypedDict):
     metric: str
     min_samples: NotRequired[int]
     mode: NotRequired[Literal['sliding', 'from_first']]
+    movement: NotRequired[str]
     order: NotRequired[Literal['desc', 'asc']]
     ranked: NotRequired[bool]
     season: NotRequired[Season]
@@ -827,6 +839,7 @@ class QueryBatch(TypedDict):
 
 
 class RankingChange(Frame):
+    from_as_of: NotRequired[str]
     gone: list[GoneItem]
     rows: list[ChangedRow]
     total: int | None
@@ -835,6 +848,7 @@ class RankingChange(Frame):
 class RankingFrame(Frame):
     board: str
     by: NotRequired[str]
+    from_as_of: NotRequired[str]
     period: NotRequired[Period]
     total: int | None
 
@@ -874,18 +888,31 @@ class Shards(TypedDict):
     shards: int | None
 
 
-class Standing(RankingFrame):
-    at: NotRequired[str]
-    capped: NotRequired[bool]
-    hidden: NotRequired[bool]
-    percentile: Number | None
-    rank: int | None
-    score: Number | None
-    slots: list[SlotValue]
-    slots_are_partial: NotRequired[bool]
-    standard_error: NotRequired[Number]
-    subject: str
-    tier: NotRequired[str]
+Standing = TypedDict(
+    'Standing',
+    {
+        'as_of': str,
+        'retiring': int,
+        'window': WindowBounds,
+        'board': str,
+        'by': NotRequired[str],
+        'from_as_of': NotRequired[str],
+        'period': NotRequired[Period],
+        'total': int | None,
+        'at': NotRequired[str],
+        'capped': NotRequired[bool],
+        'from': NotRequired[int | None],
+        'hidden': NotRequired[bool],
+        'percentile': Number | None,
+        'rank': int | None,
+        'score': Number | None,
+        'slots': list[SlotValue],
+        'slots_are_partial': NotRequired[bool],
+        'standard_error': NotRequired[Number],
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 class ValuePage(TypedDict):
