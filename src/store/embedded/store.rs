@@ -199,6 +199,9 @@ impl Store for Embedded {
                 let mut header = LogOperations::of(board.edition().main().id());
                 state.imports.write_times(&board, now.millis(), &mut header);
                 operations.append(&header);
+                if let Some(unknown) = state.unlogged_ranks() {
+                    operations.append(&unknown);
+                }
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
