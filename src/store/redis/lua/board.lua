@@ -115,7 +115,7 @@ local function advance(time, read)
   end
   if ARGV.boundary ~= '' then
     local noted = redis.call('HGET', META, 'boundary')
-    if noted ~= ARGV.boundary and tonumber(noted or 0) < tonumber(ARGV.boundary) then
+    if not noted or noted ~= ARGV.boundary and tonumber(noted) < tonumber(ARGV.boundary) then
       note_ranks(noted)
     end
   end
