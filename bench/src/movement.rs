@@ -17,6 +17,9 @@ const PREPARED: usize = 1 << 14;
 /// The boards: names of the sides, and of the boards.
 const BOARDS: [(&str, &str); 2] = [("without movement", "plain"), ("with movement", "moving")];
 
+/// Makes requests to a board.
+type Requests<'r> = dyn Fn(&str) -> Arc<[Bytes]> + 'r;
+
 /// Measures the first read after boundaries, pages and increments.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
@@ -53,7 +56,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let first = |board: &str| -> Arc<[Bytes]> { [page(board, 0)].into() };
     let pages = |board: &str| -> Arc<[Bytes]> { drawn.iter().map(|number| page(board, *number)).collect() };
     let increments = |board: &str| -> Arc<[Bytes]> { drawn.iter().map(|number| increment(board, *number)).collect() };
-    let measured: [(&str, &dyn Fn(&str) -> Arc<[Bytes]>); 3] =
+    let measured: [(&str, &Requests); 3] =
         [("the first page of 50", &first), ("different pages of 50", &pages), ("increments", &increments)];
     for (what, requests) in measured {
         let side = |(name, board)| Side::new(name, 1, setting.load(&api.address, requests(board)));
