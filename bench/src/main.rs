@@ -25,6 +25,7 @@ mod latencies;
 mod load;
 mod mixed;
 mod moderation;
+mod movement;
 mod page;
 mod parts;
 mod process;
@@ -118,6 +119,8 @@ enum Scenario {
     Seasons(Setting),
     /// Pages, standings and look-ups of a board with tiers, against those of a board without; distributions.
     Tiers(Setting),
+    /// The first read after a boundary, pages and increments of a board with movement, against a board without.
+    Movement(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
     /// Time that a slot of 200,000 subjects takes to retire, by metric.
@@ -279,6 +282,7 @@ async fn run(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Moderation(setting) => moderation::run(&setting).await,
         Scenario::Seasons(setting) => seasons::run(&setting).await,
         Scenario::Tiers(setting) => tiers::run(&setting).await,
+        Scenario::Movement(setting) => movement::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
@@ -308,6 +312,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     moderation::run(&setting).await?;
     seasons::run(&setting).await?;
     tiers::run(&setting).await?;
+    movement::run(&setting).await?;
     feature::run(&setting).await?;
     expire::run(&setting).await
 }

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Board, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, WindowLength};
+use super::{
+    Board, EarlierRanks, Edition, EditionRole, PeriodName, RankingKey, Subject, Tiers, Timestamp, Track, Window,
+    WindowLength,
+};
 
 /// A track of a board: what reading, retiring and auditing is about. Cheap to clone.
 ///
@@ -16,6 +19,8 @@ pub struct BoardTrack {
     number: usize,
     key: Option<RankingKey>,
     tiers: Option<Arc<Tiers>>,
+    /// The ranks that lines show beside the present ones.
+    earlier: Option<Arc<EarlierRanks>>,
     /// Whether the read names the period of the track.
     is_of_named_period: bool,
 }
@@ -24,7 +29,7 @@ impl BoardTrack {
     /// Returns the track with this number, which the board has.
     pub(super) fn new(board: &Arc<Board>, number: usize) -> Self {
         debug_assert!(number < board.tracks().len());
-        Self { board: board.clone(), number, key: None, tiers: None, is_of_named_period: false }
+        Self { board: board.clone(), number, key: None, tiers: None, earlier: None, is_of_named_period: false }
     }
 
     /// Returns the same track, for reads of the ranking of this key.
@@ -49,6 +54,23 @@ impl BoardTrack {
         self.tiers.as_ref()
     }
 
+    /// Returns the same track, with the ranks of an earlier time.
+    #[must_use]
+    pub fn with_earlier(self, earlier: Option<Arc<EarlierRanks>>) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// Returns the ranks of an earlier time that lines show, if they do and the ranks are known.
+    pub fn earlier(&self) -> Option<&Arc<EarlierRanks>> {
+        self.earlier.as_ref()
+    }
+
+    /// Returns the rank that a line of this subject shows of an earlier time: `None` if lines show none, and `Some(None)` if
+    /// the subject was not among the first lines.
+    pub fn rank_before(&self, subject: &Subject) -> Option<Option<u64>> {
+        self.earlier.as_ref().map(|earlier| earlier.rank_of(subject))
+    }
+
     /// Returns whether reads of the ranking also count the subjects whose scores are not worse than those that they
     /// return, because tiers depend on it.
     pub fn counts_ties(&self) -> bool {
@@ -65,6 +87,21 @@ impl BoardTrack {
 
     pub fn board(&self) -> &Arc<Board> {
         &self.board
+    }
+
+    /// Returns the newest boundary at an instant, and the next one, if the ranks of the track are noted at
+    /// [boundaries](Track::boundaries). Those of a sealed period are not.
+    pub fn noted_at(&self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        self.boundaries_at(now).filter(|_| self.number < self.board.written_tracks().len())
+    }
+
+    /// Returns the time for which what is prepared at `now` for this window is valid, from its start to before its end:
+    /// until the head moves, or the next ranks are noted.
+    pub fn valid_within(&self, window: &Window, now: Timestamp) -> (Timestamp, Timestamp) {
+        match self.noted_at(now) {
+            Some((boundary, next)) => (window.head.max(boundary), window.end.min(next)),
+            None => (window.head, window.end),
+        }
     }
 
     /// Returns the position of the track among the [tracks](Board::tracks) of the board. It is valid only for this very

@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{
-    Calendar, Decimals, FurtherWindow, Kind, Metric, PeriodLength, Season, SlotError, Span, WindowLength, form,
+    Calendar, Decimals, FurtherWindow, Kind, Metric, Movement, PeriodLength, Season, SlotError, Span, WindowLength,
+    form,
 };
 
 /// The largest number of slots that a window may have.
@@ -168,6 +169,12 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Season, required = false)]
     pub season: Option<Season>,
+    /// Lines also have `from`, the rank that the subject had at the beginning of this hour (`1h`) or day (`1d`) in the
+    /// time zone of the board, or in the period before (`period`, on a board with a season). An hour or day must be a
+    /// whole number of slots. Not for a metric with `BY`. Default: lines have no `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, example = "1d", pattern = "^(1h|1d|period)$", required = false)]
+    pub movement: Option<Movement>,
 }
 
 impl Serialize for Definition {
@@ -244,7 +251,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 17] = [
+    pub const KEYS: [&str; 18] = [
         "metric",
         "slot",
         "decimals",
@@ -262,6 +269,7 @@ impl Definition {
         "dedupe",
         "windows",
         "season",
+        "movement",
     ];
 
     /// The largest number of keys with a ranking, unless `max_keys` says otherwise.
@@ -296,6 +304,7 @@ impl Definition {
             dedupe: None,
             windows: Vec::new(),
             season: None,
+            movement: None,
         }
     }
 

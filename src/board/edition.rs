@@ -44,6 +44,7 @@ impl Edition {
     /// Creates an edition of a definition, which is validated here. Its tracks get the ids from `id` on.
     pub(super) fn new(id: TrackId, definition: Definition) -> Result<Self, DefinitionError> {
         definition.check_rankings()?;
+        definition.check_movement()?;
         let definition = Arc::new(definition);
         // The first, whose own definition is the whole one, because the errors of the others do not say which key is
         // wrong.

@@ -13,6 +13,7 @@
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
 //! - [`Season`]: the periods of a board, each an edition of its own.
 //! - [`Tiers`]: named parts of a ranking; [`Percentile`].
+//! - [`Movement`]: the ranks at an earlier time that lines show; [`EarlierRanks`].
 //! - [`Moderation`]: whether a subject is hidden or frozen.
 //! - [`Edge`]: the weight of the oldest slot of a window.
 //! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
@@ -40,6 +41,7 @@ mod key;
 pub mod language;
 mod metric;
 mod moderation;
+mod movement;
 mod name;
 mod number;
 mod percentile;
@@ -79,6 +81,7 @@ pub use key::Key;
 pub use language::{MetricError, SyntaxError};
 pub use metric::{Function, KeyFormError, Metric};
 pub use moderation::{Moderation, ModerationChange, ModerationList, Visibility};
+pub use movement::{EarlierRank, EarlierRanks, Movement};
 pub use name::{BoardName, Counted, EventId, NameError, RankingKey, Subject};
 pub(crate) use number::{canonical as canonical_number, compare as compare_numbers};
 pub use percentile::{Percentile, PercentileError};

@@ -70,6 +70,8 @@ pub struct Track {
     is_ranked: bool,
     cover: Cover,
     min_samples: i64,
+    /// The calendar whose slots begin with the boundaries at which the ranks are noted, if they are.
+    boundaries: Option<Calendar>,
     /// The end of the period, if the track is that of the current period of a season.
     ends: Option<Timestamp>,
     /// The numbers of its ranking, if it is that of a packed period.
@@ -91,13 +93,14 @@ impl Track {
             id,
             role,
             slot: own.slot,
+            metric: own.metric.clone(),
             calendar,
             slots,
             kept,
             is_ranked: own.ranked,
             cover: own.cover,
             min_samples: i64::from(own.min_samples),
-            metric: own.metric,
+            boundaries: own.boundaries_of_track(edition),
             ends: None,
             packed: None,
             edition: edition.clone(),
@@ -123,6 +126,26 @@ impl Track {
     /// Returns the end of the slot that starts at `head`.
     pub fn end_of(&self, head: Timestamp) -> Timestamp {
         self.ends.unwrap_or_else(|| self.calendar.next(head))
+    }
+
+    /// Returns the calendar whose slots begin with the boundaries at which the ranks of the track are noted, if they are.
+    pub fn boundaries(&self) -> Option<&Calendar> {
+        self.boundaries.as_ref()
+    }
+
+    /// Returns the newest boundary at an instant, and the next one, if the ranks of the track are noted at boundaries.
+    pub fn boundaries_at(&self, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        self.boundaries.as_ref().map(|calendar| (calendar.slot_of(now), calendar.next(now)))
+    }
+
+    /// Returns where the head of the track must have been before a boundary for the ranks to be those at the boundary,
+    /// when a call at `now` is the first one after it. `None` if that cannot be: a slot in between has left the window
+    /// only in part, or has been written to.
+    pub fn head_before(&self, boundary: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        if self.is_all_time() {
+            return Some(Timestamp::EPOCH);
+        }
+        (self.calendar.slot_of(now) == boundary).then(|| self.calendar.previous(boundary))
     }
 
     pub fn id(&self) -> TrackId {

@@ -22,11 +22,14 @@ pub(super) struct DefinitionArgs {
     /// Begin again with each period: every=1mo, or more such as every=14d,start=2026-11-02,grace=1h,archive=12,archive_top=1000
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     season: Vec<String>,
+    /// Show in each line the rank at the beginning of this hour (1h) or day (1d), or in the period before (period)
+    #[arg(long, value_name = "1h|1d|period")]
+    movement: Option<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times
     #[arg(long = "set", value_name = "MEMBER=VALUE")]
     members: Vec<String>,
     /// A file with the definition as JSON, in place of all that
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "members"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["metric", "slot", "windows", "season", "movement", "members"])]
     file: Option<PathBuf>,
 }
 
@@ -46,6 +49,7 @@ impl DefinitionArgs {
         if !self.season.is_empty() {
             definition.insert("season".to_owned(), Value::Object(members("--season", &self.season)?));
         }
+        definition.extend(self.movement.as_ref().map(|movement| ("movement".to_owned(), json!(movement))));
         let others = members("--set", &self.members)?;
         if let Some(name) = others.keys().find(|name| !Definition::KEYS.contains(&name.as_str())) {
             bail!("--set {name}: a definition has no such member; it has {}", Definition::KEYS.join(", "));
@@ -103,6 +107,9 @@ mod tests {
         let season = ["x", "m", "--season", "every=14d,start=2026-11-02", "--season", "archive=3"];
         let expected = json!({"metric": "m", "season": {"every": "14d", "start": "2026-11-02", "archive": 3}});
         assert_eq!(Line::parse_from(season).definition.read().unwrap(), expected);
+        let movement = ["x", "m", "--movement", "1d"];
+        let expected = json!({"metric": "m", "movement": "1d"});
+        assert_eq!(Line::parse_from(movement).definition.read().unwrap(), expected);
         let error = Line::parse_from(["x", "m", "--season", "1mo"]).definition.read().unwrap_err().to_string();
         assert_eq!(error, "--season 1mo: '=' is missing after the member");
     }

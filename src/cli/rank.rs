@@ -52,7 +52,9 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
         format
             .show(request, |found| {
                 let tiers = found.items.iter().map(|line| line.tier.as_ref());
-                Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers).note(format!(
+                let from = found.items.iter().map(|line| line.from.map(cell));
+                let table = Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers);
+                table.optional_column("from:", from).note(format!(
                     "{} ranked, {}",
                     cell(found.total),
                     covered(&found.window, found.period.as_ref())

@@ -6,7 +6,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::problem::Problem;
 use super::{object, schemas};
-use crate::board::{Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Order, Season, Span, Stamp};
+use crate::board::{
+    Board, BoardEdition, BoardName, Cover, Definition, Metric, Mode, Movement, Order, Season, Span, Stamp,
+};
 use crate::service::IdCost;
 
 /// A definition with all defaults, and the slots that it leads to.
@@ -70,6 +72,10 @@ pub(super) struct DefinitionShown {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     season: Option<Season>,
+    /// The earlier time whose ranks lines show: `1h`, `1d` or `period`. Absent if they show none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "1d")]
+    movement: Option<Movement>,
     ids: Ids,
     /// Notes about windows in which one slot is a large part. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +149,7 @@ impl DefinitionShown {
             },
             ids: Ids::of(board, id_cost),
             season: definition.season,
+            movement: definition.movement,
             notes: edition
                 .windows()
                 .iter()

@@ -293,7 +293,7 @@ fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_head
     if with_header {
         write(&CSV_HEADER[..columns])?;
     }
-    for RankingLine { rank, subject, score, tier } in lines {
+    for RankingLine { rank, subject, score, tier, .. } in lines {
         let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
         // No subject is empty, so an empty field is that of a line whose subject was removed.
         let name = subject.removed_line().map_or(subject.as_str(), |_| "");
@@ -360,6 +360,7 @@ mod tests {
             subject: Subject::parse(subject).unwrap(),
             score: score.map(|score| score.shown(decimals)),
             tier: None,
+            from: None,
         }
     }
 

@@ -108,6 +108,10 @@ pub(super) struct RankingFrame {
     period: Option<PeriodShown>,
     #[serde(flatten)]
     frame: FrameShown,
+    /// The instant whose ranks `from` shows, on a board with `movement`. Absent if they are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    from_as_of: Option<Timestamp>,
     /// Number of ranked subjects on the board, on a board with `BY` of this key; null if it is not known.
     #[schema(value_type = Option<u64>, required = true)]
     total: u64,
@@ -118,7 +122,8 @@ impl RankingFrame {
     pub(super) fn of(track: &BoardTrack, frame: &Frame, total: u64) -> Self {
         let (board, by) = (track.board().name().clone(), track.key().cloned());
         let period = PeriodShown::of(&track.edition());
-        Self { board, by, period, frame: FrameShown::of(track, frame, track.slots()), total }
+        let from_as_of = track.earlier().map(|earlier| earlier.at());
+        Self { board, by, period, frame: FrameShown::of(track, frame, track.slots()), from_as_of, total }
     }
 
     /// Returns the key of the ranking, if the board has keys.

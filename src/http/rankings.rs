@@ -201,6 +201,9 @@ pub(super) struct LookupEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     tier: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::rank_before, required = false)]
+    from: Option<Option<u64>>,
 }
 
 /// Look up given subjects
@@ -296,11 +299,14 @@ fn entries(track: &BoardTrack, subjects: Vec<Subject>, found: Lookup, ranks: boo
         last = Some((rank_among, value));
         let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
         let score = response::score(track.decimals(), value);
-        let tier = tier.cloned();
-        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile, tier });
+        let (tier, from) = (tier.cloned(), track.rank_before(&subject));
+        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile, tier, from });
     }
     let score = response::score(track.decimals(), track.kind().absent());
-    let entry = |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: None };
+    let entry = |subject| {
+        let from = track.rank_before(&subject);
+        LookupEntry { rank: None, rank_among: None, subject, score, percentile: None, tier: None, from }
+    };
     items.extend(absent.into_iter().map(entry));
     items
 }

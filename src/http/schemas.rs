@@ -73,6 +73,19 @@ pub(super) fn tier() -> Object {
         .build()
 }
 
+/// The rank of a line at an earlier time. Always optional.
+pub(super) fn rank_before() -> Object {
+    let description = "The competition rank at the instant `from_as_of`; null if the subject was not among the first \
+        1,000 then. Absent on a board without `movement`, and if the ranks then are not known.";
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(1))
+        .maximum(Some(1_000))
+        .description(Some(description))
+        .build()
+}
+
 /// The key of a ranking. Always optional: only boards with `BY` have keys.
 pub(super) fn by() -> Object {
     string()

@@ -41,6 +41,9 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     tier: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::rank_before, required = false)]
+    from: Option<Option<u64>>,
     /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -179,6 +182,7 @@ pub(super) async fn standing(
         let (rank, score) = standing.rank.zip(standing.score)?;
         tiers.tier(rank, not_worse, score).cloned()
     });
+    let from = track.rank_before(&subject);
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let kept = track.edition().kept_slots().cloned().zip(kept);
     let slots_are_partial = kept.is_some();
@@ -198,6 +202,7 @@ pub(super) async fn standing(
         hidden: standing.visibility == Visibility::Hidden,
         percentile: standing.rank.map(|_| response::percentile(total, standing.better)),
         tier,
+        from,
         capped: track.kind().remembers_values().then_some(standing.capped),
         standard_error: track.kind().standard_error(),
         slots,

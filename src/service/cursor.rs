@@ -38,7 +38,8 @@ impl Service {
             page = self.rankings.page_from(&again, &start, limit).await;
             track = again;
         }
-        self.about_cursor(track, page).await
+        let read = self.about_cursor(track, page).await?;
+        Ok(self.with_movement(read, |page| &page.frame).await)
     }
 
     /// Returns the values of a subject after a place, at most `limit`. Makes the same store calls as

@@ -58,6 +58,7 @@ mod keys;
 mod known_keys;
 mod mirror;
 mod moderation;
+mod movement;
 mod new_board;
 mod periods;
 mod preview;
@@ -159,6 +160,7 @@ pub struct Service {
     rules: NamedRules,
     keys: Keys,
     tiers: tiers::KnownTiers,
+    known_ranks: movement::KnownRanks,
     /// Held while the keys are read from the store.
     reading_keys: tokio::sync::Mutex<()>,
     /// The store's time in milliseconds when it was last asked for to choose a board; 0 before.
@@ -217,6 +219,7 @@ impl Service {
             rules,
             keys,
             tiers: tiers::KnownTiers::default(),
+            known_ranks: movement::KnownRanks::default(),
             reading_keys: tokio::sync::Mutex::default(),
             time_of_choice: AtomicI64::new(0),
             correcting: tokio::sync::Mutex::default(),

@@ -41,7 +41,7 @@ impl Service {
                 Ok(scores(&store.page(&track, offset, limit).await?))
             });
         }
-        Ok(read)
+        Ok(self.with_movement(read, |answer| &answer.frame).await)
     }
 
     /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
@@ -60,7 +60,7 @@ impl Service {
                 Ok(scores(&store.neighbors(&track, &subject, radius).await?))
             });
         }
-        Ok(read)
+        Ok(self.with_movement(read, |answer| &answer.frame).await)
     }
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
@@ -74,7 +74,7 @@ impl Service {
                 Ok(subjects.into_iter().zip(found.scores).collect())
             });
         }
-        Ok(read)
+        Ok(self.with_movement(read, |answer| &answer.frame).await)
     }
 
     /// Returns the scores at percentiles of a ranking, and the numbers of subjects around scores. O(log n) for each.
@@ -97,7 +97,7 @@ impl Service {
     pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
         let read = about!(self, track, |current| self.standing_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer, subject);
-        Ok(read)
+        Ok(self.with_movement(read, |answer| &answer.frame).await)
     }
 
     /// Lets the successor return a standing too, perhaps.

@@ -41,7 +41,9 @@ impl Service {
         key: Option<&RankingKey>,
     ) -> Result<AboutBoard<Removal>> {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
-        let mut removed = match self.store.remove(&board, &stored).await {
+        let removed = self.store.remove(&board, &stored).await;
+        self.known_ranks.forget(board.generation());
+        let mut removed = match removed {
             Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
                 let fresh = self.refreshed(&board).await?;
                 let (fresh, stored) = self.stored_subject(&fresh, subject, key).await?;

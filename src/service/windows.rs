@@ -215,7 +215,7 @@ impl Service {
     ) -> Result<About<(Standing, Option<Standing>)>> {
         let read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer.0, subject);
-        Ok(read)
+        Ok(self.with_movement(read, |(standing, _)| &standing.frame).await)
     }
 
     async fn standing_and_kept_on(

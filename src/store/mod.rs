@@ -63,6 +63,13 @@
 //!   its [standing](Standing::visibility) has its score, and its slots are read and audited as those of any other. Items
 //!   of a frozen subject are rejected ([`Rejection::SubjectFrozen`]), unless they are duplicates or their slots have left the
 //!   windows. What is merged or filled is not rejected. A change is atomic for each subject.
+//! - **Earlier ranks.** A track with [boundaries](crate::board::Track::boundaries), which is written to, has the ranks of
+//!   its first [1,000](EarlierRanks::MOST) lines as they were at the newest boundary. The first call about the track after a
+//!   boundary notes them, before it changes anything. They are known if they are exactly those of the window that
+//!   ended at the boundary: if the head moved by one slot, to the boundary, and nothing was retiring; over all time always.
+//!   Otherwise they are [not known](EarlierRanks::lines) until the next boundary. Those of a new track are not known at
+//!   first. Subjects that are hidden at the time have no rank then. What is written, hidden or shown later does not
+//!   change the ranks, and a [removed](Store::remove) subject is no longer named in them.
 //! - **Distribution.** The [score at a percentile](crate::board::Percentile) and the [numbers at a score](AtScore) are those of the
 //!   ranking as [pages](Store::page_from) show it, without hidden subjects.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
@@ -167,7 +174,7 @@ pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{
-    Board, BoardName, BoardTrack, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
 };
 
 /// Returns an error if a read of this track must name a key, and does not.
@@ -176,6 +183,15 @@ fn require_key(track: &BoardTrack) -> Result<()> {
         return Err(StoreError::Unsupported { detail: "a read of a board with keys that names none".to_owned() });
     }
     Ok(())
+}
+
+/// Why the data of a subject is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removing {
+    /// The subject is removed, with what is set for it, and noted ranks no longer name it.
+    Subject,
+    /// An increment is to replace its data.
+    ToReplace,
 }
 
 /// The result of a call to a store.
@@ -286,6 +302,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing>;
+
+    /// Returns the [ranks](EarlierRanks) of the track at the newest boundary, or `None` if it has no
+    /// [boundaries](crate::board::Track::boundaries). O(1), and of a divided board O(partitions).
+    async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>>;
 
     /// Returns the scores at percentiles of a ranking, and for each of some scores the numbers of subjects that have a
     /// better one and that have this one, all of one instant (of a board of several partitions: of each of them).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
 };
 use rolltop::store::embedded::Embedded;
 use rolltop::store::*;
@@ -263,6 +263,7 @@ reads! {
     neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
     lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(track: &BoardTrack, subject: &Subject) -> Standing;
+    earlier_ranks(track: &BoardTrack) -> Option<Arc<EarlierRanks>>;
     distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;
     values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;

@@ -36,6 +36,7 @@ mod kept_slots;
 mod keys;
 mod live;
 mod moderation;
+mod movement;
 mod nameless_lines;
 mod operations;
 mod query;

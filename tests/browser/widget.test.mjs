@@ -135,6 +135,33 @@ test("lines have their tiers as parts, and show them where the page wants it", i
   await become("part", ["line first", "line", "line"]);
 }));
 
+test("lines show how far they have moved", inBrowser({}, async ({ page }) => {
+  const { service, site } = await startBoth(board('board="climbers"'));
+  await service.call("PUT", "/v1/boards/climbers", { metric: "COUNT(24h, like, post_id)", slot: "1h", movement: "1h" });
+  await service.count("climbers", { a: 3, b: 2, c: 1 });
+  await page.goto(site.base);
+  await showing(page, ["1 a 3", "2 b 2", "3 c 1"]);
+  const read = () => page.evaluate(() => {
+    const lines = [...document.querySelector("rolltop-board").shadowRoot.querySelectorAll("[part~=line]")];
+    return lines.map((line) => {
+      const move = line.querySelector("[part~=move]");
+      return move ? [move.textContent, move.getAttribute("part"), move.getAttribute("aria-label")].join("|") : "none";
+    });
+  });
+  const become = async (expected) => {
+    let found;
+    await until(async () => `${(found = await read())}` === `${expected}`, "movement").catch(() => assert.deepEqual(found, expected));
+  };
+  // What the ranks were before the board was defined is not known.
+  await become(["none", "none", "none"]);
+  await service.setClock("2026-01-02T11:00:00Z");
+  await become(["|move|", "|move|", "|move|"]);
+  await service.count("climbers", { c: 5, d: 4 });
+  await become(["▲2|move up|up 2", "|move|", "▼2|move down|down 2", "▼2|move down|down 2"]);
+  assert.equal(await page.getByRole("img", { name: "up 2" }).count(), 1);
+  await checkAccessibility(page);
+}));
+
 test("scores are exact", inBrowser({}, async ({ page }) => {
   const { service, site } = await startBoth(board('board="top-sellers"'));
   await service.call("POST", "/v1/boards/top-sellers/increments", { increments: [{ subject: "a", amount: 12.5 }] });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rolltop::board::{
-    ArchiveTop, Board, BoardName, BoardTrack, Definition, Key, Metric, ModerationChange, ModerationList, Percentile,
-    PeriodLength, RankingKey, Season, Subject, Timestamp, Value,
+    ArchiveTop, Board, BoardName, BoardTrack, Definition, EarlierRanks, Key, Metric, ModerationChange, ModerationList,
+    Percentile, PeriodLength, RankingKey, Season, Subject, Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
@@ -36,7 +36,9 @@ impl Alteration {
     /// Returns the definition that the store gets.
     fn definition(&self, definition: &Definition) -> Definition {
         let own = definition.metric.by.clone().filter(|by| *by != Key::Field(HIDDEN.into()));
-        let hidden = self.key.as_ref().filter(|_| definition.ranked).map(|_| Key::Field(HIDDEN.into()));
+        // Ranks are not noted on a board with keys.
+        let gets_key = definition.ranked && definition.movement.is_none();
+        let hidden = self.key.as_ref().filter(|_| gets_key).map(|_| Key::Field(HIDDEN.into()));
         let metric = Metric { by: own.or(hidden), ..definition.metric.clone() };
         // Periods that are closed by hand end at one time, that of one partition.
         let is_manual = definition.season.is_some_and(|season| season.every == PeriodLength::Manual);
@@ -67,7 +69,8 @@ impl Alteration {
 
     /// Returns the key that subjects of this board of the caller get.
     fn key_of(&self, board: &Board) -> Option<&RankingKey> {
-        self.key.as_ref().filter(|_| !board.has_keys())
+        let is_alone = board.editions().iter().any(|edition| edition.definition().movement.is_some());
+        self.key.as_ref().filter(|_| !board.has_keys() && !is_alone)
     }
 
     /// Returns the track of the board of the store.
@@ -172,6 +175,10 @@ impl Store for Altered {
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         self.store.standing(&self.to.track(track), subject).await
+    }
+
+    async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>> {
+        self.store.earlier_ranks(&self.to.track(track)).await
     }
 
     async fn distribution(

@@ -95,6 +95,7 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
               ? <span class="ranking-subject is-removed">removed</span>
               : <a class="ranking-subject" href={href(...subjectPage(chosen, line.subject))}><Name of={line.subject} /></a>}
             {line.tier !== undefined && <span class="ranking-tier"><span class="hidden">tier </span><Name of={line.tier} /></span>}
+            {line.from !== undefined && <Moved by={Number(line.from ?? line.rank) - Number(line.rank)} />}
             <span class="ranking-score">
               {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
               <span class="hidden">score </span>{score(line.score, board)}
@@ -103,5 +104,16 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
         );
       })}
     </ol>
+  );
+}
+
+/** How many ranks a line has moved since the earlier time that its board compares with: up, or down if it is below 0. */
+function Moved({ by }: { by: number }) {
+  if (by === 0) return <span class="ranking-move" />;
+  return (
+    <span class="ranking-move">
+      <span aria-hidden="true">{by > 0 ? "▲" : "▼"}{formatted(Math.abs(by))}</span>
+      <span class="hidden">{by > 0 ? "up" : "down"} {formatted(Math.abs(by))} </span>
+    </span>
   );
 }

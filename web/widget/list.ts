@@ -64,11 +64,12 @@ class Row {
   readonly line = element("li", "line");
   readonly #rank = element("span", "rank");
   readonly #tier = element("span", "tier");
+  readonly #move = element("span", "move");
   readonly #score = element("span", "score");
   readonly #bar = element("span", "bar");
   #subject: HTMLElement | undefined;
 
-  show({ rank, score, subject, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
+  show({ rank, score, subject, from, tier = "" }: Line, name: string, href: string | null, share: number, showsTier: boolean): void {
     const tag = href === null ? "span" : "a";
     if (this.#subject?.localName !== tag) {
       this.#subject = element(tag, subject === null ? "subject removed" : "subject");
@@ -79,6 +80,17 @@ class Row {
     if (!showsTier || !tier) this.#tier.remove();
     else if (!this.#tier.parentNode) this.#score.before(this.#tier);
     setText(this.#tier, tier);
+    // Lines of a board without movement have no place for it. Whoever was not among the first has come from anywhere.
+    if (from === undefined) this.#move.remove();
+    else if (!this.#move.parentNode) this.#score.before(this.#move);
+    const moved = Number(from ?? rank) - Number(rank);
+    setText(this.#move, moved > 0 ? `▲${moved}` : moved < 0 ? `▼${-moved}` : "");
+    this.#move.setAttribute("part", moved > 0 ? "move up" : moved < 0 ? "move down" : "move");
+    if (moved === 0) for (const name of ["role", "aria-label"]) this.#move.removeAttribute(name);
+    else {
+      this.#move.setAttribute("role", "img");
+      this.#move.setAttribute("aria-label", `${moved > 0 ? "up" : "down"} ${Math.abs(moved)}`);
+    }
     // The names of parts have no spaces.
     const tierPart = tier && ` tier-${tier.trim().replace(/\s+/g, "-")}`;
     this.line.setAttribute("part", (rank === 1 ? "line first" : "line") + tierPart);

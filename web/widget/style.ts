@@ -30,6 +30,9 @@ a[part=subject]:hover { text-decoration-color: currentColor; }
   max-inline-size: 9em; padding-inline: .5em; border-radius: 1em; font-size: .8em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   unicode-bidi: isolate; box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 30%, transparent);
 }
+[part~=move] { min-inline-size: 2.2em; font-size: .8em; text-align: end; font-variant-numeric: tabular-nums; }
+[part~=up] { color: var(--rolltop-up, inherit); }
+[part~=down] { color: var(--rolltop-down, inherit); }
 [part=bar] {
   position: absolute; z-index: -1; inset-block: 0; inset-inline-start: 0; inline-size: 0; border-radius: inherit;
   background: color-mix(in srgb, var(--_accent) var(--rolltop-bar, 9%), transparent);

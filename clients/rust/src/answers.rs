@@ -6,10 +6,15 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Decimal;
+
+/// Reads a member that may be null, if it is there.
+pub(crate) fn if_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
 
 /// Answers: structs of public members that may get more of them.
 macro_rules! answers {
@@ -46,6 +51,10 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
+        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// are not known, and `Some(None)` if the subject was not among the first 1,000.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
+        from: Option<Option<u64>>,
     }
 
     /// A page of a ranking, or what a live ranking is now.
@@ -65,6 +74,10 @@ answers! {
         /// The number of slots that have left the window, and whose subjects are still being subtracted: scores are
         /// exact at 0.
         retiring: u64,
+        /// The time whose ranks `from` of the lines shows, on a board whose definition has `movement`. None if the ranks then
+        /// are not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_as_of: Option<DateTime<Utc>>,
         /// The number of ranked subjects. None while it is not known.
         total: Option<u64>,
         /// The metric, such as `COUNT(24h, like, post_id)`.
@@ -128,6 +141,10 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
+        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// are not known, and `Some(None)` if the subject was not among the first 1,000.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
+        from: Option<Option<u64>>,
         /// The slots in which something was counted.
         #[serde(default)]
         slots: Vec<Slot>,
@@ -167,6 +184,10 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
+        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// are not known, and `Some(None)` if the subject was not among the first 1,000.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
+        from: Option<Option<u64>>,
     }
 
     /// Ranks and scores of some subjects, the best first.

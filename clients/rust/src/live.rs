@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::answers::{Line, Ranking, Window};
+use crate::answers::{Line, Ranking, Window, if_present};
 use crate::connection::Sent;
 use crate::pause::pause;
 use crate::request::Plan;
@@ -57,6 +57,7 @@ struct Change {
     window: Window,
     as_of: chrono::DateTime<chrono::Utc>,
     retiring: u64,
+    from_as_of: Option<chrono::DateTime<chrono::Utc>>,
     total: Option<u64>,
     rows: Vec<Row>,
     gone: Vec<String>,
@@ -71,6 +72,8 @@ struct Row {
     subject: String,
     score: Option<crate::Decimal>,
     tier: Option<String>,
+    #[serde(default, deserialize_with = "if_present")]
+    from: Option<Option<u64>>,
 }
 
 /// An event of a stream: https://html.spec.whatwg.org/#event-stream-interpretation
@@ -156,12 +159,12 @@ impl Change {
             self.gone.iter().map(String::as_str).chain(self.rows.iter().map(|row| row.subject.as_str())).collect();
         ranking.items.retain(|line| line.subject.as_deref().is_none_or(|subject| !moved.contains(subject)));
         // Rows are in the order of their positions, so each is inserted at its final place.
-        for Row { position, rank, subject, score, tier } in self.rows {
+        for Row { position, rank, subject, score, tier, from } in self.rows {
             let at = position.saturating_sub(1).min(ranking.items.len());
-            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tier });
+            ranking.items.insert(at, Line { rank, subject: Some(subject), score, tier, from });
         }
         (ranking.window, ranking.as_of) = (self.window, self.as_of);
-        (ranking.retiring, ranking.total) = (self.retiring, self.total);
+        (ranking.retiring, ranking.total, ranking.from_as_of) = (self.retiring, self.total, self.from_as_of);
     }
 }
 
@@ -210,9 +213,9 @@ mod tests {
                 {"rank":3,"subject":"e","score":3,"tier":"gold"},{"rank":4,"subject":"c","score":1}]"#,
         );
         let change: Change = serde_json::from_str(
-            r#"{"window":{"from":null,"to":null,"slots":0},"as_of":"2026-01-01T00:00:01Z","retiring":2,"total":4,
-                "rows":[{"position":1,"rank":1,"subject":"c","score":10,"tier":"gold"},{"position":3,"rank":3,"subject":"d","score":7},
-                    {"position":4,"rank":4,"subject":"e","score":3}],
+            r#"{"window":{"from":null,"to":null,"slots":0},"as_of":"2026-01-01T00:00:01Z","retiring":2,"total":4,"from_as_of":"2026-01-01T00:00:00Z",
+                "rows":[{"position":1,"rank":1,"subject":"c","score":10,"tier":"gold"},{"position":3,"rank":3,"subject":"d","score":7,"from":null},
+                    {"position":4,"rank":4,"subject":"e","score":3,"from":2}],
                 "gone":["b"]}"#,
         )
         .unwrap();
@@ -221,5 +224,7 @@ mod tests {
             before.items.iter().map(|line| (line.subject.as_deref().unwrap(), line.tier.as_deref())).collect();
         assert_eq!(lines, [("c", Some("gold")), ("a", Some("gold")), ("d", None), ("e", None)]);
         assert_eq!((before.retiring, before.total), (2, Some(4)));
+        let from: Vec<_> = before.items.iter().map(|line| line.from).collect();
+        assert_eq!((from, before.from_as_of.is_some()), (vec![None, None, Some(None), Some(Some(2))], true));
     }
 }

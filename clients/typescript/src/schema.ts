@@ -236,6 +236,8 @@ export interface components {
              * @enum {string}
              */
             mode: "sliding" | "from_first";
+            /** @description The earlier time whose ranks lines show: `1h`, `1d` or `period`. Absent if they show none. */
+            movement?: string;
             /** @description Notes about windows in which one slot is a large part. Absent if there are none. */
             notes?: string[];
             /**
@@ -279,6 +281,11 @@ export interface components {
          *     period, and subjects are removed from the lines of final ones only.
          */
         ChangedRow: {
+            /**
+             * Format: int64
+             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             */
+            from?: number | null;
             /** @description Position in the view, from 1. Subjects with equal scores have different positions. */
             position: number;
             /**
@@ -504,6 +511,12 @@ export interface components {
              * @enum {string}
              */
             mode?: "sliding" | "from_first";
+            /**
+             * @description Lines also have `from`, the rank that the subject had at the beginning of this hour (`1h`) or day (`1d`) in the
+             *     time zone of the board, or in the period before (`period`, on a board with a season). An hour or day must be a
+             *     whole number of slots. Not for a metric with `BY`. Default: lines have no `from`.
+             */
+            movement?: string;
             /**
              * @description Order of the ranking: highest or lowest score first.
              * @enum {string}
@@ -1280,6 +1293,11 @@ export interface components {
         /** @description A given subject with its score and ranks. */
         LookupEntry: {
             /**
+             * Format: int64
+             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             */
+            from?: number | null;
+            /**
              * Format: double
              * @description Percentage of ranked subjects whose score is not better; null if the subject is not ranked, or with
              *     `"ranks": false`.
@@ -1601,6 +1619,11 @@ export interface components {
          *     in `rows`, then insert each row at its position, in the order of `rows`.
          */
         RankingChange: components["schemas"]["Frame"] & {
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC.
+             */
+            from_as_of?: string;
             /** @description The subjects that are no longer in the view. */
             gone: string[];
             /**
@@ -1616,6 +1639,11 @@ export interface components {
         };
         /** @description One line of a ranking. */
         RankingEntry: {
+            /**
+             * Format: int64
+             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             */
+            from?: number | null;
             /**
              * Format: int64
              * @description Competition rank (1, 2, 2, 4).
@@ -1637,6 +1665,11 @@ export interface components {
             board: string;
             /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
             by?: string;
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC.
+             */
+            from_as_of?: string;
             /** @description The period that was read, on a board with a season. */
             period?: components["schemas"]["Period"];
             /**
@@ -2124,6 +2157,11 @@ export interface components {
             at?: string;
             /** @description Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only. */
             capped?: boolean;
+            /**
+             * Format: int64
+             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             */
+            from?: number | null;
             /** @description Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed. */
             hidden?: boolean;
             /**

@@ -137,7 +137,7 @@ impl Definition {
     fn check_all_time(&self) -> Result<(), DefinitionError> {
         let has_slots = self.keep.is_some() && self.slot.is_some();
         let only = self.windows.is_empty() && !has_slots;
-        let has_days = !only || self.season.is_some();
+        let has_days = !only || self.season.is_some() || self.movement.is_some();
         let refused = [
             (
                 self.slot.is_some() && !has_slots,

@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{Array, ArrayBuilder};
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::RankingLine;
 use super::super::schemas;
-use crate::board::{BoardTrack, Shown, Subject};
+use crate::board::{BoardTrack, Shown, Subject, Timestamp};
 use crate::service::{Page, Ranked, tiers_of_lines};
 
 /// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
@@ -19,6 +19,10 @@ use crate::service::{Page, Ranked, tiers_of_lines};
 pub(in crate::http) struct RankingChange {
     #[serde(flatten)]
     frame: FrameShown,
+    /// The instant whose ranks `from` shows, on a board with `movement`. Absent if they are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    from_as_of: Option<Timestamp>,
     /// Number of ranked subjects on the board; null if it is not known.
     #[schema(value_type = Option<u64>, required = true)]
     total: u64,
@@ -54,13 +58,16 @@ pub(in crate::http) struct ChangedRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
     tier: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::rank_before, required = false)]
+    from: Option<Option<u64>>,
 }
 
 impl ChangedRow {
     /// Returns the line at a position, from 0.
     fn of((at, line): (usize, RankingLine)) -> Self {
-        let RankingLine { rank, subject, score, tier } = line;
-        Self { position: at + 1, rank, subject, score, tier }
+        let RankingLine { rank, subject, score, tier, from } = line;
+        Self { position: at + 1, rank, subject, score, tier, from }
     }
 }
 
@@ -69,11 +76,15 @@ impl RankingChange {
     pub(super) fn between(track: &BoardTrack, (before_on, before): (&BoardTrack, &Page), page: &Page) -> Self {
         let (tiers_before, lines) = (tiers_of_lines(before_on, before), RankingLine::of_page(track, page));
         let tier = |at: usize| tiers_before.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten());
-        let (rows, gone) = difference(&before.items, &page.items, |at| tier(at) == lines[at].tier);
+        // A line that has stayed had the same subject.
+        let from = |at: usize| before_on.rank_before(&lines[at].subject);
+        let is_shown_so = |at: usize| tier(at) == lines[at].tier && from(at) == lines[at].from;
+        let (rows, gone) = difference(&before.items, &page.items, is_shown_so);
         let rows: HashSet<usize> = rows.into_iter().collect();
         let rows = lines.into_iter().enumerate().filter(|(at, _)| rows.contains(at));
         Self {
             frame: FrameShown::of(track, &page.frame, track.slots()),
+            from_as_of: track.earlier().map(|earlier| earlier.at()),
             total: page.total,
             rows: rows.map(ChangedRow::of).collect(),
             gone: gone.into_iter().cloned().collect(),
@@ -82,18 +93,18 @@ impl RankingChange {
 }
 
 /// Returns the positions, from 0, of the lines that were not there before with the same content; and the subjects that
-/// no longer have a line. `has_same_tier` says whether the line at a position, the
-/// same as before, has the tier that it had.
+/// no longer have a line. `is_shown_so` says whether the line at a position, the same as before, has the tier and the
+/// earlier rank that it had.
 fn difference<'a>(
     before: &'a [Ranked],
     now: &[Ranked],
-    has_same_tier: impl Fn(usize) -> bool,
+    is_shown_so: impl Fn(usize) -> bool,
 ) -> (Vec<usize>, Vec<&'a Subject>) {
     let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
     let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();
     let earlier: HashMap<&Subject, (usize, &Ranked)> =
         before.iter().enumerate().map(|(at, line)| (&line.subject, (at, line))).collect();
-    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at])) && has_same_tier(at);
+    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at])) && is_shown_so(at);
     ((0..now.len()).filter(|at| !is_same(*at)).collect(), gone)
 }
 

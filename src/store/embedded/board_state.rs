@@ -6,8 +6,10 @@ use std::sync::Arc;
 use super::aggregate_state::Garbage;
 use super::clock::ClockReading;
 use super::dual_counts::DualCounts;
+use super::earlier::NotedRanks;
 use super::ids::{Bucket, Ids};
 use super::imports::Imports;
+use super::log_operations::LogOperations;
 use super::moderated::ModeratedSubjects;
 use super::tables::{Advance, Tables};
 use crate::board::{Board, Moderation, ModerationChange, Timestamp, Track, Window};
@@ -100,6 +102,8 @@ impl BoardState {
                 tables.set_window(track);
             }
         }
+        let written = board.written_tracks().len();
+        self.tracks.iter_mut().skip(written).for_each(|tables| tables.noted = NotedRanks::none());
         self.board = board;
     }
 
@@ -133,11 +137,33 @@ impl BoardState {
         if now <= self.now() {
             return BoardAdvance::default();
         }
+        self.note_ranks(now);
         let tracks = self.tracks.iter_mut().zip(self.board.tracks()).enumerate();
         let advanced = tracks.map(|(number, (tables, track))| (number, tables.advance(track, now)));
         // Between two slots, which is nearly always, this allocates nothing.
         let tracks = advanced.filter(|(_, advance)| advance.slots > 0).collect();
         BoardAdvance { tracks, expired_ids: self.ids.remove_expired(now.millis()) }
+    }
+
+    /// Notes the ranks of the tracks that are written to, if a boundary has passed.
+    fn note_ranks(&mut self, now: Timestamp) {
+        let written = self.board.written_tracks();
+        self.tracks.iter_mut().zip(written).for_each(|(tables, track)| tables.note_ranks(track, now));
+    }
+
+    /// Returns the ranks of earlier times that the log does not have, as operations for it.
+    pub(super) fn unlogged_ranks(&mut self) -> Option<LogOperations> {
+        if !self.tracks.iter().any(|tables| tables.noted.is_unlogged()) {
+            return None;
+        }
+        let mut operations = LogOperations::of(self.board.edition().main().id());
+        operations.advanced(self.now().millis());
+        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
+            let mut own = LogOperations::of(track.id());
+            tables.noted.log_changes(&mut own);
+            operations.append_changes(&mut own);
+        }
+        Some(operations)
     }
 
     /// Moves the clock while a store is opened. See [`Tables::move_clock`].
@@ -157,6 +183,8 @@ impl BoardState {
             tables.holdings.hide_all(self.moderated.hidden());
             tables.rebuild();
         }
+        // A boundary may have passed since the last call.
+        self.note_ranks(self.now());
     }
 
     /// Changes what is set for a subject. Returns what is set now, if that is something else. O(tracks x log n).

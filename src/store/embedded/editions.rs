@@ -115,6 +115,9 @@ impl Embedded {
             dual.log_changes(&mut header);
         }
         operations.append(&header);
+        if let Some(unknown) = state.unlogged_ranks() {
+            operations.append(&unknown);
+        }
         (detached, operations)
     }
 

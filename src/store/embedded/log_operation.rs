@@ -35,6 +35,7 @@ pub(super) const EDITIONS: u8 = 24;
 pub(super) const COUNTS: u8 = 25;
 pub(super) const MODERATED: u8 = 26;
 pub(super) const SHEET: u8 = 27;
+pub(super) const EARLIER: u8 = 28;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub(super) enum LogOperation<'a> {
     Moderated { subject: &'a str, moderation: Moderation },
     /// A sheet of the track has this text.
     Sheet { id: SheetId, text: &'a str },
+    /// The first ranks of the track as they were at this time, encoded, or `None` if they are not known.
+    Earlier { at: i64, lines: Option<&'a [u8]> },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.

@@ -39,6 +39,8 @@
 //!           counted (varints)
 //! Moderated subject, letters: see [`Moderation::letters`]
 //! Sheet     id as text, text
+//! Earlier   time (8 bytes); 0 if the ranks then are not known, or 1 and the length (varint) of the lines: each is a rank
+//!           (varint) and a subject, which is empty if it was removed
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -53,7 +55,7 @@ use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
-use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
+use crate::board::{EarlierRanks, Epoch, Generation, Mark, Moderation, TrackId};
 use crate::store::{ImportId, MAX_EDITIONS, SheetId};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
@@ -270,6 +272,20 @@ impl LogOperations {
         self.bytes.push(SHEET);
         self.text(&id.to_string());
         self.text(text);
+    }
+
+    pub(super) fn earlier_ranks(&mut self, ranks: &EarlierRanks) {
+        self.timed(EARLIER, ranks.at().millis());
+        self.bytes.push(u8::from(ranks.lines().is_some()));
+        if let Some(lines) = ranks.lines() {
+            let mut encoded = Self { bytes: Vec::new(), slot: None, subject: 0..0 };
+            for line in lines {
+                encoded.unsigned(line.rank);
+                encoded.text(line.subject.as_ref().map_or("", |subject| subject.as_str()));
+            }
+            self.unsigned(encoded.bytes.len() as u64);
+            self.bytes.extend_from_slice(&encoded.bytes);
+        }
     }
 
     pub(super) fn clock(&mut self, record: ClockRecord) {

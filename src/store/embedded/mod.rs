@@ -39,6 +39,7 @@ mod codec;
 mod contents;
 mod contents_walks;
 mod dual_counts;
+mod earlier;
 mod edition_counts;
 mod editions;
 mod engine;
@@ -205,6 +206,7 @@ impl Embedded {
         if let Some(doubted) = self.doubted_clock_of(&state) {
             return Err(doubted);
         }
+        self.log_noted_ranks(&live, &mut state);
         if self.turn_season(&live, &mut state)? {
             self.unlock(&live, state);
             return Err(StoreError::StaleEpoch);
@@ -228,12 +230,21 @@ impl Embedded {
         Ok((answer, ticket))
     }
 
+    /// Appends the ranks of earlier times that the log does not have yet, before anything that is written after them.
+    /// Nobody waits for the disk here: see [`turn_season`](Self::turn_season).
+    fn log_noted_ranks(&self, live: &LiveBoard, state: &mut BoardState) {
+        if let Some(operations) = state.unlogged_ranks() {
+            live.logged.add(self.journal().append(&operations), operations.len());
+        }
+    }
+
     /// Does `work` on the state of a board, advanced to now, without a change that the log would have to contain.
     fn with_state<T>(&self, board: &Board, work: impl FnOnce(&mut BoardState, BoardAdvance) -> T) -> Result<T> {
         let live = self.live_board(board)?;
         let mut state = live.state.lock();
         state.check_is_of(board)?;
         let advance = self.advance(&mut state);
+        self.log_noted_ranks(&live, &mut state);
         if self.turn_season(&live, &mut state)? {
             self.unlock(&live, state);
             return Err(StoreError::StaleEpoch);

@@ -68,6 +68,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
         LogOperation::Events { slot, count } => tables.events.restore(slot, count),
+        LogOperation::Earlier { at, lines } => return tables.noted.restore(at, lines),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
         LogOperation::Merged { import, progress } => state.imports.set_progress(import, number, progress),
         LogOperation::Advanced { .. }

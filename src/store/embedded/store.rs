@@ -16,13 +16,14 @@ use super::memory::Room;
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{
-    Board, BoardName, BoardTrack, Moderation, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, Moderation, ModerationChange, ModerationList, Percentile, Subject,
+    Timestamp, Value,
 };
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status,
-    Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
+    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -39,15 +40,6 @@ const TIME_CHECK_EVERY: u64 = 16;
 
 /// The number of changes of moderated subjects that are made under one lock.
 const MODERATED_TOGETHER: usize = 128;
-
-/// Why the data of a subject is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Removing {
-    /// The subject is removed, with what is set for it.
-    Subject,
-    /// An increment is to replace its data.
-    ToReplace,
-}
 
 /// Returns whether the work of [`TIME_CHECK_EVERY`] subjects was done since the time was last read.
 fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
@@ -104,6 +96,12 @@ impl Embedded {
                 let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
                 let traits = tables.holdings.traits;
                 let removed = tables.holdings.remove(subject.as_str().into(), floor);
+                if removing == Removing::Subject && tables.noted.remove(subject.as_str()) {
+                    let mut own = LogOperations::of(track.id());
+                    tables.noted.write(&mut own);
+                    operations.append(&own);
+                    any = true;
+                }
                 if removed.any {
                     let mut own = LogOperations::of(track.id());
                     own.removed(subject.as_str());
@@ -201,6 +199,9 @@ impl Store for Embedded {
                 let mut header = LogOperations::of(board.edition().main().id());
                 state.imports.write_times(&board, now.millis(), &mut header);
                 operations.append(&header);
+                if let Some(unknown) = state.unlogged_ranks() {
+                    operations.append(&unknown);
+                }
                 let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
@@ -307,6 +308,10 @@ impl Store for Embedded {
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         self.read_ranking(track, |tables, frame| ranking_reads::standing(track, tables, frame, subject))
+    }
+
+    async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>> {
+        self.read_tables(track, |_, tables, _| tables.noted.ranks().cloned())
     }
 
     async fn distribution(

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::earlier::NotedRanks;
 use super::event_counts::EventCounts;
 use super::holdings::Holdings;
 use super::kinds;
@@ -24,6 +25,7 @@ pub(super) struct Tables {
     pub holdings: Holdings,
     pub events: EventCounts,
     pub sheets: StoredSheets,
+    pub noted: NotedRanks,
     round: CleanupRound,
 }
 
@@ -95,6 +97,7 @@ impl Tables {
             holdings: new_holdings(track, TrackTraits::of(track), &window),
             events: EventCounts::default(),
             sheets: StoredSheets::default(),
+            noted: NotedRanks::of_new(track, now),
             round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
         };
         tables.holdings.oldest_kept = oldest_kept(track, &tables.window);
@@ -203,7 +206,11 @@ impl Tables {
 
     /// Returns the bytes that the track uses. O(1).
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.holdings.memory_bytes() + self.events.memory_bytes() + self.sheets.memory_bytes()
+        size_of::<Self>()
+            + self.holdings.memory_bytes()
+            + self.events.memory_bytes()
+            + self.sheets.memory_bytes()
+            + self.noted.memory_bytes()
     }
 
     pub(super) fn frame(&self) -> Frame {

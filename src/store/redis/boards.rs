@@ -211,7 +211,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         let window = part.window_slots(now).window;
         let mut call = ScriptCall::default();
         call.key(&new.meta);
-        let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
+        let preamble = Preamble { window, now, low: window.head, high: window.end.min(new.until) };
         let run = session.servers.run(new.slot);
         for (name, argument) in session.preamble(part, &preamble) {
             call.arg(name, argument);

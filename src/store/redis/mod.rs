@@ -112,13 +112,13 @@ use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
-    Lookup, MAX_SHEET_BYTES, Merged, Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId,
-    Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
-    require_key,
+    Lookup, MAX_SHEET_BYTES, Merged, Moderated, Page, PageStart, Piece, Removal, Removing, Result, RetireStep, Rows,
+    SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values,
+    ValuesStart, require_key,
 };
 use crate::board::{
-    Board, BoardName, BoardTrack, Frame, ModerationChange, ModerationList, Percentile, RankingKey, Subject, Timestamp,
-    Value,
+    Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange, ModerationList, Percentile, RankingKey,
+    Subject, Timestamp, Value,
 };
 
 /// The number of partitions of a new board with many keys on a cluster.
@@ -277,7 +277,7 @@ impl RedisStore {
     }
 
     /// Removes the data of a subject from every track.
-    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject, removing: Removing) -> Result<Removal> {
         self.check_writable(board).await?;
         let mut removals = Vec::with_capacity(board.tracks().len());
         for track in board.each_track() {
@@ -285,7 +285,7 @@ impl RedisStore {
             timekeeping::admit(&self.session, &part.clock).await?;
             let remove = || async {
                 match track.is_ranked() {
-                    true => retire::remove(&self.session, &part, subject).await,
+                    true => retire::remove(&self.session, &part, subject, removing).await,
                     false => reads::remove(&self.session, &part, subject).await,
                 }
             };
@@ -299,7 +299,7 @@ impl RedisStore {
         let is_frozen = moderating::is_frozen(&self.session, board, subject).await;
         match is_frozen.map_err(|failure| self.error(failure))? {
             true => Ok(()),
-            false => self.remove_data(board, subject).await.map(drop),
+            false => self.remove_data(board, subject, Removing::ToReplace).await.map(drop),
         }
     }
 
@@ -464,6 +464,11 @@ impl Store for RedisStore {
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
+    async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>> {
+        let read = || async { reads::earlier_ranks(&self.session, &self.session.parts_of(track)).await };
+        self.following(track.board(), read).await
+    }
+
     async fn distribution(
         &self,
         track: &BoardTrack,
@@ -541,7 +546,7 @@ impl Store for RedisStore {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let removal = self.remove_data(board, subject).await?;
+        let removal = self.remove_data(board, subject, Removing::Subject).await?;
         // The tracks are changed one after the other, and each has to know until then whether the subject is hidden.
         self.moderate(board, &[(subject.clone(), ModerationChange::Clear)]).await?;
         Ok(removal)

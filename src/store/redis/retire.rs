@@ -12,7 +12,7 @@ use super::scripts::REMOVE;
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
 use crate::board::{Frame, RankingKey, Subject, Timestamp};
-use crate::store::{Removal, RetireStep};
+use crate::store::{Removal, Removing, RetireStep};
 
 /// The shortest interval, in milliseconds, between steps of two instances for one board. So together they use no more
 /// of the server's time than one instance.
@@ -27,10 +27,16 @@ const CELLS: u64 = 2_000;
 const CELLS_OF_SKETCHES: u64 = 400;
 
 /// Removes a subject from a ranked board.
-pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
+pub(super) async fn remove(
+    session: &Session,
+    part: &Part,
+    subject: &Subject,
+    removing: Removing,
+) -> Result<Removal, ServerFailure> {
     let track = &part.track;
     let answer = session.ask(part, &REMOVE, |moment, call| {
-        call.arg("subject", subject).arg("version", session.token());
+        let forget = if removing == Removing::Subject { "1" } else { "" };
+        call.arg("subject", subject).arg("version", session.token()).arg("forget", forget);
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).more(start.millis());
         }

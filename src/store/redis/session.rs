@@ -16,6 +16,7 @@ use super::part::{Existing, Part};
 use super::partition::Partition;
 use super::partition_clock::{Belief, PartitionClock};
 use super::partitions::{Partitions, Parts};
+use super::reads::order;
 use super::reply::{Reply, ScriptStatus};
 use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
@@ -80,9 +81,18 @@ pub(super) struct Moment<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preamble {
     pub window: Window,
+    /// The time for which the arguments are made.
+    pub now: Timestamp,
     /// The remaining arguments are valid from `low` (inclusive) to `high` (exclusive).
     pub low: Timestamp,
     pub high: Timestamp,
+}
+
+/// Returns the arguments `boundary` and `noted_by` of every script about a track, at this time.
+fn noting(track: &BoardTrack, now: Timestamp) -> (String, String) {
+    let Some((boundary, _)) = track.noted_at(now) else { return Default::default() };
+    let head = track.head_before(boundary, now).map_or_else(String::new, |head| head.millis().to_string());
+    (boundary.millis().to_string(), format!("{} {head}", order(track)))
 }
 
 /// The result of a call that succeeded.
@@ -185,10 +195,11 @@ impl Session {
         self.partitions().iter().for_each(|partition| partition.drop_beliefs());
     }
 
-    /// Returns the first nine arguments of every script about a board.
-    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 9] {
+    /// Returns the first arguments of every script about a board.
+    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 11] {
         let Belief { expected, latest } = part.clock.belief(self.monotonic());
-        let Preamble { window, low, high } = preamble;
+        let Preamble { window, now, low, high } = preamble;
+        let (boundary, noted_by) = noting(&part.track, *now);
         // The last possible slot never ends.
         let high = if *high == Timestamp::MAX { i64::MAX } else { high.millis() };
         [
@@ -201,6 +212,8 @@ impl Session {
             ("head", window.head.millis().to_string()),
             ("valid_from", low.millis().to_string()),
             ("valid_until", high.to_string()),
+            ("boundary", boundary),
+            ("noted_by", noted_by),
         ]
     }
 
@@ -242,8 +255,9 @@ impl Session {
         let (keys, window) = (&moment.part.keys, moment.window);
         let mut call = ScriptCall::default();
         call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
-        let low = if moment.is_ahead { Timestamp::EPOCH } else { window.head };
-        for (name, argument) in self.preamble(moment.part, &Preamble { window, low, high: window.end }) {
+        let (low, high) = moment.part.track.valid_within(&window, moment.now);
+        let low = if moment.is_ahead { Timestamp::EPOCH } else { low };
+        for (name, argument) in self.preamble(moment.part, &Preamble { window, now: moment.now, low, high }) {
             call.arg(name, argument);
         }
         call

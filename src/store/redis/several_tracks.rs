@@ -73,8 +73,10 @@ pub(super) async fn call(
 
 fn assembled(session: &Session, parts: &[&Part], write_lane: &str, attempt: &Attempt, own: Vec<OwnCall>) -> ScriptCall {
     let windows = || attempt.windows.iter().map(|slots| slots.window);
-    let low = windows().map(|window| window.head).max().unwrap_or(Timestamp::EPOCH);
-    let high = windows().map(|window| window.end).min().unwrap_or(Timestamp::MAX);
+    let now = attempt.now;
+    let valid = || parts.iter().zip(windows()).map(|(part, window)| part.track.valid_within(&window, now));
+    let low = valid().map(|(low, _)| low).max().unwrap_or(Timestamp::EPOCH);
+    let high = valid().map(|(_, high)| high).min().unwrap_or(Timestamp::MAX);
     let (mut call, mut sizes, mut arguments) = (ScriptCall::default(), Vec::new(), Vec::new());
     for ((part, window), own) in parts.iter().zip(windows()).zip(own) {
         let of_board = &part.keys;
@@ -84,7 +86,7 @@ fn assembled(session: &Session, parts: &[&Part], write_lane: &str, attempt: &Att
         own.keys.iter().for_each(|key| {
             call.key(key);
         });
-        let mut named: Vec<_> = session.preamble(part, &Preamble { window, low, high }).into();
+        let mut named: Vec<_> = session.preamble(part, &Preamble { window, now, low, high }).into();
         named.push(("sequence", "0".to_owned()));
         named.push(("write_lane", write_lane.to_owned()));
         named.push(("sizes", String::new()));

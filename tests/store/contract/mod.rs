@@ -32,6 +32,7 @@ mod looking_back;
 mod means;
 mod merging;
 mod moderation;
+mod movement;
 mod packing;
 mod places;
 mod ranking;
@@ -117,6 +118,21 @@ contract! {
         events::each_counted_item_is_an_event_of_its_slot,
         events::events_of_every_metric_are_counted,
         events::events_stay_when_subjects_go_and_go_with_their_slot,
+        movement::ranks_at_the_newest_boundary_are_noted,
+        movement::the_first_call_after_a_boundary_notes_the_ranks_before_it_writes,
+        movement::over_all_time_ranks_are_those_at_the_newest_of_several_boundaries,
+        movement::ranks_are_unknown_if_the_head_did_not_come_from_the_slot_before,
+        movement::ranks_stay_until_the_next_boundary,
+        movement::a_window_of_one_slot_has_the_ranks_of_the_slot_before,
+        movement::only_the_first_thousand_lines_have_ranks,
+        movement::a_removed_subject_is_not_named_in_ranks,
+        movement::hidden_subjects_have_no_rank_at_the_boundary,
+        movement::each_window_has_ranks_of_its_own,
+        movement::days_begin_at_midnight_of_the_time_zone,
+        movement::only_a_ranking_with_boundaries_has_earlier_ranks,
+        movement::ranks_survive_a_restart,
+        movement::the_ranks_of_an_edition_stay_when_editions_are_exchanged,
+        movement::periods_have_ranks_until_they_are_sealed,
         adding::outcomes_are_in_the_order_of_the_items,
         adding::items_of_one_subject_are_summed_by_slot,
         adding::returned_scores_include_the_whole_batch,
@@ -477,6 +493,7 @@ contract! {
         tumbling::a_tumbling_month_ends_at_the_end_of_its_last_local_day,
     ],
     in_steps: [
+        movement::ranks_are_unknown_while_a_slot_retires,
         stepping::retiring_subtracts_each_amount_once,
         stepping::a_retiring_slot_is_reported_until_it_is_done,
         stepping::a_retire_step_touches_a_bounded_number_of_subjects,

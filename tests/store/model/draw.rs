@@ -4,13 +4,13 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rolltop::board::{
-    Cover, Decimals, Definition, FurtherWindow, Key, Kind, Mode, ModerationChange, NotCounted, Order, Stamp,
-    Visibility, WindowLength,
+    Board, Cover, Decimals, Definition, FurtherWindow, Generation, Key, Kind, Mode, ModerationChange, Movement,
+    NotCounted, Order, Stamp, Visibility, WindowLength,
 };
 use rolltop::store::TableName;
 
 use super::sequence::{Act, By, CROWD, Import, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
-use crate::given::{definition, t};
+use crate::given::{definition, name, t};
 
 /// The metrics. Sums occur twice, because they are the most common.
 const METRICS: [&str; 9] = [
@@ -92,7 +92,11 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     if wanted.ranked && rng.random_bool(0.3) {
         wanted.metric.by = Some(Key::Field("k".into()));
     }
-    wanted
+    let movement =
+        pick(rng, &[None, Some(Movement::Hour), Some(Movement::Hour), Some(Movement::Day), Some(Movement::Period)]);
+    let moving = Definition { movement, ..wanted.clone() };
+    // Not every board may have it.
+    if Board::new(name("b"), Generation(1), moving.clone()).is_ok() { moving } else { wanted }
 }
 
 fn any_definition_without_keys(rng: &mut StdRng) -> Definition {

@@ -66,6 +66,7 @@ fn successor(board: &Board, like: &Definition, same: bool) -> Definition {
     next.metric.subject = ours.metric.subject.clone();
     next.dedupe = ours.dedupe;
     next.metric.by.clone_from(&ours.metric.by);
+    next.movement = next.movement.filter(|_| next.metric.by.is_none());
     if next.metric.by.is_some() && !next.ranked {
         (next.ranked, next.mode) = (true, Mode::Sliding);
         next.keep = next.keep.filter(|_| next.metric.window == WindowLength::All);

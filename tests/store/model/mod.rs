@@ -135,6 +135,7 @@ fn compare(expected: &[Seen], found: Vec<Seen>) -> Result<(), String> {
             true => (expected.clone(), found),
             false => (expected.clone().without_scores(), found.without_scores()),
         };
+        let found = found.comparable(&expected);
         if expected != found {
             return Err(format!("answers {found:?}\nnot {expected:?}"));
         }

@@ -414,6 +414,8 @@ impl Side {
                 all.push(self.look(board, Look::Read(question), through).await?);
             }
         }
+        let earlier = self.instance(0).earlier_ranks(board).await;
+        all.push(seen(&*self.instance(0), earlier)?);
         all.push(self.look(board, Look::Neighbors { who: 0, radius: 2 }, 0).await?);
         all.push(self.look(board, Look::Lookup { who: [2, 0, 4] }, 0).await?);
         let at = Look::Distribution { percentiles: [10_000, 50_000, 90_000], scores: [1, 3] };

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, BoardTrack, Calendar, Counted, Edition, EventId, Frame, Moderation, ModerationChange,
-    ModerationList, Order, Percentile, RankingKey, Subject, Timestamp, Track, Value, Visibility, Window,
+    Board, BoardName, BoardTrack, Calendar, Counted, EarlierRanks, Edition, EventId, Frame, Moderation,
+    ModerationChange, ModerationList, Order, Percentile, RankingKey, Subject, Timestamp, Track, Value, Visibility,
+    Window,
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
@@ -55,6 +56,8 @@ struct HeldBoard {
     ids: BTreeMap<(Subject, EventId), Timestamp>,
     imports: Imports,
     moderated: BTreeMap<Subject, Moderation>,
+    /// The time of the last call.
+    now: Timestamp,
     /// What is known of the two editions, if there are two.
     dual: Option<Dual>,
 }
@@ -69,6 +72,8 @@ struct Held {
     events: BTreeMap<Timestamp, u64>,
     upheavals: u64,
     sheets: BTreeMap<SheetId, Arc<str>>,
+    /// The ranks at the newest boundary.
+    noted: Option<Arc<EarlierRanks>>,
     /// The subjects that no ranking has.
     hidden: BTreeMap<Subject, Visibility>,
 }
@@ -116,6 +121,7 @@ impl Oracle {
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
+        held.note_ranks(now);
         while let Some(to) = held.board.season_step(now) {
             held.change_editions(&held.board.clone(), to, now)?;
         }
@@ -134,6 +140,7 @@ impl HeldBoard {
             ids: BTreeMap::new(),
             imports: Imports::default(),
             moderated: BTreeMap::new(),
+            now,
             dual: None,
         }
     }
@@ -182,6 +189,21 @@ impl HeldBoard {
         Ok(removal)
     }
 
+    /// Notes the ranks of the tracks at the newest boundary, if this is the first call after it.
+    fn note_ranks(&mut self, now: Timestamp) {
+        let before = std::mem::replace(&mut self.now, now);
+        for held in &mut self.tracks {
+            let (Some((at, _)), Some(noted)) = (held.track.noted_at(now), &held.noted) else { continue };
+            if noted.at() < at {
+                let frame = frame_at(&held.track, before);
+                let is_of_boundary = held.track.head_before(at, now) == Some(frame.window.head);
+                let lines = held.ranking(&frame, None).into_iter().map(|line| (line.score, Some(line.subject)));
+                let known = || EarlierRanks::of_lines(at, lines);
+                held.noted = Some(Arc::new(if is_of_boundary { known() } else { EarlierRanks::unknown(at) }));
+            }
+        }
+    }
+
     /// Returns the frame of each track.
     fn frames(&self, now: Timestamp) -> Vec<Frame> {
         self.tracks.iter().map(|held| frame_at(&held.track, now)).collect()
@@ -192,7 +214,13 @@ impl Held {
     fn new(track: BoardTrack, now: Timestamp) -> Held {
         let head = window_at(&track, now).head;
         let (past, events, hidden) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Held { head, past, events, upheavals: 0, sheets: BTreeMap::new(), hidden, track }
+        let noted = track.noted_at(now).map(|(at, _)| Arc::new(EarlierRanks::unknown(at)));
+        Held { head, past, events, upheavals: 0, sheets: BTreeMap::new(), noted, hidden, track }
+    }
+
+    fn forget(&mut self, subject: &Subject) {
+        let rest = self.noted.as_ref().and_then(|noted| noted.without(subject.as_str()));
+        self.noted = rest.map(Arc::new).or(self.noted.take());
     }
 
     fn hide(&mut self, moderated: &BTreeMap<Subject, Moderation>) {
@@ -442,6 +470,10 @@ impl Store for Oracle {
         })
     }
 
+    async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>> {
+        self.with(track, |held, _, _| held.noted.clone().filter(|_| held.track.noted_at(Timestamp::EPOCH).is_some()))
+    }
+
     async fn distribution(
         &self,
         track: &BoardTrack,
@@ -528,6 +560,7 @@ impl Store for Oracle {
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         self.with_board(board, |held, now| {
             let removal = held.remove_data(subject, now)?;
+            held.tracks.iter_mut().for_each(|held| held.forget(subject));
             held.moderate(subject, ModerationChange::Clear);
             Ok(removal)
         })?

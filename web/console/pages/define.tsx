@@ -49,6 +49,15 @@ const LABELS: Record<string, string> = {
   decimals: "Digits after the decimal point",
   max_keys: "Most keys with a ranking",
   season: "Totals begin again",
+  movement: "Lines show the rank of",
+};
+
+/** The earlier times whose ranks lines can show. */
+const MOVEMENTS: Record<string, string> = {
+  "": "now only",
+  "1h": "now and the beginning of the hour",
+  "1d": "now and the beginning of the day",
+  period: "now and the period before",
 };
 
 /** The usual lengths of the periods of a season, of which the service takes more. */
@@ -94,6 +103,7 @@ function Form() {
   const zone = useSignal("UTC");
   const decimals = useSignal("0");
   const maxKeys = useSignal("");
+  const movement = useSignal("");
   const season = useSignal({ every: "", grace: "", archive: "" });
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<RolltopError | null>(null);
@@ -119,6 +129,8 @@ function Form() {
     ...(isAllTime && every !== ""
       ? { season: { every, ...(grace.trim() === "" ? {} : { grace: grace.trim() }), ...(archive === "" ? {} : { archive: Number(archive) }) } }
       : {}),
+    // A board with keys compares with no earlier time.
+    ...(hasKeys || movement.value === "" ? {} : { movement: movement.value }),
   };
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
@@ -258,8 +270,8 @@ function Form() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
-          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}</summary>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order", "max_keys", "season", "movement"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
+          <summary>More: further windows, order, time zone, decimals{isAllTime && ", season"}{!hasKeys && ", movement"}</summary>
           <fieldset>
             <legend class="hidden">More</legend>
             <Field label={<>Further windows, each with its slot, such as <code>1h/1m, 7d/6h, all</code></>} error={errorOf("windows")} isWide>
@@ -297,6 +309,15 @@ function Form() {
                   {(attributes) => <input {...attributes} type="number" min="0" max="100" placeholder="12" value={archive} onInput={(event) => setSeason({ archive: event.currentTarget.value })} />}
                 </Field>
               </>
+            )}
+            {!hasKeys && (
+              <Field label={LABELS["movement"]} error={errorOf("movement")}>
+                {(attributes) => (
+                  <select {...attributes} value={movement.value} onChange={(event) => (movement.value = event.currentTarget.value)}>
+                    {Object.entries(MOVEMENTS).map(([since, says]) => <option key={since} value={since}>{says}</option>)}
+                  </select>
+                )}
+              </Field>
             )}
             {hasKeys && (
               <Field label={LABELS["max_keys"]} error={errorOf("max_keys")}>

@@ -45,12 +45,17 @@ class BytesPerSubject(TypedDict):
     one_slot: int
 
 
-class ChangedRow(TypedDict):
-    position: int
-    rank: int
-    score: Number | None
-    subject: str
-    tier: NotRequired[str]
+ChangedRow = TypedDict(
+    'ChangedRow',
+    {
+        'from': NotRequired[int | None],
+        'position': int,
+        'rank': int,
+        'score': Number | None,
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 class Clock(TypedDict):
@@ -272,13 +277,18 @@ class Lookup(TypedDict):
     subjects: list[Subject]
 
 
-class LookupEntry(TypedDict):
-    percentile: Number | None
-    rank: int | None
-    rank_among: int | None
-    score: Number | None
-    subject: str
-    tier: NotRequired[str]
+LookupEntry = TypedDict(
+    'LookupEntry',
+    {
+        'from': NotRequired[int | None],
+        'percentile': Number | None,
+        'rank': int | None,
+        'rank_among': int | None,
+        'score': Number | None,
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 class MetricQuery(TypedDict):
@@ -348,11 +358,16 @@ class QueryError(TypedDict):
 GoneItem: TypeAlias = str
 
 
-class RankingEntry(TypedDict):
-    rank: int
-    score: Number | None
-    subject: str | None
-    tier: NotRequired[str]
+RankingEntry = TypedDict(
+    'RankingEntry',
+    {
+        'from': NotRequired[int | None],
+        'rank': int,
+        'score': Number | None,
+        'subject': str | None,
+        'tier': NotRequired[str],
+    },
+)
 
 
 Key1: TypeAlias = str
@@ -603,6 +618,7 @@ class CanonicalDefinition(TypedDict):
     metric: str
     min_samples: int
     mode: Literal['sliding', 'from_first']
+    movement: NotRequired[str]
     notes: NotRequired[list[str]]
     order: Literal['desc', 'asc']
     ranked: bool
@@ -650,6 +666,7 @@ class Definition(TypedDict):
     metric: str
     min_samples: NotRequired[int]
     mode: NotRequired[Literal['sliding', 'from_first']]
+    movement: NotRequired[str]
     order: NotRequired[Literal['desc', 'asc']]
     ranked: NotRequired[bool]
     season: NotRequired[Season]
@@ -833,6 +850,7 @@ class QueryBatch(TypedDict):
 
 
 class RankingChange(Frame):
+    from_as_of: NotRequired[str]
     gone: list[GoneItem]
     rows: list[ChangedRow]
     total: int | None
@@ -841,6 +859,7 @@ class RankingChange(Frame):
 class RankingFrame(Frame):
     board: str
     by: NotRequired[str]
+    from_as_of: NotRequired[str]
     period: NotRequired[Period]
     total: int | None
 
@@ -880,18 +899,31 @@ class Shards(TypedDict):
     shards: int | None
 
 
-class Standing(RankingFrame):
-    at: NotRequired[str]
-    capped: NotRequired[bool]
-    hidden: NotRequired[bool]
-    percentile: Number | None
-    rank: int | None
-    score: Number | None
-    slots: list[SlotValue]
-    slots_are_partial: NotRequired[bool]
-    standard_error: NotRequired[Number]
-    subject: str
-    tier: NotRequired[str]
+Standing = TypedDict(
+    'Standing',
+    {
+        'as_of': str,
+        'retiring': int,
+        'window': WindowBounds,
+        'board': str,
+        'by': NotRequired[str],
+        'from_as_of': NotRequired[str],
+        'period': NotRequired[Period],
+        'total': int | None,
+        'at': NotRequired[str],
+        'capped': NotRequired[bool],
+        'from': NotRequired[int | None],
+        'hidden': NotRequired[bool],
+        'percentile': Number | None,
+        'rank': int | None,
+        'score': Number | None,
+        'slots': list[SlotValue],
+        'slots_are_partial': NotRequired[bool],
+        'standard_error': NotRequired[Number],
+        'subject': str,
+        'tier': NotRequired[str],
+    },
+)
 
 
 class ValuePage(TypedDict):

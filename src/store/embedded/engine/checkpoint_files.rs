@@ -73,6 +73,7 @@ impl Checkpointer {
             state.imports.write_progress(number, &mut operations);
             let tables = &mut state.tracks[number];
             tables.events.write(&mut operations);
+            tables.noted.write(&mut operations);
             tables.holdings.begin_walk()
         };
         file.block(operations.bytes())?;

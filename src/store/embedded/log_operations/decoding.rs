@@ -153,6 +153,15 @@ impl<'a> Decoder<'a> {
                 let (subject, letters) = (self.subject()?, self.reader.text()?);
                 LogOperation::Moderated { subject, moderation: Moderation::of_letters(letters).ok_or(Damaged)? }
             }
+            EARLIER => {
+                let at = self.reader.i64()?;
+                let lines = match self.reader.array()? {
+                    [0] => None,
+                    [1] => Some(self.reader.bytes()?),
+                    _ => return Err(Damaged.into()),
+                };
+                LogOperation::Earlier { at, lines }
+            }
             code => return Err(OperationError::Unknown(code)),
         })
     }

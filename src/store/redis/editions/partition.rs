@@ -226,7 +226,7 @@ pub(super) fn add_board_arguments(
     let low = attached.iter().map(|(_, window)| window.head).max().unwrap_or(Timestamp::EPOCH);
     let high = attached.iter().map(|(_, window)| window.end).min().unwrap_or(Timestamp::MAX);
     let window = Window { floor: low, head: low, end: high };
-    for (name, argument) in session.preamble(partition.main(), &Preamble { window, low, high }) {
+    for (name, argument) in session.preamble(partition.main(), &Preamble { window, now: low, low, high }) {
         call.arg(name, if name == "epoch" { epoch.to_owned() } else { argument });
     }
 }

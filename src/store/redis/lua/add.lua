@@ -51,6 +51,11 @@ for t = 1, tracks do
       return {'unusual'}
     end
   end
+  -- Ranks that are due are noted by write.lua. A track without a boundary notes none, or none that are known.
+  local noted = argv.boundary ~= '' and redis_call('HGET', keys[3 * t - 2], 'boundary')
+  if noted and noted ~= argv.boundary then
+    return {'unusual'}
+  end
   if not is_valid or meta[1] ~= argv[at + 1] or (meta[5] or '0') ~= argv.epoch or meta[2] ~= argv[at + 2]
       or not meta[3] then
     return {'unusual'}

@@ -4,7 +4,9 @@
 --       follow
 -- ARGV  `clock`, `believable` and `time` (clock.lua), `generation` and `epoch` of the board, `floor` and `head` of the
 --       window that the caller expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which
---       the rest of the arguments is valid; a script's own arguments follow
+--       the rest of the arguments is valid; on a track that notes ranks (earlier.lua) the newest `boundary`, otherwise
+--       '', and `noted_by`: the order of the ranking, and after a space the head with which the ranks are those at the
+--       boundary, if there is one; a script's own arguments follow
 -- reply of every script: a status, then
 --       board_changed                                 the generation does not exist; nothing was done
 --       stale_epoch                                   the board has another epoch; nothing was done
@@ -80,6 +82,23 @@ local function recount()
   retiring = nil
 end
 
+-- Notes the ranks of the first lines, because a boundary has passed since `noted`. They are those at the boundary if
+-- the head is still that before it, and nothing is retiring; over all time always. Of a new track they are not known.
+local function note_ranks(noted)
+  local order, before = string.match(ARGV.noted_by, '^(%a+) (%d*)$')
+  local ranks = ''
+  if noted and tonumber(before) == previous_head then
+    local left = retiring
+        or redis.call('ZCOUNT', INDEX, format(dropped), '(' .. (redis.call('HGET', META, 'floor') or 0))
+    if left == 0 then
+      local lines = order == 'asc' and 'ZRANGE' or 'ZREVRANGE'
+      ranks = cmsgpack.pack(redis.call(lines, RANKING, 0, 999, 'WITHSCORES'))
+    end
+  end
+  run_when_full()
+  redis.call('HSET', META, 'boundary', ARGV.boundary, 'ranks', ranks)
+end
+
 -- Advances the window to now. Returns nil, or the reply with which to end the script. A script about several tracks
 -- gives `time` and `read`, the time and the reading that all of them use.
 local function advance(time, read)
@@ -93,6 +112,12 @@ local function advance(time, read)
   end
   if now < tonumber(ARGV.valid_from) or now >= tonumber(ARGV.valid_until) then
     return {'stale', now, reading}
+  end
+  if ARGV.boundary ~= '' then
+    local noted = redis.call('HGET', META, 'boundary')
+    if not noted or noted ~= ARGV.boundary and tonumber(noted) < tonumber(ARGV.boundary) then
+      note_ranks(noted)
+    end
   end
   if tonumber(ARGV.head) > previous_head then
     run_when_full()

@@ -1,7 +1,8 @@
 -- Removes a subject from the ranking and from every slot.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists, then the subject's own keys, if any
--- ARGV  the board's, `subject`, `version`: the new board version, then the start of each of those slots
+-- ARGV  the board's, `subject`, `version`: the new board version, `forget`: '1' if noted ranks no longer name the subject,
+--       otherwise ''; then the start of each of those slots
 -- reply ok, now, reading, retiring, its previous score or '', number of live slots and number of retiring slots that
 --       had an amount
 -- errors  stale_keys: other slots exist
@@ -30,7 +31,18 @@ call('HLEN', TOTALS)
 for i = 1, slots do
   call('HLEN', KEYS[5 + i])
 end
+local ranks = ARGV.forget ~= '' and call('HGET', META, 'ranks') or ''
 run_when_full()
+if ranks ~= '' then
+  local lines = cmsgpack.unpack(ranks)
+  for i = 1, #lines, 2 do
+    if lines[i] == ARGV.subject then
+      lines[i] = ''
+      call('HSET', META, 'ranks', cmsgpack.pack(lines))
+      break
+    end
+  end
+end
 local score = held_score(ARGV.subject) or ''
 unrank({ARGV.subject})
 call('HDEL', TOTALS, ARGV.subject)

@@ -28,6 +28,7 @@
 mod asked;
 mod counts;
 mod distribution;
+mod earlier;
 mod flight;
 mod lane;
 mod lanes;
@@ -52,10 +53,12 @@ use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 
 use self::asked::answer_of;
+pub(super) use self::earlier::earlier_ranks;
 use self::lane::ReadLane;
 use self::lanes::{LIGHT, Lanes, LanesByWeight};
 use self::merging::AskedPage;
 use self::pages::Pages;
+pub(super) use self::question::order;
 use self::question::{Question, Read};
 use self::spread::Spread;
 pub(super) use self::spread::{keys, status};

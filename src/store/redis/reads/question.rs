@@ -118,7 +118,7 @@ pub(super) fn add_ranking(part: &Part, key: Option<&RankingKey>, call: &mut Scri
     call.arg("order", order(&part.track)).arg("key", key.map_or("", RankingKey::as_str));
 }
 
-pub(super) fn order(track: &Track) -> &'static str {
+pub(in crate::store::redis) fn order(track: &Track) -> &'static str {
     match track.order() {
         Order::Desc => "desc",
         Order::Asc => "asc",

@@ -262,6 +262,7 @@ scripts! {
             "all_up_to"] repeatable;
         DISTRIBUTION = "distribution" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "percentiles"] repeatable;
+        EARLIER = "earlier" after ["clock", "board"] with 5 keys ["board"] repeatable;
         LOOKUP = "lookup" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
             ["board", "order", "key", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board", "hidden", "places", "ranking"] with 6 keys
@@ -277,7 +278,7 @@ scripts! {
             ["board", "stored", "from", "till", "capped", "action", "subject"] repeatable;
         FORGET = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action", "subject"];
-        REMOVE = "remove" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "subject", "version"];
+        REMOVE = "remove" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "subject", "version", "forget"];
         AUDIT = "audit" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
         AUDIT_FIND = "audit_find" after ["clock", "board", "hidden", "rankings"] with 5 keys
             ["board", "place", "cursor", "key", "subjects", "version", "from", "slots"] repeatable;

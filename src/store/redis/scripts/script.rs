@@ -3,8 +3,19 @@
 use redis::{Arg, Cmd, ToRedisArgs, cmd};
 
 /// The arguments that the list of a script abbreviates as `board` (see `lua/board.lua`).
-pub(super) const BOARD: [&str; 9] =
-    ["clock", "believable", "time", "generation", "epoch", "floor", "head", "valid_from", "valid_until"];
+pub(super) const BOARD: [&str; 11] = [
+    "clock",
+    "believable",
+    "time",
+    "generation",
+    "epoch",
+    "floor",
+    "head",
+    "valid_from",
+    "valid_until",
+    "boundary",
+    "noted_by",
+];
 
 /// The arguments that the list of a script abbreviates as `operation` (see `lua/operation.lua`).
 pub(super) const OPERATION: [&str; 2] = ["sequence", "write_lane"];

@@ -2,6 +2,7 @@
 //! the most frequent, simple case.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use redis::Cmd;
 
@@ -30,7 +31,12 @@ impl WriteOperation<'_, '_, '_> {
         let is_plain = |entry: &Entry<'_>| {
             entry.slots == *slots && entry.id.is_none() && margin(entry) == 0 && !self.lane.flush.wants_score(entry)
         };
-        (is_in_all && entries.iter().all(is_plain)).then_some(slots)
+        // One argument says for all tracks which ranks are noted.
+        let first = &self.parts()[0].track;
+        let is_noted_alike =
+            |part: &Arc<Part>| part.track.boundaries().is_none() || part.track.boundaries() == first.boundaries();
+        let is_usual = is_in_all && self.parts().iter().all(is_noted_alike);
+        (is_usual && entries.iter().all(is_plain)).then_some(slots)
     }
 
     /// Returns the call of `add.lua`.

@@ -43,6 +43,8 @@ pub(super) struct Planned<'a> {
 pub(super) struct Validity {
     /// The window of each track of the board, the main one first.
     pub windows: Box<[Window]>,
+    /// The time at which the plan was made.
+    pub now: Timestamp,
     pub low: Timestamp,
     pub high: Timestamp,
     pub bucket: i64,
@@ -62,6 +64,9 @@ impl Validity {
         let main = windows[0];
         let both = |(low, high): (Timestamp, Timestamp), window: &Window| (low.max(window.head), high.min(window.end));
         let (mut low, mut high) = windows.iter().fold((main.head, main.end), both);
+        for (boundary, next) in board.written_tracks().iter().filter_map(|track| track.boundaries_at(now)) {
+            (low, high) = (low.max(boundary), high.min(next));
+        }
         // An item without a time is in the period of the instant at which it is planned.
         for period in board.editions().iter().filter_map(Edition::period) {
             for bound in [period.start, period.end] {
@@ -105,12 +110,12 @@ impl Validity {
             low = low.max(Timestamp::from_millis(bucket * width));
             high = high.min(Timestamp::from_millis((bucket + 1) * width));
         }
-        Self { windows, low, high, bucket }
+        Self { windows, now, low, high, bucket }
     }
 
     /// Returns the preamble for a track.
     pub fn preamble(&self, track: usize) -> Preamble {
-        Preamble { window: self.windows[track], low: self.low, high: self.high }
+        Preamble { window: self.windows[track], now: self.now, low: self.low, high: self.high }
     }
 }
 
@@ -232,7 +237,7 @@ mod tests {
         let board = board(r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#);
         let now = t("2026-01-01T10:30:30Z");
         let validity = Validity::new(&board, windows(&board, now), now, SKEW, true, [item()].iter());
-        let Preamble { window, low, high } = validity.preamble(0);
+        let Preamble { window, low, high, .. } = validity.preamble(0);
         assert_eq!(
             (window, low, high),
             (windows(&board, now)[0], t("2026-01-01T10:30:00Z"), t("2026-01-01T10:31:00Z"))

@@ -13,6 +13,7 @@ mod drawn;
 mod editions;
 mod faults;
 mod importing;
+mod movement;
 mod seasons;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,127 @@
+//! The ranks of an earlier time that lines show beside the present ones.
+//!
+//! Within a boundary they do not change, so each instance reads them once for each boundary, with the first answer after
+//! it. Those of a period before are the ranks of its first page, which late items change until it is sealed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{About, Service};
+use crate::board::{
+    BoardEdition, BoardTrack, EarlierRank, EarlierRanks, Frame, Generation, Movement, Timestamp, TrackId,
+};
+use crate::store::{Lines, Ranked};
+
+/// The largest number of tracks whose ranks an instance keeps: a few megabytes.
+const MOST: usize = 64;
+
+/// The ranks that this instance has read, by the track that they are of.
+#[derive(Default)]
+pub(super) struct KnownRanks(Mutex<HashMap<(Generation, TrackId), Known>>);
+
+#[derive(Clone)]
+struct Known {
+    ranks: Arc<EarlierRanks>,
+    /// The lines that they were made of, and whether these are final, if they are those of a period.
+    of_lines: Option<(Lines, bool)>,
+}
+
+impl KnownRanks {
+    fn get(&self, track: &BoardTrack) -> Option<Known> {
+        self.0.lock().get(&key_of(track)).cloned()
+    }
+
+    fn put(&self, track: &BoardTrack, known: Known) {
+        let mut all = self.0.lock();
+        if all.len() >= MOST && !all.contains_key(&key_of(track)) {
+            // Those in use are read again.
+            all.clear();
+        }
+        all.insert(key_of(track), known);
+    }
+
+    /// Drops the ranks of a board, of which a subject is removed.
+    pub(super) fn forget(&self, board: Generation) {
+        self.0.lock().retain(|(generation, _), _| *generation != board);
+    }
+}
+
+fn key_of(track: &BoardTrack) -> (Generation, TrackId) {
+    (track.board().generation(), track.id())
+}
+
+impl Service {
+    /// Returns the track with the ranks of the earlier time that lines of an answer show, if its board has movement and
+    /// they are known. One store call the first time after a boundary. If it fails, the answer shows none.
+    async fn with_earlier(&self, track: BoardTrack, frame: &Frame) -> BoardTrack {
+        let ranks = match track.edition().definition().movement {
+            None => return track,
+            Some(Movement::Period) => self.ranks_of_period_before(&track).await,
+            Some(Movement::Hour | Movement::Day) => self.ranks_at_boundary(&track, frame.as_of).await,
+        };
+        track.with_earlier(ranks.filter(|ranks| ranks.lines().is_some()))
+    }
+
+    /// Returns the same answer, with these ranks.
+    pub(super) async fn with_movement<T>(&self, read: About<T>, frame: impl FnOnce(&T) -> &Frame) -> About<T> {
+        let About { of, answer } = read;
+        About { of: self.with_earlier(of, frame(&answer)).await, answer }
+    }
+
+    async fn ranks_at_boundary(&self, track: &BoardTrack, as_of: Timestamp) -> Option<Arc<EarlierRanks>> {
+        let (boundary, _) = track.noted_at(as_of)?;
+        // Those of a period that has ended are not at its end.
+        if track.board().season().is_some() && track.edition().number() > 0 {
+            return None;
+        }
+        if let Some(known) = self.known_ranks.get(track).filter(|known| known.ranks.at() == boundary) {
+            return Some(known.ranks);
+        }
+        let ranks = match self.store.earlier_ranks(track).await {
+            // A boundary has passed, one way or the other, since the answer.
+            Ok(ranks) => ranks.filter(|ranks| ranks.at() == boundary)?,
+            Err(error) => {
+                tracing::debug!(board = %track.board().name(), %error, "lines are shown without their earlier ranks");
+                return None;
+            }
+        };
+        self.known_ranks.put(track, Known { ranks: ranks.clone(), of_lines: None });
+        Some(ranks)
+    }
+
+    async fn ranks_of_period_before(&self, track: &BoardTrack) -> Option<Arc<EarlierRanks>> {
+        let before = period_before(&track.edition())?;
+        let (end, is_final, of) = (before.period()?.end, before.is_final(), before.main_track());
+        let known = self.known_ranks.get(&of);
+        if let Some(Known { ranks, of_lines: Some((_, true)) }) = &known {
+            return Some(ranks.clone());
+        }
+        let page = match self.rankings.page(&of, 0, EarlierRanks::MOST as u32).await {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::debug!(board = %of.board().name(), %error, "lines are shown without their earlier ranks");
+                return None;
+            }
+        };
+        if let Some(Known { ranks, of_lines: Some((lines, false)) }) = known
+            && !is_final
+            && lines == page.items
+        {
+            return Some(ranks);
+        }
+        let subject = |line: &Ranked| Some(line.subject.clone()).filter(|subject| subject.removed_line().is_none());
+        let line = |line: &Ranked| EarlierRank { rank: line.rank, subject: subject(line) };
+        let ranks = Arc::new(EarlierRanks::new(end, page.items.iter().map(line).collect()));
+        self.known_ranks.put(&of, Known { ranks: ranks.clone(), of_lines: Some((page.items, is_final)) });
+        Some(ranks)
+    }
+}
+
+/// Returns the period before this one, if the board still has it.
+fn period_before(period: &BoardEdition) -> Option<BoardEdition> {
+    let start = period.period()?.start;
+    let starts = |edition: &BoardEdition| edition.period().map(|period| period.start);
+    period.board().each_period().filter(|other| starts(other) < Some(start)).max_by_key(starts)
+}
