@@ -142,7 +142,7 @@ mod tests {
     use utoipa::PartialSchema;
 
     use super::*;
-    use crate::board::{Cover, Definition, Mode, Order, Span, Stamp};
+    use crate::board::{Cover, Definition, Mode, Movement, Order, Span, Stamp};
 
     #[test]
     fn every_key_is_listed_in_order() {
@@ -161,6 +161,7 @@ mod tests {
             dedupe: Some(Span::DAY),
             windows: vec!["7d/6h".parse().unwrap()],
             season: serde_json::from_str(r#"{"every":"1mo"}"#).unwrap(),
+            movement: Some(Movement::Day),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();
