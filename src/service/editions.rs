@@ -175,7 +175,7 @@ impl Service {
         self.change_stored_editions(name, change).await
     }
 
-    /// Changes the editions of a board, whoever asked for it.
+    /// Changes the editions of a board, without asking whether a caller may.
     pub(super) async fn change_stored_editions(
         &self,
         name: &BoardName,

@@ -41,6 +41,16 @@ impl Service {
         key: Option<&RankingKey>,
     ) -> Result<AboutBoard<Removal>> {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
+        let was_hidden = match self.rankings.was_hidden(&board, &stored).await {
+            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
+                self.rankings.was_hidden(&self.refreshed(&board).await?, &stored).await?
+            }
+            was_hidden => was_hidden?,
+        };
+        if was_hidden {
+            // Its lines are not shown for a moment, when it is not hidden any more.
+            self.remove_from_archive(&board, &stored, was_hidden).await?;
+        }
         let removed = self.store.remove(&board, &stored).await;
         self.known_ranks.forget(board.generation());
         let mut removed = match removed {
@@ -51,16 +61,16 @@ impl Service {
             }
             removal => About { answer: removal?, of: board },
         };
-        removed.answer.live_slots += self.remove_from_archive(&removed.of, &stored).await?;
+        removed.answer.live_slots += self.remove_from_archive(&removed.of, &stored, was_hidden).await?;
         Ok(removed)
     }
 
     /// Takes a subject that was removed from a board out of its packed periods. Returns the number of those that had it.
-    async fn remove_from_archive(&self, board: &Arc<Board>, subject: &Subject) -> Result<u64> {
+    async fn remove_from_archive(&self, board: &Arc<Board>, subject: &Subject, was_hidden: bool) -> Result<u64> {
         let mut board = board.clone();
         let mut attempts = ATTEMPTS;
         loop {
-            match self.rankings.remove(&board, subject).await {
+            match self.rankings.remove(&board, subject, was_hidden).await {
                 // A period has ended, or was packed.
                 Err(StoreError::StaleEpoch) if attempts > 0 => {
                     attempts -= 1;

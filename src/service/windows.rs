@@ -256,9 +256,7 @@ impl Service {
     /// Rolls all tracks of all editions of a board over. Returns when nothing below their floors remains. The numbers
     /// of the report are sums. Its frame is that of the main track, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<AboutBoard<RolloverReport>> {
-        let rolled = about!(self, whole board, |current| self.roll_over_tracks(current))?;
-        self.pack_periods(&rolled.of).await?;
-        Ok(rolled)
+        about!(self, whole board, |current| self.roll_over_tracks(current))
     }
 
     pub(super) async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {

@@ -117,7 +117,7 @@
 //! - **Sheets.** A period of the archive has [sheets](SheetId), which are empty at first. [`change_sheet`](Store::change_sheet)
 //!   compares and replaces one in one atomic step, through whichever instances it is called. Sheets survive restarts, are
 //!   part of backups, and are deleted with the period. When the period is [packed](crate::board::Packed), by a change of
-//!   editions, they are all that is left of it: its ranking is empty then. A removal that returned before a ranking was
+//!   editions, they are all that is left of it: its ranking is not read any more, and is deleted, at once or in steps. A removal that returned before a ranking was
 //!   read is not in what was read, and has changed the number of [upheavals](Status::upheavals).
 //! - **Rows.** Beside the boards, a store keeps small [tables](TableName) of texts. [`change_row`](Store::change_row)
 //!   compares and replaces one row in one atomic step, through whichever instances it is called, and returns whether it

@@ -1,5 +1,6 @@
 //! Seasons: periods that are listed, read, named by writes, followed and closed.
 
+use rolltop::board::BoardName;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -306,6 +307,14 @@ async fn impossible_seasons_are_refused() {
     assert_eq!((next.status, &next.body["field"]), (422, &json!("season")), "{next:?}");
 }
 
+/// Packs the ended periods, as the scheduler does.
+async fn pack(site: &Site) {
+    // The first to ask notices that a period has ended.
+    site.client.get("/v1/boards/b/rankings?period=previous").await;
+    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
+    assert!(site.service().pack_periods(&board).await.unwrap());
+}
+
 #[actix_web::test]
 async fn a_removed_subject_leaves_its_line_in_a_packed_period() {
     let site = with_days().await;
@@ -315,8 +324,7 @@ async fn a_removed_subject_leaves_its_line_in_a_packed_period() {
     }
     client.set_clock("2026-01-03T02:00:00Z").await;
     sell(client, "a", 1).await;
-    // A rollover packs what is to be packed, as the scheduler does.
-    assert_eq!(client.post("/v1/boards/b/rollover", json!({})).await.status, 200);
+    pack(&site).await;
     let removed = client.delete("/v1/boards/b/subjects/b").await;
     assert_eq!(removed.status, 200, "{removed:?}");
     let path = "/v1/boards/b/rankings?period=previous";
@@ -363,7 +371,7 @@ async fn the_first_lines_of_a_period_are_kept() {
         sell(client, who, amount).await;
     }
     client.set_clock("2026-01-03T01:00:00Z").await;
-    assert_eq!(client.post("/v1/boards/b/rollover", json!({})).await.status, 200);
+    pack(&site).await;
     let page = client.get("/v1/boards/b/rankings?period=previous").await.body;
     assert_eq!((page["items"].as_array().unwrap().len(), &page["total"]), (2, &json!(3)));
     let found = client.post("/v1/boards/b/rankings/lookup?period=previous", json!({"subjects": ["a", "c"]})).await;

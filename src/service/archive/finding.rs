@@ -9,7 +9,7 @@ use crate::board::{BoardTrack, Order, Subject, Value};
 use crate::store::{self, Place, SheetId, Store, StoreError};
 
 /// The number of sheets that are read in one store call.
-const TOGETHER: usize = 32;
+pub(super) const TOGETHER: usize = 16;
 /// The number of sheets among which a search by score decides in one store call.
 const FAN: u64 = 15;
 
@@ -28,9 +28,12 @@ pub(super) struct Found {
     /// The number of the first line with the same score.
     pub tied_from: u64,
     pub score: Value,
+    /// Whether values were dropped because the board remembers a limited number.
+    pub is_capped: bool,
 }
 
-fn missing(id: SheetId) -> StoreError {
+/// Returns the error that a sheet is not there that must be.
+pub(super) fn missing(id: SheetId) -> StoreError {
     StoreError::Corrupt { detail: format!("the sheet {id} of an ended period is missing") }
 }
 
@@ -41,7 +44,7 @@ impl Finder<'_> {
         ids.iter().zip(texts).map(|(id, text)| text.ok_or_else(|| missing(*id))).collect()
     }
 
-    /// Returns the line of each subject, in the order of the request. Two store calls for each 32 subjects, and hardly more.
+    /// Returns the line of each subject, in the order of the request. Two store calls for each 16 subjects, and hardly more.
     pub(super) async fn find(&self, subjects: &[&Subject]) -> store::Result<Vec<Option<Found>>> {
         let sheets = sheets_of(self.lines);
         let mut found = vec![None; subjects.len()];
@@ -75,7 +78,8 @@ impl Finder<'_> {
                 for at in places {
                     if let Some(own) = sheet.position(subjects[*at]) {
                         let (line, tied_from) = (first + own as u64, sheet.tie_of(first, own));
-                        found[*at] = Some(Found { line, tied_from, score: sheet.lines[own].score });
+                        let own = sheet.lines[own];
+                        found[*at] = Some(Found { line, tied_from, score: own.score, is_capped: own.is_capped });
                     }
                 }
             }
@@ -91,8 +95,17 @@ impl Finder<'_> {
         // Of the lines that tie with the place, those that come before it. One whose subject was removed belongs to the one
         // before it.
         let (mut low, mut high) = (tied_from, tied_until);
+        // Of several sheets in a row where no subject is left, the search goes on to the left of all of them first.
+        let mut nameless: Option<(u64, u64)> = None;
         while low < high {
-            let number = low.midpoint(high) / LINES;
+            let number = match nameless {
+                Some((from, _)) if from > low => (from - 1) / LINES,
+                Some((_, until)) => {
+                    (low, nameless) = (until, None);
+                    continue;
+                }
+                None => low.midpoint(high) / LINES,
+            };
             let text = self.texts(&[SheetId::Lines(number)]).await?;
             let sheet = LineSheet::read(self.track, text.first().map_or("", |text| text))?;
             let first = number * LINES;
@@ -104,11 +117,10 @@ impl Finder<'_> {
             });
             let last_before = named.clone().rfind(|(_, is_before)| *is_before);
             match (last_before, named.find(|(_, is_before)| !is_before)) {
-                (Some((line, _)), Some(_)) => return Ok(line + 1),
-                (Some(_), None) => low = until,
-                (None, Some(_)) => high = from,
-                // Nobody is left here.
-                (None, None) => low = until,
+                (Some(_), Some((line, _))) => return Ok(line),
+                (Some(_), None) => (low, nameless) = (nameless.map_or(until, |(_, until)| until), None),
+                (None, Some(_)) => (high, nameless) = (from, None),
+                (None, None) => nameless = Some((from, nameless.map_or(until, |(_, until)| until))),
             }
         }
         Ok(low)

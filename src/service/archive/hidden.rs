@@ -57,11 +57,11 @@ pub(super) struct KnownLines {
     by_period: Mutex<HashMap<TrackId, Arc<KnownOfPeriod>>>,
 }
 
-/// Where the lines of some subjects are, as long as this many were removed. One that was removed has no line, also if it
-/// is hidden again later.
+/// Where the lines of some subjects are, until a subject is removed: one that was removed has no line, also if it is hidden
+/// again later.
 #[derive(Debug)]
 struct KnownOfPeriod {
-    removed: u64,
+    removals: u64,
     lines: HashMap<Subject, Option<u64>>,
 }
 
@@ -80,20 +80,20 @@ pub(super) async fn subjects(store: &dyn Store, board: &Arc<Board>) -> store::Re
 }
 
 impl KnownLines {
-    /// Returns which lines of a packed ranking are those of these subjects, which are hidden now. Store calls only for
-    /// subjects that this instance has not met before.
+    /// Returns which lines of a packed ranking are left out: those of these subjects, which are hidden now, and those
+    /// that stay so. Store calls only for subjects whose lines this instance does not know.
     pub(super) async fn lines_of(
         &self,
         store: &dyn Store,
         track: &BoardTrack,
-        Head { lines, removed, .. }: Head,
+        Head { lines, removals, left_out, .. }: Head,
         subjects: Vec<(Subject, Visibility)>,
     ) -> store::Result<HiddenLines> {
-        if subjects.is_empty() {
+        if subjects.is_empty() && left_out.is_empty() {
             return Ok(HiddenLines::default());
         }
         let subjects: HashMap<Subject, Visibility> = subjects.into_iter().collect();
-        let known = self.by_period.lock().get(&track.id()).filter(|known| known.removed == removed).cloned();
+        let known = self.by_period.lock().get(&track.id()).filter(|known| known.removals == removals).cloned();
         let (mut of_known, mut unknown) = (HashMap::with_capacity(subjects.len()), Vec::new());
         for subject in subjects.keys() {
             match known.as_ref().and_then(|known| known.lines.get(subject)) {
@@ -108,13 +108,15 @@ impl KnownLines {
             );
         }
         let mut lines: Vec<u64> = of_known.values().copied().flatten().collect();
+        lines.extend(left_out);
         lines.sort_unstable();
+        lines.dedup();
         let mut by_period = self.by_period.lock();
         by_period.remove(&track.id());
         if by_period.values().map(|known| known.lines.len()).sum::<usize>() + of_known.len() > MOST_KNOWN {
             by_period.clear();
         }
-        by_period.insert(track.id(), Arc::new(KnownOfPeriod { removed, lines: of_known }));
+        by_period.insert(track.id(), Arc::new(KnownOfPeriod { removals, lines: of_known }));
         Ok(HiddenLines { lines, subjects })
     }
 }

@@ -23,7 +23,7 @@ use self::hidden::KnownLines;
 use self::packing::Packing;
 use self::reading::Reading;
 use super::about::ATTEMPTS;
-use super::{Result, Service};
+use super::{Result, Service, ServiceError};
 use crate::board::{Board, BoardTrack, Percentile, Subject, Value};
 use crate::store::{self, Distribution, Lookup, Page, PageStart, Standing, Store, StoreError};
 
@@ -112,9 +112,15 @@ impl Service {
     /// Packs the ended periods of all boards that this instance knows.
     pub(super) async fn keep_packing(&self) {
         for board in self.registry.with_periods_to_pack() {
-            // As long as the store takes no writes, and when the board has just got other editions, the next tick retries.
-            if let Err(error) = self.pack_periods(&board).await {
-                tracing::debug!(board = %board.name(), %error, "an ended period was not packed; the next tick retries");
+            match self.pack_periods(&board).await {
+                Err(ServiceError::Store(error @ (StoreError::Corrupt { .. } | StoreError::Unsupported { .. }))) => {
+                    tracing::warn!(board = %board.name(), %error, "an ended period cannot be packed");
+                }
+                // As long as the store takes no writes, and when the board has just got other editions.
+                Err(error) => {
+                    tracing::debug!(board = %board.name(), %error, "an ended period was not packed; the next tick retries");
+                }
+                Ok(_) => {}
             }
         }
     }

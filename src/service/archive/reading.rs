@@ -3,16 +3,13 @@
 
 use std::cmp::Ordering;
 
-use super::finding::{Finder, Found, compare};
+use super::finding::{self, Finder, Found, TOGETHER, compare};
 use super::hidden::{self, HiddenLines, KnownLines};
 use super::sheet::{Head, LINES, LineSheet};
 use crate::board::{BoardTrack, Frame, Packed, Percentile, Subject, Value, Visibility};
 use crate::store::{
     self, AtScore, Distribution, Lookup, Page, PageStart, Ranked, SheetId, Sheets, Standing, Store, StoreError,
 };
-
-/// The number of sheets of which a page is read in one store call.
-const TOGETHER: u64 = 16;
 
 /// A packed ranking at one instant.
 pub(super) struct Reading<'a> {
@@ -32,8 +29,8 @@ impl<'a> Reading<'a> {
         // In this order: a subject that is hidden again after its removal is found with the number of removals.
         let hidden = hidden::subjects(store, track.board()).await?;
         let Sheets { frame, texts } = store.sheets(track, &[SheetId::Head]).await?;
-        let head = texts.into_iter().next().flatten().map(|text| Head::read(&text)).transpose()?;
-        let head = head.unwrap_or(Head { lines: packed.lines, total: packed.total, removed: 0 });
+        let head = texts.into_iter().next().flatten().ok_or_else(|| finding::missing(SheetId::Head))?;
+        let head = Head::read(&head)?;
         let hidden = known.lines_of(store, track, head, hidden).await?;
         let finder = Finder { store, track, lines: packed.lines };
         Ok(Self { finder, packed, hidden, frame })
@@ -88,7 +85,7 @@ impl<'a> Reading<'a> {
         if first < until {
             let (from, last) = (self.hidden.line_of(first), self.hidden.line_of(until - 1));
             let sheets: Vec<u64> = (from / LINES..=last / LINES).collect();
-            for some in sheets.chunks(TOGETHER as usize) {
+            for some in sheets.chunks(TOGETHER) {
                 let ids: Vec<_> = some.iter().map(|sheet| SheetId::Lines(*sheet)).collect();
                 for (text, number) in self.finder.texts(&ids).await?.iter().zip(some) {
                     let sheet = LineSheet::read(self.track(), text)?;
@@ -200,7 +197,7 @@ impl<'a> Reading<'a> {
             better,
             not_worse: self.not_worse_if_counted(ranked.map(|found| found.score)).await?,
             slots: Vec::new(),
-            capped: false,
+            capped: found.is_some_and(|found| found.is_capped),
         })
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Rankings;
-use super::sheet::{Head, LineSheet, Registered, sheets_of};
-use crate::board::{Board, BoardTrack, Subject};
-use crate::store::{self, SheetId, Store, StoreError};
+use super::sheet::{Head, LINES, LineSheet, Registered, sheets_of};
+use crate::board::{Board, BoardTrack, ModerationList, Subject};
+use crate::store::{self, SheetId, Store, StoreError, TextRange};
 
 /// The number of periods from which a subject is removed at the same time.
 const AT_ONCE: usize = 8;
@@ -16,15 +16,31 @@ const AT_ONCE: usize = 8;
 const ATTEMPTS: usize = 16;
 
 impl Rankings {
+    /// Returns whether a subject is hidden, if the board has ended periods from which it may have to be removed.
+    pub(in crate::service) async fn was_hidden(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<bool> {
+        if !board.definition().packs_periods() || board.archive().is_empty() {
+            return Ok(false);
+        }
+        let range = TextRange { prefix: subject.as_str(), after: None };
+        let first = self.store.moderated(board, ModerationList::Hidden, range, 1).await?.items.pop();
+        Ok(first.is_some_and(|(first, _)| first == *subject))
+    }
+
     /// Takes a subject that was removed from a board out of the sheets of its ended periods. Returns the number of periods
-    /// that had it. Three store calls for a period that has it, otherwise one or two.
+    /// that had it. About eight store calls for a period that has it, otherwise one or two. The line of one that
+    /// `was_hidden` stays left out.
     ///
-    /// Call it after the removal: of a period that is being packed, either this finds the line, or whoever packs it finds
+    /// Call it after the removal. Then of a period that is being packed, either this finds the line, or the packing finds
     /// that the subject was removed.
-    pub(in crate::service) async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<u64> {
+    pub(in crate::service) async fn remove(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        was_hidden: bool,
+    ) -> store::Result<u64> {
         let packs = board.definition().packs_periods();
         let periods = board.each_period().filter(|period| packs && period.is_final());
-        let remove = |track: BoardTrack| async move { remove_from(&*self.store, &track, subject).await };
+        let remove = |track: BoardTrack| async move { remove_from(&*self.store, &track, subject, was_hidden).await };
         let mut removals = stream::iter(periods).map(|period| remove(period.main_track())).buffer_unordered(AT_ONCE);
         let mut removed = 0;
         while let Some(was_there) = removals.try_next().await? {
@@ -34,33 +50,53 @@ impl Rankings {
     }
 }
 
-/// Takes a subject out of the sheets of a period. Returns whether they had it.
-pub(super) async fn remove_from(store: &dyn Store, track: &BoardTrack, subject: &Subject) -> store::Result<bool> {
+/// Takes a subject out of the sheets of a period. Returns whether they had it. Repeating a call that ended halfway
+/// completes it.
+pub(super) async fn remove_from(
+    store: &dyn Store,
+    track: &BoardTrack,
+    subject: &Subject,
+    was_hidden: bool,
+) -> store::Result<bool> {
     let Some(head) = text_of(store, track, SheetId::Head).await? else { return Ok(false) };
-    let registered = Registered::of(subject.as_str(), sheets_of(Head::read(&head)?.lines));
+    let sheets = sheets_of(Head::read(&head)?.lines);
+    let registered = Registered::of(subject.as_str(), sheets);
     let register = SheetId::Register(registered.sheet);
     // While the period is being packed, the register may not be there yet.
     let Some(text) = text_of(store, track, register).await? else { return Ok(false) };
+    let mut was_there = false;
     for sheet in registered.candidates(&text) {
+        let Some(text) = text_of(store, track, SheetId::Lines(sheet)).await? else { continue };
+        let lines = LineSheet::read(track, &text)?;
+        let line = lines.position(subject).map(|at| sheet * LINES + at as u64);
+        let others = lines.lines.iter().filter_map(|line| line.subject).filter(|other| *other != subject.as_str());
+        if line.is_none() && others.clone().any(|other| Registered::of(other, sheets) == registered) {
+            // The entry is that of another subject.
+            continue;
+        }
+        let counted = |text: &str| {
+            let mut head = Head::read(text)?;
+            let left_out = line.filter(|line| was_hidden && !head.left_out.contains(line));
+            head.left_out.extend(left_out);
+            head.removals += 1;
+            Ok(Some(head.print()))
+        };
         let without = |text: &str| {
             let mut lines = LineSheet::read(track, text)?;
             let Some(at) = lines.position(subject) else { return Ok(None) };
-            lines.lines[at].subject = None;
+            (lines.lines[at].subject, lines.lines[at].is_capped) = (None, false);
             Ok(Some(lines.print()))
         };
-        if change(store, track, SheetId::Lines(sheet), without).await? {
-            // Whoever remembers where the line of the subject is learns that it has none.
-            let counted = |text: &str| {
-                let head = Head::read(text)?;
-                Ok(Some(Head { removed: head.removed + 1, ..head }.print()))
-            };
+        // The line is left out before it loses its name, and instances that remember the line look for it again.
+        if line.is_some() && was_hidden {
             change(store, track, SheetId::Head, counted).await?;
-            let unregistered = |text: &str| Ok(Some(registered.without(text, sheet)));
-            change(store, track, register, unregistered).await?;
-            return Ok(true);
         }
+        was_there |= change(store, track, SheetId::Lines(sheet), without).await?;
+        change(store, track, SheetId::Head, counted).await?;
+        let unregistered = |text: &str| Ok(Some(registered.without(text, sheet)));
+        change(store, track, register, unregistered).await?;
     }
-    Ok(false)
+    Ok(was_there)
 }
 
 async fn text_of(store: &dyn Store, track: &BoardTrack, id: SheetId) -> store::Result<Option<Arc<str>>> {

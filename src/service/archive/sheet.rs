@@ -1,8 +1,9 @@
 //! The form of the sheets of a packed ranking. Pure.
 //!
 //! A sheet of lines has [`LINES`] of them, the last one fewer. Its text begins with the number of the first line of the
-//! ranking that has the score of its first line. Each line follows: the score, if it is another one than that of the line
-//! before, a tab, and the subject, or nothing if that was removed. Numbers of lines count from 0 at the best one.
+//! ranking that has the score of its first line. Each line follows: the score, if it differs from that of the line before,
+//! a tab, the character U+0001 if the score is capped, and the subject, or nothing if that was removed. Numbers of lines
+//! count from 0 at the best one.
 //!
 //! The register has as many sheets as the lines, and each subject is in one of them by its hash: seven characters of six
 //! bits each, of which the first three are further bits of the hash, and the others the number of the sheet with the line.
@@ -22,8 +23,9 @@ pub(super) const MOST_LINES: u64 = LINES << SHEET_BITS;
 
 const SHEET_BITS: u32 = 24;
 const HASH_BITS: u32 = 18;
-/// The number of characters of an entry of the register.
+/// The number of characters of an entry of the register, and of those at its end that are the number of a sheet.
 const ENTRY: usize = 7;
+const SHEET_DIGITS: usize = 4;
 /// What the characters of an entry stand for.
 const SIX_BITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -33,6 +35,8 @@ pub(super) struct Line<'t> {
     pub score: Value,
     /// `None` if the subject was removed.
     pub subject: Option<&'t str>,
+    /// Whether values were dropped because the board remembers a limited number.
+    pub is_capped: bool,
 }
 
 /// A sheet of lines.
@@ -44,13 +48,19 @@ pub(super) struct LineSheet<'t> {
 }
 
 /// What is known of a packed ranking as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub lines: u64,
     pub total: u64,
-    /// The number of subjects that were removed since.
-    pub removed: u64,
+    /// A number that grows with each removal of a subject.
+    pub removals: u64,
+    /// The lines of subjects that were hidden when they were removed: they stay left out, so that others keep the ranks that
+    /// they have without them.
+    pub left_out: Vec<u64>,
 }
+
+/// What a line begins with, after the tab, if its score is capped.
+const CAPPED: char = '\u{1}';
 
 fn damaged(what: &str) -> StoreError {
     StoreError::Corrupt { detail: format!("a sheet of an ended period: {what}") }
@@ -68,7 +78,11 @@ impl<'t> LineSheet<'t> {
                 ("", Some(before)) => before.score,
                 (score, _) => parse_score(track, score).ok_or_else(|| damaged("a score"))?,
             };
-            lines.push(Line { score, subject: Some(subject).filter(|subject| !subject.is_empty()) });
+            let (is_capped, subject) = match subject.strip_prefix(CAPPED) {
+                Some(subject) => (true, subject),
+                None => (false, subject),
+            };
+            lines.push(Line { score, subject: Some(subject).filter(|subject| !subject.is_empty()), is_capped });
         }
         Ok(Self { tied_from, lines })
     }
@@ -83,6 +97,9 @@ impl<'t> LineSheet<'t> {
             }
             before = Some(line.score);
             text.push('\t');
+            if line.is_capped {
+                text.push(CAPPED);
+            }
             text.push_str(line.subject.unwrap_or_default());
         }
         text
@@ -124,13 +141,16 @@ impl Head {
     pub(super) fn read(text: &str) -> Result<Self, StoreError> {
         let numbers: Option<Vec<u64>> = text.split(' ').map(|number| number.parse().ok()).collect();
         match numbers.as_deref() {
-            Some(&[lines, total, removed]) => Ok(Self { lines, total, removed }),
+            Some(&[lines, total, removals, ref left_out @ ..]) => {
+                Ok(Self { lines, total, removals, left_out: left_out.to_vec() })
+            }
             _ => Err(damaged("the numbers of its lines")),
         }
     }
 
     pub(super) fn print(&self) -> String {
-        format!("{} {} {}", self.lines, self.total, self.removed)
+        let numbers = [self.lines, self.total, self.removals].into_iter().chain(self.left_out.iter().copied());
+        numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -163,24 +183,23 @@ impl Registered {
 
     /// Returns the sheets that may have the line of the subject, by the text of its sheet of the register.
     pub(super) fn candidates(self, text: &str) -> impl Iterator<Item = u64> {
-        entries(text)
-            .filter_map(move |(_, bits)| (bits >> SHEET_BITS == self.hash).then_some(bits & ((1 << SHEET_BITS) - 1)))
+        let mut hash = String::new();
+        self.append(&mut hash, 0);
+        hash.truncate(ENTRY - SHEET_DIGITS);
+        let digit = |byte: &u8| SIX_BITS.iter().position(|digit| digit == byte).unwrap_or_default() as u64;
+        let own = text.as_bytes().chunks_exact(ENTRY).filter_map(move |entry| entry.strip_prefix(hash.as_bytes()));
+        own.map(move |sheet| sheet.iter().fold(0, |number, byte| number << 6 | digit(byte)))
     }
 
     /// Returns the text of its sheet of the register without the entry of a subject whose line was in this sheet of lines.
     pub(super) fn without(self, text: &str, sheet: u64) -> String {
-        let bits = self.hash << SHEET_BITS | sheet;
-        let own = entries(text).find(|(_, other)| *other == bits).map(|(entry, _)| entry);
-        let kept = text.as_bytes().chunks(ENTRY).enumerate().filter(|(at, _)| Some(*at) != own);
+        let mut entry = String::new();
+        self.append(&mut entry, sheet);
+        let entries = || text.as_bytes().chunks(ENTRY);
+        let own = entries().position(|other| other == entry.as_bytes());
+        let kept = entries().enumerate().filter(|(at, _)| Some(*at) != own);
         kept.flat_map(|(_, entry)| entry.iter().map(|byte| char::from(*byte))).collect()
     }
-}
-
-/// Returns the entries of a sheet of the register, each with its index.
-fn entries(text: &str) -> impl Iterator<Item = (usize, u64)> {
-    let digit = |byte: &u8| SIX_BITS.iter().position(|digit| digit == byte).unwrap_or_default() as u64;
-    let bits = move |entry: &[u8]| entry.iter().fold(0, |bits, byte| bits << 6 | digit(byte));
-    text.as_bytes().chunks_exact(ENTRY).map(bits).enumerate()
 }
 
 #[cfg(test)]
@@ -199,7 +218,7 @@ mod tests {
     #[test]
     fn lines_round_trip_and_know_with_which_they_tie() {
         let exact = |units| Value::Exact(Amount(units));
-        let line = |score, subject| Line { score, subject };
+        let line = |score, subject| Line { score, subject, is_capped: subject == Some("日本") };
         let lines = vec![
             line(exact(-3), Some("a b")),
             line(exact(-3), None),
@@ -208,7 +227,7 @@ mod tests {
         ];
         let sheet = LineSheet { tied_from: 250, lines };
         let text = sheet.print();
-        assert_eq!(text, "250\n-3\ta b\n\t\n-9007199254740991\t日本\n7\t");
+        assert_eq!(text, "250\n-3\ta b\n\t\n-9007199254740991\t\u{1}日本\n7\t");
         let track_of_sums = track("SUM(all, e, n, s)");
         assert_eq!(LineSheet::read(&track_of_sums, &text).unwrap(), sheet);
         assert_eq!([0, 1, 2, 3].map(|at| sheet.tie_of(256, at)), [250, 250, 258, 259]);
@@ -220,8 +239,10 @@ mod tests {
         for bad in ["", "x\n1\ta", "0\n1 a", "0\n\ta", "0\nx\ta"] {
             assert!(LineSheet::read(&track_of_sums, bad).is_err(), "{bad:?}");
         }
-        let head = Head { lines: 3, total: 9, removed: 1 };
+        let head = Head { lines: 3, total: 9, removals: 1, left_out: vec![2, 0] };
         assert_eq!(Head::read(&head.print()).unwrap(), head);
+        let whole = Head { left_out: Vec::new(), ..head };
+        assert_eq!((whole.print().as_str(), Head::read("3 9 1").unwrap()), ("3 9 1", whole.clone()));
         assert!(["", "1 2", "1 2 x"].iter().all(|bad| Head::read(bad).is_err()));
     }
 

@@ -229,15 +229,78 @@ pub async fn a_removed_subject_leaves_a_line_without_a_name(site: Site) {
     let register = sheets.len();
     service.remove(&service.refreshed(&board).await.unwrap(), &subject("s300"), None).await.unwrap();
     assert_eq!(register, sheets.len(), "again it changes nothing");
-    // One that is hidden again after it was removed hides nobody.
+    // The line of one that was hidden stays left out, so that the others keep the ranks that they are shown with.
     moderate(&service, &board, "s301", HIDE).await;
-    assert_eq!(service.page(&track, 0, 0).await.unwrap().answer.total, before.total - 1);
+    let hidden = service.page(&track, 0, 1_000).await.unwrap().answer;
+    assert_eq!(hidden.total, before.total - 1);
     let other = Service::new(site.other.clone());
     other.remove(&other.refreshed(&board).await.unwrap(), &subject("s301"), None).await.unwrap();
-    moderate(&other, &board, "s301", HIDE).await;
-    let page = service.page(&track, 0, 1_000).await.unwrap().answer;
-    assert_eq!((page.total, page.items.len()), (before.total, before.items.len()));
-    assert_eq!(page.items.iter().filter(|line| line.subject.removed_line().is_some()).count(), 2);
+    for service in [&service, &other] {
+        let page = service.page(&track, 0, 1_000).await.unwrap().answer;
+        assert_eq!((page.total, &*page.items), (hidden.total, &*hidden.items));
+    }
+    // One that is hidden again after it was removed hides no line.
+    moderate(&service, &board, "s5", HIDE).await;
+    assert_eq!(service.page(&track, 0, 0).await.unwrap().answer.total, before.total - 2);
+    moderate(&service, &board, "s5", SHOW).await;
+    other.remove(&other.refreshed(&board).await.unwrap(), &subject("s5"), None).await.unwrap();
+    moderate(&other, &board, "s5", HIDE).await;
+    assert_eq!(service.page(&track, 0, 0).await.unwrap().answer.total, before.total - 1);
+    moderate(&other, &board, "s5", SHOW).await;
+    // A removal that ended after the name was gone is completed when it is repeated.
+    let (head, line) = (SheetId::Head, SheetId::Lines(0));
+    let text = async |id| site.store.sheets(&track, &[id]).await.unwrap().texts[0].clone().unwrap();
+    let (lines, register) = (text(line).await, text(SheetId::Register(0)).await.len());
+    let first = before.items[0].subject.to_string();
+    let without = lines.replacen(&format!("\t{first}\n"), "\t\n", 1);
+    assert!(site.store.change_sheet(&track, line, Some(&lines), &without).await.unwrap());
+    let removals = text(head).await;
+    service.remove(&service.refreshed(&board).await.unwrap(), &subject(&first), None).await.unwrap();
+    let sizes = async || {
+        let mut sizes = 0;
+        for number in 0..3 {
+            sizes += text(SheetId::Register(number)).await.len();
+        }
+        sizes
+    };
+    assert!(register > 0 && text(head).await != removals);
+    let struck = sizes().await;
+    assert_eq!(struck % 7, 0);
+    assert_eq!(struck / 7, 600 - 4, "s300, s301, s5 and the first one");
+}
+
+pub async fn a_packed_score_of_dropped_values_is_still_capped(site: Site) {
+    let mut definition = season("COUNT_DISTINCT(all, e, s, v)", "");
+    definition.max_values = Some(3);
+    let board = site.define("board", &definition).await;
+    site.count(&board, (0..9).map(|n| seen("many", &format!("v{n}"))).chain([seen("few", "v1")]).collect()).await;
+    let service = sealed(&site, &board).await;
+    pack(&service, &board).await;
+    let track = first(&service, &board).await;
+    for (who, score, capped) in [("many", 3, true), ("few", 1, false)] {
+        let standing = service.standing(&track, &subject(who)).await.unwrap().answer;
+        assert_eq!((standing.score, standing.capped), (exact(score), capped), "{who}");
+    }
+}
+
+/// Many that tie, of whom whole sheets were removed: a page goes on where a subject was that is not there any more.
+pub async fn pages_go_past_sheets_without_names(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", "")).await;
+    site.count(&board, (0..800).map(|n| plus(&format!("s{:03}", 799 - n), 1)).collect()).await;
+    let service = sealed(&site, &board).await;
+    pack(&service, &board).await;
+    let track = first(&service, &board).await;
+    // In the order of the ranking: s799 is the first.
+    let present = service.refreshed(&board).await.unwrap();
+    for line in (100..101).chain(256..512) {
+        service.remove(&present, &subject(&format!("s{:03}", 799 - line)), None).await.unwrap();
+    }
+    for (line, expected) in [(100, 101), (300, 512), (511, 512)] {
+        let place = Place { score: Value::Exact(Amount(1)), subject: subject(&format!("s{:03}", 799 - line)) };
+        let cursor = Cursor { track: track.id(), next_to: NextTo::after(place) };
+        let page = service.page_at(&track, &cursor, 1).await.unwrap().answer;
+        assert_eq!(page.items[0].subject, subject(&format!("s{:03}", 799 - expected)), "after line {line}");
+    }
 }
 
 pub async fn only_the_best_lines_are_kept_if_so_defined(site: Site) {
@@ -264,6 +327,23 @@ pub async fn only_the_best_lines_are_kept_if_so_defined(site: Site) {
     assert!(refused.unwrap_err().to_string().contains("first 5 of"), "");
     moderate(&service, &board, "s18", SHOW).await;
     assert_eq!(service.page(&track, 0, 100).await.unwrap().answer.items.len(), 5);
+}
+
+/// An instance that ended after it had written the lines, and before it said how many there are.
+pub async fn the_packing_of_the_best_lines_goes_on_after_its_end(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", r#","archive_top":5"#)).await;
+    if board.season().unwrap().archive_top == ArchiveTop::All {
+        return;
+    }
+    site.count(&board, (0..20).flat_map(|n| (0..=n).map(move |_| plus(&format!("s{n}"), 1))).collect()).await;
+    let service = sealed(&site, &board).await;
+    moderate(&service, &board, "s18", HIDE).await;
+    let track = first(&service, &board).await;
+    let lines = "0\n20\ts19\n19\ts18\n18\ts17\n17\ts16\n16\ts15";
+    assert!(site.store.change_sheet(&track, SheetId::Lines(0), None, lines).await.unwrap());
+    pack(&service, &board).await;
+    let page = service.page(&first(&service, &board).await, 0, 100).await.unwrap().answer;
+    assert_eq!((page.items.len(), page.total), (4, 19), "of 20, one is hidden");
 }
 
 pub async fn subjects_that_are_removed_while_a_period_is_packed_are_gone(site: Site) {
