@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::about::ATTEMPTS;
 use super::ranking_keys::spelled_key;
 use super::reads::ranked;
 use super::{Result, Service, ServiceError};
@@ -37,16 +38,20 @@ impl Service {
         if changes.iter().any(|(_, change)| hides(*change)) {
             ranked(&board.main())?;
         }
-        match self.store.moderate(board, changes).await {
-            Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) => {
-                let fresh = self.refreshed(board).await?;
-                // By another metric, subjects may be stored in another way.
-                match fresh.definition().metric == board.definition().metric {
-                    true => Ok(self.store.moderate(&fresh, changes).await?),
-                    false => Err(error.into()),
+        let (mut present, mut attempts) = (board.clone(), ATTEMPTS);
+        loop {
+            match self.store.moderate(&present, changes).await {
+                // At the end of a period, and when it is packed, the editions change several times.
+                Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) if attempts > 0 => {
+                    attempts -= 1;
+                    present = self.refreshed(&present).await?;
+                    // By another metric, subjects may be stored in another way.
+                    if present.definition().metric != board.definition().metric {
+                        return Err(error.into());
+                    }
                 }
+                changed => return Ok(changed?),
             }
-            changed => Ok(changed?),
         }
     }
 

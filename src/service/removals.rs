@@ -51,16 +51,19 @@ impl Service {
             // Its lines are not shown for a moment, when it is not hidden any more.
             self.remove_from_archive(&board, &stored, was_hidden).await?;
         }
-        let removed = self.store.remove(&board, &stored).await;
-        self.known_ranks.forget(board.generation());
-        let mut removed = match removed {
-            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
-                let fresh = self.refreshed(&board).await?;
-                let (fresh, stored) = self.stored_subject(&fresh, subject, key).await?;
-                About { answer: self.store.remove(&fresh, &stored).await?, of: fresh }
+        let (mut board, mut stored, mut attempts) = (board, stored, ATTEMPTS);
+        let removed = loop {
+            match self.store.remove(&board, &stored).await {
+                // At the end of a period, and when it is packed, the editions change several times.
+                Err(StoreError::BoardChanged | StoreError::StaleEpoch) if attempts > 0 => {
+                    attempts -= 1;
+                    (board, stored) = self.stored_subject(&self.refreshed(&board).await?, subject, key).await?;
+                }
+                removed => break removed,
             }
-            removal => About { answer: removal?, of: board },
         };
+        self.known_ranks.forget(board.generation());
+        let mut removed = About { answer: removed?, of: board };
         removed.answer.live_slots += self.remove_from_archive(&removed.of, &stored, was_hidden).await?;
         Ok(removed)
     }

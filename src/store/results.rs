@@ -216,7 +216,8 @@ pub struct Status {
     /// may have items and no subject, if later items have cancelled them or if the subject was removed.
     pub events: Vec<(Timestamp, u64)>,
     /// A number that changes when a subject is removed, when contents are merged, and when data is moved so that a walk
-    /// over the [contents](super::Store::contents_step) may return it twice. It is meant to be compared for equality.
+    /// over the [contents](super::Store::contents_step) may return it twice; of a period to which nothing is written any
+    /// more, also when a subject is hidden or shown. It is meant to be compared for equality.
     pub upheavals: u64,
 }
 

@@ -35,6 +35,8 @@ pub(super) const LINE_BYTES: u64 = 25;
 pub(super) struct Rankings {
     store: Arc<dyn Store>,
     known: KnownLines,
+    /// One of them is held while a subject is removed from a period.
+    removing: [tokio::sync::Mutex<()>; 16],
 }
 
 /// Reads the ranking of a track where it is.
@@ -52,7 +54,7 @@ macro_rules! read {
 
 impl Rankings {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: KnownLines::default() }
+        Self { store, known: KnownLines::default(), removing: Default::default() }
     }
 
     pub(super) async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> store::Result<Page> {

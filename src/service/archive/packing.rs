@@ -17,12 +17,12 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use super::finding::{Finder, TOGETHER};
 use super::sheet::{Head, LINES, Line, LineSheet, MOST_LINES, Registered, sheets_of};
 use super::{hidden, removing};
-use crate::board::{BoardTrack, Packed, Subject, Value, Visibility};
+use crate::board::{BoardTrack, Packed, Subject, Value};
 use crate::store::{self, NextTo, PageStart, Place, SheetId, Store, StoreError};
 
 /// The number of sheets of the register that are gathered in one walk over the lines: about 30 MB.
 const GATHERED: u64 = 16_384;
-/// The number of times that a step is repeated because the hidden subjects have changed meanwhile.
+/// The number of times that a step is repeated because subjects were hidden, shown or removed meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// The packing of one ranking.
@@ -33,8 +33,8 @@ pub(super) struct Packing<'a> {
     limit: u64,
     /// What hidden subjects have in the ranking, as far as it was asked for.
     hidden: HashMap<Subject, Option<Value>>,
-    /// The hidden subjects as they were last listed.
-    listed: Option<Vec<(Subject, Visibility)>>,
+    /// The number of upheavals of the ranking when it was last read.
+    upheavals: Option<u64>,
 }
 
 /// Where a walk over the ranking goes on.
@@ -72,7 +72,7 @@ impl<'a> Packing<'a> {
             track,
             limit: top.limit().unwrap_or(u64::MAX).min(MOST_LINES),
             hidden: HashMap::new(),
-            listed: None,
+            upheavals: None,
         }
     }
 
@@ -211,18 +211,17 @@ impl<'a> Packing<'a> {
     /// Returns the next lines, at most this many, with those of hidden subjects.
     async fn next_lines(&mut self, at: &Position, room: u64) -> store::Result<Next> {
         let start = at.last.clone().map_or(PageStart::Offset(0), |last| PageStart::Place(NextTo::after(last)));
-        let mut subjects = match self.listed.take() {
-            Some(listed) => listed,
-            None => hidden::subjects(self.store, self.track.board()).await?,
+        let mut before = match self.upheavals {
+            Some(upheavals) => upheavals,
+            None => self.store.status(self.track).await?.upheavals,
         };
         for _ in 0..ATTEMPTS {
+            // Both are of one ranking if no subject was hidden, shown or removed meanwhile.
+            let subjects = hidden::subjects(self.store, self.track.board()).await?;
             let page = self.store.page_from(self.track, &start, u32::try_from(room).unwrap_or(u32::MAX)).await?;
-            let after = hidden::subjects(self.store, self.track.board()).await?;
-            let names =
-                |of: &[(Subject, Visibility)]| of.iter().map(|(subject, _)| subject.clone()).collect::<Vec<_>>();
-            let is_same = names(&subjects) == names(&after);
-            subjects = after;
-            if !is_same {
+            let after = self.store.status(self.track).await?.upheavals;
+            self.upheavals = Some(after);
+            if std::mem::replace(&mut before, after) != after {
                 continue;
             }
             let mut hidden = Vec::new();
@@ -238,10 +237,7 @@ impl<'a> Packing<'a> {
             let mut lines: Vec<Place> = page.items.iter().map(Place::of).collect();
             lines.extend(hidden.iter().filter(is_next).cloned());
             lines.sort_unstable_by(|a, b| self.compare(a, b));
-            // One that was shown and hidden again meanwhile is in both.
-            lines.dedup();
             lines.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-            self.listed = Some(subjects);
             return Ok(Next { lines, visible: page.total, hidden });
         }
         Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) })

@@ -12,8 +12,10 @@ use crate::store::{self, SheetId, Store, StoreError, TextRange};
 
 /// The number of periods from which a subject is removed at the same time.
 const AT_ONCE: usize = 8;
-/// The number of attempts to change a sheet while others change it.
-const ATTEMPTS: usize = 16;
+/// The number of attempts to change a sheet while other instances change it.
+const ATTEMPTS: usize = 100;
+/// The longest pause before another attempt, in milliseconds.
+const LONGEST_PAUSE: u64 = 20;
 
 impl Rankings {
     /// Returns whether a subject is hidden, if the board has ended periods from which it may have to be removed.
@@ -40,7 +42,12 @@ impl Rankings {
     ) -> store::Result<u64> {
         let packs = board.definition().packs_periods();
         let periods = board.each_period().filter(|period| packs && period.is_final());
-        let remove = |track: BoardTrack| async move { remove_from(&*self.store, &track, subject, was_hidden).await };
+        let remove = |track: BoardTrack| async move {
+            // All removals from a period change the same sheet.
+            let turn = &self.removing[usize::try_from(track.id().0).unwrap_or_default() % self.removing.len()];
+            let _one_at_a_time = turn.lock().await;
+            remove_from(&*self.store, &track, subject, was_hidden).await
+        };
         let mut removals = stream::iter(periods).map(|period| remove(period.main_track())).buffer_unordered(AT_ONCE);
         let mut removed = 0;
         while let Some(was_there) = removals.try_next().await? {
@@ -116,6 +123,7 @@ async fn change(
         if store.change_sheet(track, id, Some(&from), &to).await? {
             return Ok(true);
         }
+        tokio::time::sleep(Duration::from_millis(rand::random_range(1..=LONGEST_PAUSE))).await;
     }
     Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) })
 }

@@ -90,7 +90,11 @@ impl BoardState {
         self.set_board(board);
         let mut left: Vec<Tables> = before.into_iter().map(|(_, tables)| tables).collect();
         for (track, tables) in self.board.tracks().iter().zip(&mut self.tracks) {
-            left.extend(track.packed().and_then(|_| tables.take_packed(Tables::new(track, now))));
+            if track.packed().is_some() && tables.holdings.subjects.len() > 0 {
+                let mut of_sheets = Tables::new(track, now);
+                std::mem::swap(&mut of_sheets.sheets, &mut tables.sheets);
+                left.push(std::mem::replace(tables, of_sheets));
+            }
         }
         left
     }
@@ -190,8 +194,12 @@ impl BoardState {
     /// Changes what is set for a subject. Returns what is set now, if that is something else. O(tracks x log n).
     pub(super) fn moderate(&mut self, subject: &str, change: ModerationChange) -> Option<Moderation> {
         let (subject, moderation) = self.moderated.change(subject, change)?;
-        for tables in &mut self.tracks {
+        let written = self.board.written_tracks().len();
+        for (number, tables) in self.tracks.iter_mut().enumerate() {
             tables.holdings.set_visibility(&subject, moderation.visibility);
+            if number >= written {
+                tables.holdings.count_upheaval();
+            }
         }
         Some(moderation)
     }

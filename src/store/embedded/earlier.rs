@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use super::codec::{Damaged, Reader};
 use super::log_operations::LogOperations;
-use super::ranking::{Entry, TextSource as _};
-use super::tables::Tables;
-use crate::board::{EarlierRank, EarlierRanks, Order, Subject, Timestamp, Track};
+use crate::board::{EarlierRank, EarlierRanks, Subject, Timestamp, Track};
 
 /// The noted ranks of one track.
 #[derive(Debug)]
@@ -39,6 +37,20 @@ impl NotedRanks {
     /// Returns that a track notes none.
     pub(super) fn none() -> Self {
         Self { ranks: None, next: Timestamp::MAX, is_unlogged: false, is_new: false }
+    }
+
+    /// Returns whether a boundary may have passed.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        now >= self.next
+    }
+
+    /// Notes the ranks at the newest boundary before `now`, unless they are noted. `ranks` returns them.
+    pub(super) fn note(&mut self, track: &Track, now: Timestamp, ranks: impl FnOnce(Timestamp) -> EarlierRanks) {
+        let Some((at, next)) = track.boundaries_at(now) else { return };
+        self.next = next;
+        if self.ranks.as_ref().is_none_or(|known| known.at() < at) {
+            *self = Self { ranks: Some(Arc::new(ranks(at))), next, is_unlogged: true, is_new: false };
+        }
     }
 
     pub(super) fn ranks(&self) -> Option<&Arc<EarlierRanks>> {
@@ -100,31 +112,4 @@ fn read(lines: &[u8]) -> Result<Vec<EarlierRank>, Damaged> {
         ranks.push(EarlierRank { rank, subject: (!text.is_empty()).then(|| Subject::from_stored(text)) });
     }
     Ok(ranks)
-}
-
-impl Tables {
-    /// Notes the ranks if a boundary has passed, before anything else happens at `now`. O(1) between two boundaries.
-    pub(super) fn note_ranks(&mut self, track: &Track, now: Timestamp) {
-        if now < self.noted.next {
-            return;
-        }
-        let Some((at, next)) = track.boundaries_at(now) else { return };
-        self.noted.next = next;
-        if self.noted.ranks.as_ref().is_some_and(|ranks| ranks.at() >= at) {
-            return;
-        }
-        let is_of_boundary = track.head_before(at, now) == Some(self.window.head) && self.frame().retiring == 0;
-        let ranks = if is_of_boundary { self.first_ranks(track, at) } else { EarlierRanks::unknown(at) };
-        self.noted = NotedRanks { ranks: Some(Arc::new(ranks)), next, is_unlogged: true, is_new: false };
-    }
-
-    /// Returns the ranks of the first lines of the ranking.
-    fn first_ranks(&self, track: &Track, at: Timestamp) -> EarlierRanks {
-        let (ranking, subjects) = (&self.holdings.ranking, &self.holdings.subjects);
-        let line = |entry: Entry| (entry.score, Some(Subject::from_stored(subjects.text(entry.id))));
-        match track.order() {
-            Order::Desc => EarlierRanks::of_lines(at, ranking.descending(0).map(line)),
-            Order::Asc => EarlierRanks::of_lines(at, ranking.ascending(0).map(line)),
-        }
-    }
 }

@@ -1,9 +1,8 @@
-//! Changes of the editions of a board, and calls about its two editions.
+//! Changes of the editions of a board, and calls about its two editions and about those of the archive.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Embedded;
 use super::board_state::BoardState;
 use super::boards::LiveBoard;
 use super::engine::Ticket;
@@ -11,8 +10,9 @@ use super::log_operations::LogOperations;
 use super::memory::Share;
 use super::ranking_reads;
 use super::tables::Tables;
+use super::{Awaited, Embedded};
 use crate::board::{Board, BoardTrack, EditionsChange, Subject, Value};
-use crate::store::{Compared, DualRun, Result, StoreError};
+use crate::store::{Compared, DualRun, MAX_SHEET_BYTES, Result, SheetId, Sheets, StoreError};
 
 /// The bytes that a change of editions adds to the log beside the texts.
 const LOG_OVERHEAD: usize = 512;
@@ -160,6 +160,44 @@ impl Embedded {
                 return Ok(Compared { frames, values });
             }
         }
+    }
+}
+
+impl Embedded {
+    pub(super) fn read_sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
+        self.read_tables(track, |_, tables, _| {
+            let texts = ids.iter().map(|id| tables.sheets.get(*id).cloned()).collect();
+            Sheets { frame: tables.frame(), texts }
+        })
+    }
+
+    pub(super) async fn replace_sheet(
+        &self,
+        track: &BoardTrack,
+        id: SheetId,
+        (from, to): (Option<&str>, &str),
+    ) -> Result<bool> {
+        if to.len() > MAX_SHEET_BYTES {
+            let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", to.len());
+            return Err(StoreError::Unsupported { detail });
+        }
+        let permit = self.journal().admit(to.len() + LOG_OVERHEAD)?;
+        let (is_from, ticket) = self.change_state(track.board(), |state, operations| {
+            let sheets = &mut state.tracks[track.number()].sheets;
+            let is_from = sheets.get(id).map(|text| &**text) == from;
+            if is_from && from != Some(to) {
+                sheets.set(id, to.into());
+                let mut own = LogOperations::of(track.id());
+                own.sheet(id, to);
+                operations.append(&own);
+            }
+            (is_from, Awaited::Yes)
+        })?;
+        drop(permit);
+        // A change that was made before may still be on its way to the disk.
+        let ticket = if from == Some(to) { self.journal().ticket_for_all_appended() } else { ticket };
+        self.journal().wait(ticket).await?;
+        Ok(is_from)
     }
 }
 

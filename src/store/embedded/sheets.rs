@@ -5,15 +5,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::log_operations::LogOperations;
-use super::tables::Tables;
-use super::{Awaited, Embedded};
-use crate::board::BoardTrack;
-use crate::store::{MAX_SHEET_BYTES, Result, SheetId, Sheets, StoreError};
+use crate::store::SheetId;
 
 /// The approximate bytes of a sheet beside its text: its place in the tree, and what counts its readers.
 const SHEET_BYTES: usize = (24 + 16) * 3 / 2 + 16;
-/// The bytes that a change adds to the log beside the text.
-const LOG_OVERHEAD: usize = 64;
 
 /// The sheets of a track, by id.
 #[derive(Debug, Default)]
@@ -57,56 +52,6 @@ impl StoredSheets {
             }
         }
         None
-    }
-}
-
-impl Embedded {
-    pub(super) fn read_sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
-        self.read_tables(track, |_, tables, _| {
-            let texts = ids.iter().map(|id| tables.sheets.get(*id).cloned()).collect();
-            Sheets { frame: tables.frame(), texts }
-        })
-    }
-
-    pub(super) async fn replace_sheet(
-        &self,
-        track: &BoardTrack,
-        id: SheetId,
-        (from, to): (Option<&str>, &str),
-    ) -> Result<bool> {
-        if to.len() > MAX_SHEET_BYTES {
-            let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", to.len());
-            return Err(StoreError::Unsupported { detail });
-        }
-        let permit = self.journal().admit(to.len() + LOG_OVERHEAD)?;
-        let (is_from, ticket) = self.change_state(track.board(), |state, operations| {
-            let sheets = &mut state.tracks[track.number()].sheets;
-            let is_from = sheets.get(id).map(|text| &**text) == from;
-            if is_from && from != Some(to) {
-                sheets.set(id, to.into());
-                let mut own = LogOperations::of(track.id());
-                own.sheet(id, to);
-                operations.append(&own);
-            }
-            (is_from, Awaited::Yes)
-        })?;
-        drop(permit);
-        // A change that was made before may still be on its way to the disk.
-        let ticket = if from == Some(to) { self.journal().ticket_for_all_appended() } else { ticket };
-        self.journal().wait(ticket).await?;
-        Ok(is_from)
-    }
-}
-
-impl Tables {
-    /// Takes everything but the sheets out of the tables of a period that has been packed, unless there is nothing. What is
-    /// returned must be dropped without the lock.
-    pub(super) fn take_packed(&mut self, mut empty: Tables) -> Option<Tables> {
-        if self.holdings.subjects.len() == 0 {
-            return None;
-        }
-        std::mem::swap(&mut empty.sheets, &mut self.sheets);
-        Some(std::mem::replace(self, empty))
     }
 }
 

@@ -12,7 +12,7 @@ use super::last_seen::Floors;
 use super::numbering::MAX_SLOT_AGE;
 use super::sheets::StoredSheets;
 use super::track_traits::TrackTraits;
-use crate::board::{Frame, Timestamp, Track, Window, WindowSlots};
+use crate::board::{EarlierRanks, Frame, Timestamp, Track, Window, WindowSlots};
 
 /// The state of one track in memory.
 #[derive(Debug)]
@@ -140,6 +140,17 @@ impl Tables {
         self.holdings.subjects.numbering.move_to(window.head.millis());
         self.keep_ordinals_unambiguous(advance.slots);
         advance
+    }
+
+    /// Notes the ranks if a boundary has passed, before anything else happens at `now`. O(1) between two boundaries.
+    pub(super) fn note_ranks(&mut self, track: &Track, now: Timestamp) {
+        if self.noted.is_due(now) {
+            let (head, retiring, holdings) = (self.window.head, self.frame().retiring, &self.holdings);
+            self.noted.note(track, now, |at| match track.head_before(at, now) == Some(head) && retiring == 0 {
+                true => holdings.first_ranks(track, at),
+                false => EarlierRanks::unknown(at),
+            });
+        }
     }
 
     /// Sets the window again, because the track ends at another time than before.

@@ -91,7 +91,12 @@ async fn moderate_some(session: &Session, partition: &Partition, some: &[(&Subje
     let (keys, token) = (&partition.main().keys, session.token());
     let answer = call(session, &parts, &MODERATE, "", |_| {
         let own = |number: usize| {
-            let named = vec![("version", token.clone()), ("most", Moderation::MOST.to_string())];
+            let is_final = number >= partition.board().written_tracks().len();
+            let named = vec![
+                ("version", token.clone()),
+                ("most", Moderation::MOST.to_string()),
+                ("is_final", u8::from(is_final).to_string()),
+            ];
             let more = some.iter().flat_map(|(subject, change)| {
                 let [visibility, frozen] = change.words();
                 [subject.as_str(), visibility, frozen].map(|word| word.as_bytes().to_vec())

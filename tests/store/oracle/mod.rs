@@ -152,8 +152,10 @@ impl HeldBoard {
         if after.is_set() {
             self.moderated.insert(subject.clone(), after);
         }
-        for held in &mut self.tracks {
+        let written = self.board.written_tracks().len();
+        for (number, held) in self.tracks.iter_mut().enumerate() {
             held.hide(&self.moderated);
+            held.upheavals += u64::from(number >= written);
         }
     }
 

@@ -43,6 +43,11 @@ impl Holdings {
         }
     }
 
+    /// Records that the ranking of a period to which nothing is written has changed, for a walk over it.
+    pub(in super::super) fn count_upheaval(&mut self) {
+        self.contents_walks.count_upheaval();
+    }
+
     /// Hides subjects in holdings that have no ranking yet.
     pub(in super::super) fn hide_all<'a>(&mut self, subjects: impl Iterator<Item = (&'a Arc<str>, Visibility)>) {
         if self.traits.ranked {

@@ -33,12 +33,12 @@ use super::last_seen::Floors;
 use super::log_operations::LogOperations;
 use super::memory::Demand;
 use super::numbering::Numbering;
-use super::ranking::{Entry, Ranking};
+use super::ranking::{Entry, Ranking, TextSource as _};
 use super::record::{Cell, Record};
 use super::slot_list::SlotLists;
 use super::subjects::Subjects;
 use super::track_traits::TrackTraits;
-use crate::board::{Aggregate, Calendar, Change, Timestamp, Value, Visibility};
+use crate::board::{Aggregate, Calendar, Change, EarlierRanks, Order, Subject, Timestamp, Track, Value, Visibility};
 use crate::store::sizing::Content;
 
 /// All data of the subjects of one track. Replaced as a whole when every slot has expired.
@@ -416,6 +416,15 @@ impl Holdings {
             self.unrank(old);
         } else {
             self.ranking.replace(old, new, &self.subjects);
+        }
+    }
+
+    /// Returns the ranks of the first lines of the ranking, as they are at this time.
+    pub(super) fn first_ranks(&self, track: &Track, at: Timestamp) -> EarlierRanks {
+        let line = |entry: Entry| (entry.score, Some(Subject::from_stored(self.subjects.text(entry.id))));
+        match track.order() {
+            Order::Desc => EarlierRanks::of_lines(at, self.ranking.descending(0).map(line)),
+            Order::Asc => EarlierRanks::of_lines(at, self.ranking.ascending(0).map(line)),
         }
     }
 

@@ -4,7 +4,8 @@
 -- KEYS  for each track, the main one first: 1-5 the board (board.lua); for the main one 6: the letters by subject, 7: the
 --       list of the hidden subjects, 8: that of the frozen ones
 -- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), which are not used, `sizes`
---       (tracks.lua), `version`: a new version, `most`: the largest number of subjects for which something is set; then
+--       (tracks.lua), `version`: a new version, `most`: the largest number of subjects for which something is set,
+--       `is_final`: 1 if the track is that of a period to which nothing is written, else 0; then
 --       for the main track, for each subject, each once: subject; `v` to show it, `h` to hide it, `s` to shadow it, or ''
 --       to leave that as it is; `1` to freeze it, `0` to end that, or ''
 -- reply ok, now, reading, retiring, then 1 if it is done, or 0 if there would be too many subjects: then nothing was done
@@ -94,6 +95,10 @@ for _, track in ipairs(tracks) do
   track.show(shown)
   if is_last then
     call('HDEL', track.keys[1], 'marks')
+  end
+  if track.argv.is_final == '1' and #hidden + #shown > 0 then
+    -- For a walk over its ranking.
+    call('HINCRBY', track.keys[1], 'upheavals', 1)
   end
   track.touch(main.argv.version)
 end

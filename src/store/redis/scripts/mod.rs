@@ -314,7 +314,7 @@ scripts! {
     ]
     compare ["board", "operation", "sizes", "stored", "life"]
     end_fill ["board", "operation", "sizes", "run", "ends"]
-    moderate ["board", "operation", "sizes", "version", "most"]
+    moderate ["board", "operation", "sizes", "version", "most", "is_final"]
     change [
         "board", "operation", "sizes", "bound", "most_keys", "slots", "subjects", "entries", "bucket", "horizon",
         "first_subject_key", "first_bucket_key", "buckets", "oldest", "period", "edition"
