@@ -16,9 +16,8 @@ use super::part::{Existing, Part};
 use super::partition::Partition;
 use super::partition_clock::{Belief, PartitionClock};
 use super::partitions::{Partitions, Parts};
-use super::reads::order;
 use super::reply::{Reply, ScriptStatus};
-use super::scripts::{Script, ScriptCall};
+use super::scripts::{Script, ScriptCall, order_argument};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
 use crate::board::{
@@ -92,7 +91,7 @@ pub(super) struct Preamble {
 fn noting(track: &BoardTrack, now: Timestamp) -> (String, String) {
     let Some((boundary, _)) = track.noted_at(now) else { return Default::default() };
     let head = track.head_before(boundary, now).map_or_else(String::new, |head| head.millis().to_string());
-    (boundary.millis().to_string(), format!("{} {head}", order(track)))
+    (boundary.millis().to_string(), format!("{} {head}", order_argument(track.order())))
 }
 
 /// The result of a call that succeeded.

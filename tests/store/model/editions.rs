@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, BoardTrack, Change, Definition, Kind, Mode, Timestamp, TrackId, Value, WindowLength};
+use rolltop::board::{
+    Board, BoardTrack, Change, Definition, EditionRole, Kind, Mode, Timestamp, TrackId, Value, WindowLength,
+};
 use rolltop::store::{Added, Increment, MAX_FILLED, Outcome as Of, Result, Store};
 
 use super::seen::{Seen, seen};
@@ -156,7 +158,9 @@ impl Side {
         for cells in cells.chunks(MAX_FILLED) {
             all.push(seen(&*store, store.fill(&from, &to, cells).await)?);
         }
-        if end {
+        // Only a successor is filled, which has counted no item that the current edition has not: where a part counted none
+        // there, no number is left to replace.
+        if end && board.edition_as(EditionRole::Next).is_some() {
             all.push(seen(&*store, store.end_fill(board, &[(from.number(), to.number())]).await)?);
         }
         Ok(all)

@@ -58,7 +58,6 @@ use self::lane::ReadLane;
 use self::lanes::{LIGHT, Lanes, LanesByWeight};
 use self::merging::AskedPage;
 use self::pages::Pages;
-pub(super) use self::question::order;
 use self::question::{Question, Read};
 use self::spread::Spread;
 pub(super) use self::spread::{keys, status};

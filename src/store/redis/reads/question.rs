@@ -8,11 +8,11 @@ use redis::{Cmd, Value};
 
 use super::look::Look;
 use super::pages::Pages;
-use crate::board::{Frame, Order, RankingKey, Timestamp, Track};
+use crate::board::{Frame, RankingKey, Timestamp, Track};
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{Script, ScriptCall};
+use crate::store::redis::scripts::{Script, ScriptCall, order_argument};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
 
@@ -115,14 +115,7 @@ impl<R: Hash> Hash for Question<R> {
 
 /// Adds the ranking that is read, as every script about a ranking gets it.
 pub(super) fn add_ranking(part: &Part, key: Option<&RankingKey>, call: &mut ScriptCall) {
-    call.arg("order", order(&part.track)).arg("key", key.map_or("", RankingKey::as_str));
-}
-
-pub(in crate::store::redis) fn order(track: &Track) -> &'static str {
-    match track.order() {
-        Order::Desc => "desc",
-        Order::Asc => "asc",
-    }
+    call.arg("order", order_argument(part.track.order())).arg("key", key.map_or("", RankingKey::as_str));
 }
 
 /// Returns the weight of this number of slots of one subject.

@@ -62,6 +62,7 @@ use std::sync::LazyLock;
 
 pub(super) use self::pairs::TrackTexts;
 pub(super) use self::script::{FixedArguments, Script, ScriptCall};
+use crate::board::Order;
 
 /// The scripts of a kind.
 #[derive(Debug)]
@@ -337,6 +338,14 @@ scripts! {
         EXTREME: ["kind/extreme", "scores", "ranked"], ["kind/extreme", "unranked"], ["kind/extreme"];
         SKETCH: ["kind/sketch", "scores", "ranked"], ["kind/sketch", "unranked"], ["kind/sketch"];
         DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"], ["kind/distinct"], ["kind/sum"];
+    }
+}
+
+/// Returns an order as scripts know it.
+pub(super) fn order_argument(order: Order) -> &'static str {
+    match order {
+        Order::Desc => "desc",
+        Order::Asc => "asc",
     }
 }
 
