@@ -228,6 +228,8 @@ contract! {
         packing::only_the_best_lines_are_kept_if_so_defined,
         packing::the_packing_of_the_best_lines_goes_on_after_its_end,
         packing::subjects_that_are_removed_while_a_period_is_packed_are_gone,
+        packing::subjects_that_are_hidden_and_shown_while_a_period_is_packed_have_one_line,
+        packing::many_subjects_are_removed_from_a_packed_period_at_once,
         packing::packed_periods_leave_the_archive_and_go_with_their_board,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,

@@ -382,6 +382,56 @@ pub async fn subjects_that_are_removed_while_a_period_is_packed_are_gone(site: S
     assert_eq!(named, expected, "each of the others once");
 }
 
+/// A subject that is hidden, shown and hidden again while a page is read is in the page and in the list of the hidden ones,
+/// or in neither.
+pub async fn subjects_that_are_hidden_and_shown_while_a_period_is_packed_have_one_line(site: Site) {
+    let board = site.define("board", &season("SUM(all, e, v, s)", "")).await;
+    site.count(&board, (0..700).map(|n| plus(&format!("s{n}"), 1 + n % 7)).collect()).await;
+    let service = sealed(&site, &board).await;
+    let other = Service::new(site.other.clone());
+    let is_packed = std::sync::atomic::AtomicBool::new(false);
+    let packing = async {
+        // Steps are repeated while subjects change, and a packing that gives up goes on with the next call.
+        while !service.pack_periods(&service.refreshed(&board).await.unwrap()).await.is_ok_and(|is_done| is_done) {}
+        is_packed.store(true, std::sync::atomic::Ordering::SeqCst);
+    };
+    let changing = async {
+        for n in 0..400 {
+            if is_packed.load(std::sync::atomic::Ordering::SeqCst) {
+                break;
+            }
+            for change in [HIDE, SHOW] {
+                moderate(&other, &board, &format!("s{}", n % 3), change).await;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(n % 5)).await;
+        }
+    };
+    futures_util::future::join(packing, changing).await;
+    let track = first(&service, &board).await;
+    let page = service.page(&track, 0, 2_000).await.unwrap().answer;
+    let names: std::collections::BTreeSet<_> = page.items.iter().map(|line| line.subject.to_string()).collect();
+    assert_eq!((page.items.len(), names.len()), (700, 700));
+}
+
+pub async fn many_subjects_are_removed_from_a_packed_period_at_once(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", "")).await;
+    site.count(&board, (0..200).map(|n| plus(&format!("s{n}"), 1)).collect()).await;
+    let service = sealed(&site, &board).await;
+    pack(&service, &board).await;
+    let services = [service, Service::new(site.other.clone())];
+    let present = services[0].refreshed(&board).await.unwrap();
+    let remove = |n: usize| {
+        let (service, present) = (&services[n % 2], &present);
+        async move { service.remove(present, &subject(&format!("s{n}")), None).await }
+    };
+    for removed in futures_util::future::join_all((0..150).map(remove)).await {
+        assert_eq!(removed.unwrap().answer.live_slots, 1);
+    }
+    let page = services[0].page(&first(&services[0], &board).await, 0, 1_000).await.unwrap().answer;
+    let removed = page.items.iter().filter(|line| line.subject.removed_line().is_some()).count();
+    assert_eq!((page.items.len(), removed), (200, 150));
+}
+
 pub async fn packed_periods_leave_the_archive_and_go_with_their_board(site: Site) {
     let board = site.define("board", &season("COUNT(all, e, s)", "")).await;
     let service = Service::new(site.store.clone());
