@@ -57,7 +57,8 @@ impl PartialSchema for ArchiveTop {
         let first = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
         let description = "Number of lines that are kept of the ranking of an ended period, the best ones, or `all`. Other \
                            subjects are not known in it any more. Default: `all`.";
-        // Not beside the fields of the season, where the description would become a schema that also wants an object.
+        // The description is here and not at the field of the season: there it would be written as a second schema, of an
+        // object, which no value of this one is.
         OneOfBuilder::new().item(all).item(first).description(Some(description)).examples([json!(1_000)]).into()
     }
 }

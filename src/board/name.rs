@@ -95,14 +95,14 @@ impl Subject {
     }
 
     /// Returns the subject of a line whose subject was removed from a ranking that does not change any more. The line
-    /// keeps its place and its score, and its number stands in for the name. It is nobody: it cannot be parsed, and is
-    /// `null` where subjects are serialized.
+    /// keeps its place and its score, and its number stands in for the name. No subject has that name: it cannot be
+    /// parsed, and is `null` where subjects are serialized.
     pub fn removed(line: u64) -> Self {
         Self(format!("{REMOVED}{line}").into())
     }
 
     /// Parses the subject of a place in a ranking, which may be that of a [removed](Self::removed) one. Only for what
-    /// the service has written itself, such as the cursor of a page that ends with such a line: nobody may count for one.
+    /// the service has written itself, such as the cursor of a page that ends with such a line: no item may count for one.
     pub(crate) fn parse_of_place(text: &str) -> Result<Self, NameError> {
         let stored = Self(text.into());
         match stored.removed_line() {

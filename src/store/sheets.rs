@@ -1,4 +1,4 @@
-//! The sheets of an ended period: the texts in which its ranking lies once it is packed.
+//! The sheets of an ended period: the texts that have its ranking once it is packed.
 
 use std::fmt;
 use std::sync::Arc;
