@@ -52,7 +52,7 @@ impl Definition {
         if movement == Movement::Period && self.season.is_none() {
             return misplaced("must be 1h or 1d on a board without a season, which has no periods");
         }
-        if movement != Movement::Period && self.boundaries()?.is_none() {
+        if movement != Movement::Period && self.boundaries_of_track(self).is_none() {
             return misplaced("must be a whole number of slots, so that each hour or day begins with a slot");
         }
         Ok(())
@@ -74,10 +74,6 @@ impl Definition {
             slots.slot_of(boundary) == boundary
         };
         (is_whole && CHECKED_DAYS.iter().all(begins_with_slot)).then_some(boundaries)
-    }
-
-    fn boundaries(&self) -> Result<Option<Calendar>, DefinitionError> {
-        Ok(self.boundaries_of_track(self))
     }
 }
 

@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn a_thousand_at_their_limits_hardly_touch_others() {
         let (rates, rate) = (Rates::new(), rate("10/s"));
-        // By chance, which is drawn anew in each run, one of them may be touched by others before it.
+        // Chance is drawn anew in each run. Less than 0.1 of them is expected to be touched by others before them.
         let touched = (0..1_000).filter(|n| rates.take_at(5, client(*n), What::Requests, rate, 10).is_err());
-        assert!(touched.count() < 10);
+        assert!(touched.count() < 3);
         let refused = (1_000..11_000).filter(|n| rates.take_at(5, client(*n), What::Requests, rate, 1).is_err());
         // About 2.3 are expected at first; those that are let through take one each.
         assert!(refused.count() < 60);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
-use super::about::ATTEMPTS;
+use super::about::{ATTEMPTS, about};
 use super::ranking_keys::spelled_key;
 use super::{About, AboutBoard, Result, Service, ServiceError};
 use crate::access::Caller;
@@ -41,12 +41,8 @@ impl Service {
         key: Option<&RankingKey>,
     ) -> Result<AboutBoard<Removal>> {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
-        let was_hidden = match self.rankings.was_hidden(&board, &stored).await {
-            Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
-                self.rankings.was_hidden(&self.refreshed(&board).await?, &stored).await?
-            }
-            was_hidden => was_hidden?,
-        };
+        let present = &board;
+        let was_hidden = about!(self, whole present, |current| self.rankings.was_hidden(current, &stored))?.answer;
         if was_hidden {
             // Its lines are not shown for a moment, when it is not hidden any more.
             self.remove_from_archive(&board, &stored, was_hidden).await?;
@@ -70,18 +66,8 @@ impl Service {
 
     /// Takes a subject that was removed from a board out of its packed periods. Returns the number of those that had it.
     async fn remove_from_archive(&self, board: &Arc<Board>, subject: &Subject, was_hidden: bool) -> Result<u64> {
-        let mut board = board.clone();
-        let mut attempts = ATTEMPTS;
-        loop {
-            match self.rankings.remove(&board, subject, was_hidden).await {
-                // A period has ended, or was packed.
-                Err(StoreError::StaleEpoch) if attempts > 0 => {
-                    attempts -= 1;
-                    board = self.refreshed(&board).await?;
-                }
-                removed => return Ok(removed?),
-            }
-        }
+        let removed = about!(self, whole board, |current| self.rankings.remove(current, subject, was_hidden))?;
+        Ok(removed.answer)
     }
 
     /// Removes subjects, each as [`remove`](Self::remove) does, some at the same time. After an error, some may be

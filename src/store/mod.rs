@@ -162,6 +162,7 @@ pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
 pub use lines::Lines;
+pub(crate) use place::compare_scores;
 pub use place::{Direction, NextTo, PageStart, Place, TextRange, ValuePlace, ValuesStart};
 pub use redivision::CopyProgress;
 pub use results::{

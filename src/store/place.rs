@@ -112,7 +112,7 @@ pub enum ValuesStart {
 }
 
 /// Compares two scores. Returns `Less` if the first one is strictly better.
-pub(in crate::store) fn compare_scores(a: Value, b: Value, order: Order) -> Ordering {
+pub(crate) fn compare_scores(a: Value, b: Value, order: Order) -> Ordering {
     match order {
         Order::Asc => a.cmp(&b),
         Order::Desc => b.cmp(&a),

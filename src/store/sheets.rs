@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::{Result, StoreError};
 use crate::board::Frame;
 
 /// The name of one of the sheets of a period.
@@ -57,6 +58,15 @@ pub struct Sheets {
 
 /// The largest number of bytes of the text of a sheet.
 pub const MAX_SHEET_BYTES: usize = 1 << 20;
+
+/// Returns [`StoreError::Unsupported`] if a text is too long for a sheet.
+pub(in crate::store) fn check(text: &str) -> Result<()> {
+    if text.len() <= MAX_SHEET_BYTES {
+        return Ok(());
+    }
+    let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", text.len());
+    Err(StoreError::Unsupported { detail })
+}
 
 #[cfg(test)]
 mod tests {

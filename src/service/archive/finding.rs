@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::sheet::{LINES, LineSheet, Registered, sheets_of};
-use crate::board::{BoardTrack, Order, Subject, Value};
-use crate::store::{self, Place, SheetId, Store, StoreError};
+use crate::board::{BoardTrack, Subject, Value};
+use crate::store::{self, Place, SheetId, Store, StoreError, compare_scores};
 
 /// The number of sheets that are read in one store call.
 pub(super) const TOGETHER: usize = 16;
@@ -37,7 +37,18 @@ pub(super) fn missing(id: SheetId) -> StoreError {
     StoreError::Corrupt { detail: format!("the sheet {id} of an ended period is missing") }
 }
 
+/// Reads a sheet, if it is there.
+pub(super) async fn text_of(store: &dyn Store, track: &BoardTrack, id: SheetId) -> store::Result<Option<Arc<str>>> {
+    Ok(store.sheets(track, &[id]).await?.texts.pop().flatten())
+}
+
 impl Finder<'_> {
+    /// Reads a sheet of lines, which must exist.
+    pub(super) async fn lines_text(&self, number: u64) -> store::Result<Arc<str>> {
+        let id = SheetId::Lines(number);
+        text_of(self.store, self.track, id).await?.ok_or_else(|| missing(id))
+    }
+
     /// Reads sheets that must exist, in one store call.
     pub(super) async fn texts(&self, ids: &[SheetId]) -> store::Result<Vec<Arc<str>>> {
         let texts = self.store.sheets(self.track, ids).await?.texts;
@@ -90,8 +101,8 @@ impl Finder<'_> {
     /// Returns the number of lines that come before a place. O(log lines) sheets.
     pub(super) async fn before_place(&self, place: &Place) -> store::Result<u64> {
         let order = self.track.order();
-        let tied_from = self.count(|score| compare(*score, place.score, order) == Ordering::Less).await?;
-        let tied_until = self.count(|score| compare(*score, place.score, order) != Ordering::Greater).await?;
+        let tied_from = self.count(|score| compare_scores(*score, place.score, order) == Ordering::Less).await?;
+        let tied_until = self.count(|score| compare_scores(*score, place.score, order) != Ordering::Greater).await?;
         // Of the lines that tie with the place, those that come before it. One whose subject was removed belongs to the one
         // before it.
         let (mut low, mut high) = (tied_from, tied_until);
@@ -106,8 +117,8 @@ impl Finder<'_> {
                 }
                 None => low.midpoint(high) / LINES,
             };
-            let text = self.texts(&[SheetId::Lines(number)]).await?;
-            let sheet = LineSheet::read(self.track, text.first().map_or("", |text| text))?;
+            let text = self.lines_text(number).await?;
+            let sheet = LineSheet::read(self.track, &text)?;
             let first = number * LINES;
             let (from, until) = (low.max(first), high.min(first + sheet.lines.len() as u64));
             let mut named = (from..until).filter_map(|line| {
@@ -149,16 +160,8 @@ impl Finder<'_> {
                 }
             }
         }
-        let text = self.texts(&[SheetId::Lines(low)]).await?;
-        let sheet = LineSheet::read(self.track, text.first().map_or("", |text| text))?;
+        let text = self.lines_text(low).await?;
+        let sheet = LineSheet::read(self.track, &text)?;
         Ok(low * LINES + sheet.lines.iter().take_while(|line| is_before(&line.score)).count() as u64)
-    }
-}
-
-/// Compares two scores. Returns `Less` if the first one is better.
-pub(super) fn compare(a: Value, b: Value, order: Order) -> Ordering {
-    match order {
-        Order::Asc => a.cmp(&b),
-        Order::Desc => b.cmp(&a),
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
-use super::finding::{Finder, TOGETHER};
+use super::finding::{Finder, TOGETHER, text_of};
 use super::sheet::{Head, LINES, Line, LineSheet, MOST_LINES, Registered, sheets_of};
 use super::{hidden, removing};
 use crate::board::{BoardTrack, Packed, Subject, Value};
@@ -103,12 +103,12 @@ impl<'a> Packing<'a> {
     }
 
     async fn head(&self) -> store::Result<Option<Head>> {
-        let text = self.store.sheets(self.track, &[SheetId::Head]).await?.texts.pop().flatten();
+        let text = text_of(self.store, self.track, SheetId::Head).await?;
         text.map(|text| Head::read(&text)).transpose()
     }
 
     async fn has(&self, id: SheetId) -> store::Result<bool> {
-        Ok(self.store.sheets(self.track, &[id]).await?.texts.pop().flatten().is_some())
+        Ok(text_of(self.store, self.track, id).await?.is_some())
     }
 
     /// Returns the number of the first sheet that is missing: those before it are there. O(log sheets) calls.
@@ -191,8 +191,8 @@ impl<'a> Packing<'a> {
     async fn position_after(&self, sheets: u64) -> store::Result<Position> {
         let Some(number) = sheets.checked_sub(1) else { return Ok(Position::default()) };
         let finder = Finder { store: self.store, track: self.track, lines: sheets * LINES };
-        let texts = finder.texts(&[SheetId::Lines(number)]).await?;
-        let sheet = LineSheet::read(self.track, texts.first().map_or("", |text| text))?;
+        let text = finder.lines_text(number).await?;
+        let sheet = LineSheet::read(self.track, &text)?;
         let (first, last) = (number * LINES, sheet.lines.len().checked_sub(1));
         let lines = first + sheet.lines.len() as u64;
         let place = |line: &Line<'_>| Some(Place { score: line.score, subject: Subject::from_stored(line.subject?) });
@@ -314,11 +314,11 @@ impl<'a> Packing<'a> {
 
     /// Takes the subjects that the ranking does not have any more out of the sheets.
     async fn remove_lost(&mut self, lines: u64) -> store::Result<()> {
-        for number in 0..if lines == 0 { 0 } else { sheets_of(lines) } {
+        let finder = Finder { store: self.store, track: self.track, lines };
+        for number in 0..lines.div_ceil(LINES) {
             let started = Instant::now();
-            let finder = Finder { store: self.store, track: self.track, lines };
-            let texts = finder.texts(&[SheetId::Lines(number)]).await?;
-            let sheet = LineSheet::read(self.track, texts.first().map_or("", |text| text))?;
+            let text = finder.lines_text(number).await?;
+            let sheet = LineSheet::read(self.track, &text)?;
             let named: Vec<Subject> =
                 sheet.lines.iter().filter_map(|line| line.subject).map(Subject::from_stored).collect();
             let found = self.store.lookup(self.track, &named, false).await?;

@@ -3,12 +3,13 @@
 
 use std::cmp::Ordering;
 
-use super::finding::{self, Finder, Found, TOGETHER, compare};
+use super::finding::{self, Finder, Found, TOGETHER};
 use super::hidden::{self, HiddenLines, KnownLines};
 use super::sheet::{Head, LINES, LineSheet};
 use crate::board::{BoardTrack, Frame, Packed, Percentile, Subject, Value, Visibility};
 use crate::store::{
     self, AtScore, Distribution, Lookup, Page, PageStart, Ranked, SheetId, Sheets, Standing, Store, StoreError,
+    compare_scores,
 };
 
 /// A packed ranking at one instant.
@@ -51,7 +52,7 @@ impl<'a> Reading<'a> {
     }
 
     fn compare(&self, a: Value, b: Value) -> Ordering {
-        compare(a, b, self.track().order())
+        compare_scores(a, b, self.track().order())
     }
 
     /// Returns the number of shown subjects with a better score, of those whose lines are kept.

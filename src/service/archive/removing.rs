@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Rankings;
+use super::finding::text_of;
 use super::sheet::{Head, LINES, LineSheet, Registered, sheets_of};
 use crate::board::{Board, BoardTrack, ModerationList, Subject};
 use crate::store::{self, SheetId, Store, StoreError, TextRange};
@@ -104,10 +105,6 @@ pub(super) async fn remove_from(
         change(store, track, register, unregistered).await?;
     }
     Ok(was_there)
-}
-
-async fn text_of(store: &dyn Store, track: &BoardTrack, id: SheetId) -> store::Result<Option<Arc<str>>> {
-    Ok(store.sheets(track, &[id]).await?.texts.pop().flatten())
 }
 
 /// Replaces a sheet by what `to` makes of it, which is `None` if it stays as it is. Returns whether it was changed.

@@ -12,7 +12,7 @@ use super::ranking_reads;
 use super::tables::Tables;
 use super::{Awaited, Embedded};
 use crate::board::{Board, BoardTrack, EditionsChange, Subject, Value};
-use crate::store::{Compared, DualRun, MAX_SHEET_BYTES, Result, SheetId, Sheets, StoreError};
+use crate::store::{Compared, DualRun, Result, SheetId, Sheets, StoreError, sheets};
 
 /// The bytes that a change of editions adds to the log beside the texts.
 const LOG_OVERHEAD: usize = 512;
@@ -177,10 +177,7 @@ impl Embedded {
         id: SheetId,
         (from, to): (Option<&str>, &str),
     ) -> Result<bool> {
-        if to.len() > MAX_SHEET_BYTES {
-            let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", to.len());
-            return Err(StoreError::Unsupported { detail });
-        }
+        sheets::check(to)?;
         let permit = self.journal().admit(to.len() + LOG_OVERHEAD)?;
         let (is_from, ticket) = self.change_state(track.board(), |state, operations| {
             let sheets = &mut state.tracks[track.number()].sheets;

@@ -112,9 +112,9 @@ use self::writes::{Queue, QueueFull, divide};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
-    Lookup, MAX_SHEET_BYTES, Merged, Moderated, Page, PageStart, Piece, Removal, Removing, Result, RetireStep, Rows,
-    SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values,
-    ValuesStart, require_key,
+    Lookup, Merged, Moderated, Page, PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets,
+    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    require_key,
 };
 use crate::board::{
     Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange, ModerationList, Percentile, RankingKey,
@@ -681,10 +681,7 @@ impl Store for RedisStore {
     }
 
     async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
-        if to.len() > MAX_SHEET_BYTES {
-            let detail = format!("a sheet of {} bytes; it must have at most {MAX_SHEET_BYTES}", to.len());
-            return Err(StoreError::Unsupported { detail });
-        }
+        super::sheets::check(to)?;
         self.check_writable(track.board()).await?;
         self.following(track.board(), || sheets::change(&self.session, track, id, (from, to))).await
     }

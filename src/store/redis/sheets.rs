@@ -11,7 +11,7 @@ use super::partitions::Parts;
 use super::scripts::{CHANGE_SHEET, SHEETS};
 use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
-use crate::board::BoardTrack;
+use crate::board::{BoardTrack, Frame};
 use crate::store::{SheetId, Sheets};
 
 /// Returns the index of the part that has a sheet.
@@ -51,7 +51,7 @@ async fn read_of_part(
     session: &Session,
     part: Arc<Part>,
     ids: Vec<SheetId>,
-) -> Result<(crate::board::Frame, Vec<Option<Arc<str>>>), ServerFailure> {
+) -> Result<(Frame, Vec<Option<Arc<str>>>), ServerFailure> {
     let answer = session.ask(&part, &SHEETS, |moment, call| {
         call.key(moment.part.keys.sheets());
         for id in &ids {
