@@ -43,10 +43,11 @@ impl Service {
         let (board, stored) = self.stored_subject(board, subject, key).await?;
         let present = &board;
         let was_hidden = about!(self, whole present, |current| self.rankings.was_hidden(current, &stored))?.answer;
-        if was_hidden {
+        let removed_before = match was_hidden {
             // Its lines are not shown for a moment, when it is not hidden any more.
-            self.remove_from_archive(&board, &stored, was_hidden).await?;
-        }
+            true => self.remove_from_archive(&board, &stored, was_hidden).await?,
+            false => 0,
+        };
         let (mut board, mut stored, mut attempts) = (board, stored, ATTEMPTS);
         let removed = loop {
             match self.store.remove(&board, &stored).await {
@@ -60,6 +61,7 @@ impl Service {
         };
         self.known_ranks.forget(board.generation());
         let mut removed = About { answer: removed?, of: board };
+        removed.answer.live_slots += removed_before;
         removed.answer.live_slots += self.remove_from_archive(&removed.of, &stored, was_hidden).await?;
         Ok(removed)
     }

@@ -22,8 +22,9 @@ use crate::store::{self, NextTo, PageStart, Place, SheetId, Store, StoreError};
 
 /// The number of sheets of the register that are gathered in one walk over the lines: about 30 MB.
 const GATHERED: u64 = 16_384;
-/// The number of times that a step is repeated because subjects were hidden, shown or removed meanwhile.
-const ATTEMPTS: usize = 8;
+/// The number of times that a step is repeated because subjects were hidden, shown or removed meanwhile. While subjects are
+/// removed one after the other, about every second attempt is disturbed.
+const ATTEMPTS: usize = 64;
 
 /// The packing of one ranking.
 pub(super) struct Packing<'a> {

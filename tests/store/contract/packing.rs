@@ -234,7 +234,8 @@ pub async fn a_removed_subject_leaves_a_line_without_a_name(site: Site) {
     let hidden = service.page(&track, 0, 1_000).await.unwrap().answer;
     assert_eq!(hidden.total, before.total - 1);
     let other = Service::new(site.other.clone());
-    other.remove(&other.refreshed(&board).await.unwrap(), &subject("s301"), None).await.unwrap();
+    let removed = other.remove(&other.refreshed(&board).await.unwrap(), &subject("s301"), None).await.unwrap();
+    assert_eq!(removed.answer.live_slots, 1, "also of one that is hidden");
     for service in [&service, &other] {
         let page = service.page(&track, 0, 1_000).await.unwrap().answer;
         assert_eq!((page.total, &*page.items), (hidden.total, &*hidden.items));
