@@ -30,11 +30,14 @@ async fn a_line_without_a_subject_is_printed_as_such_and_not_replayed() {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    // Its rank is as if nobody had been removed since.
-    let rank = (left.len() + 2).to_string();
+    // The line of one that was removed while the period was packed may be there too. The rank of the others is as if nobody
+    // had been removed since.
+    let removed = table.matches("(removed)").count();
+    assert!((1..=2).contains(&removed), "{table}");
+    let rank = (left.len() + removed + 1).to_string();
     assert!(table.lines().any(|line| line.split_whitespace().eq([&rank, "last", "1"])), "{table}");
     let csv = service.ok(&[&top[..], &["--csv"]].concat());
-    assert_eq!(csv.lines().filter(|line| *line == "1,,7").count(), 1, "{csv}");
+    assert_eq!(csv.lines().filter(|line| *line == "1,,7").count(), removed, "{csv}");
     assert_eq!(service.ok(&["export", "sellers", "--csv", "--period", "2026-01"]), csv);
     let export = service.ok(&["export", "sellers", "--period", "2026-01"]);
     assert!(export.lines().any(|line| line == r#"{"rank":1,"subject":null,"score":7}"#), "{export}");
@@ -42,6 +45,7 @@ async fn a_line_without_a_subject_is_printed_as_such_and_not_replayed() {
         let args = ["replay", "--board", "likes", "--format", format, "--subject", "subject", "--amount", "score", "-"];
         let (code, said, _) = service.feed(&args, text.as_bytes());
         assert_eq!(code, 0, "{said}");
-        assert!(said.lines().any(|line| line.split_whitespace().eq(["skipped", "1"])), "{said}");
+        let skipped = ["skipped".to_owned(), removed.to_string()];
+        assert!(said.lines().any(|line| line.split_whitespace().eq(&skipped)), "{said}");
     }
 }
