@@ -12,6 +12,8 @@ use crate::store::ClockMode;
 
 /// The time after which a listed name without a board is removed from the list. It is longer than any definition takes.
 const MISSING: Duration = Duration::from_secs(60);
+/// The time for which an operator is told of a write that a board's data has refused.
+const RECENT: Duration = Duration::from_secs(60);
 
 /// The state of the servers as known to one instance, and the options that checks and healing need. No lock in it is
 /// held across an await.
@@ -25,6 +27,9 @@ pub(super) struct Health {
     pub policy_read: Mutex<Option<Duration>>,
     /// The mark of the store when it was opened. A different mark means that the store was emptied.
     pub mark: Mutex<Option<String>>,
+    /// The boards that did not take a write because of what the store has of them, each with the reason and the time of
+    /// the latest one.
+    refused: Mutex<BTreeMap<BoardName, (String, Duration)>>,
     findings: Mutex<Findings>,
 }
 
@@ -71,6 +76,7 @@ impl Health {
             missing: Mutex::default(),
             policy_read: Mutex::default(),
             mark: Mutex::default(),
+            refused: Mutex::default(),
             findings: Mutex::default(),
         }
     }
@@ -86,13 +92,25 @@ impl Health {
         without_board.iter().copied().filter(is_old).cloned().collect()
     }
 
+    /// Records that a board did not take a write, for this reason.
+    pub fn note_refused(&self, name: &BoardName, reason: &str, now: Duration) {
+        self.refused.lock().insert(name.clone(), (reason.to_owned(), now));
+    }
+
     /// Returns the conditions that an operator has to look at.
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self, now: Duration) -> Vec<String> {
+        let mut refused = self.refused.lock();
+        refused.retain(|_, (_, at)| now.saturating_sub(*at) <= RECENT);
+        let refused = refused.iter().map(|(name, (reason, _))| {
+            format!(
+                "board '{name}' has refused a write within the last minute, because its data is damaged: {reason}; audit it"
+            )
+        });
         let findings = self.findings.lock();
-        let text = |(name, reason): (&BoardName, &str)| {
+        let held = findings.held_boards().into_iter().map(|(name, reason)| {
             format!("board '{name}' is held: {reason}; see docs/operating.md, then audit it with repair")
-        };
-        findings.held_boards().into_iter().map(text).collect()
+        });
+        held.chain(refused).collect()
     }
 
     /// Calls a function with the findings, to read or change them.
@@ -104,6 +122,18 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_write_that_was_refused_is_told_for_a_minute() {
+        let health = Health::new(ClockMode::System, true);
+        let seconds = Duration::from_secs;
+        health.note_refused(&BoardName::parse("a").unwrap(), "a track is missing", seconds(5));
+        let warned = health.warnings(seconds(65));
+        assert!(warned.len() == 1 && warned[0].contains("board 'a'") && warned[0].contains("a track is missing"));
+        health.note_refused(&BoardName::parse("b").unwrap(), "a track is missing", seconds(66));
+        assert!(matches!(&*health.warnings(seconds(66)), [only] if only.contains("board 'b'")));
+        assert!(health.warnings(seconds(200)).is_empty());
+    }
 
     #[test]
     fn a_name_is_long_missing_only_if_missing_without_interruption() {

@@ -511,7 +511,11 @@ impl Store for RedisStore {
             (Err(refused), _) => Err(refused),
             (Ok(_), Err(QueueFull { retry_after })) => Err(StoreError::Overloaded { retry_after }),
             (Ok((known, board, return_scores, answer)), Ok(())) => {
-                let added = self.answer(&board, return_scores, answer).await?;
+                let added = self.answer(&board, return_scores, answer).await;
+                if let Err(StoreError::Corrupt { detail }) = &added {
+                    self.session.health.note_refused(board.name(), detail, self.session.monotonic());
+                }
+                let added = added?;
                 let newer = (!Arc::ptr_eq(&known, &board)).then_some(board);
                 Ok(Added { newer: added.newer.or(newer), ..added })
             }
@@ -703,7 +707,7 @@ impl Store for RedisStore {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.session.health.warnings()
+        self.session.health.warnings(self.session.monotonic())
     }
 
     async fn backup(&self) -> Result<BackedUp> {

@@ -10,9 +10,9 @@ use rolltop::board::{
     Subject, Value, Visibility,
 };
 use rolltop::service::{Cursor, EditionChoice, Service, WindowChoice};
-use rolltop::store::{Direction, NextTo, Place, SheetId, TextRange};
+use rolltop::store::{Batch, Direction, NextTo, Outcome, Place, SheetId, TextRange};
 
-use crate::given::{exact, plus, seen, subject};
+use crate::given::{With as _, exact, plus, seen, subject};
 use crate::site::Site;
 
 const PERIOD: &str = "2026-01-01";
@@ -452,4 +452,48 @@ pub async fn packed_periods_leave_the_archive_and_go_with_their_board(site: Site
     let hidden = site.store.moderated(&present, ModerationList::Hidden, TextRange::default(), 9).await.unwrap();
     assert_eq!(hidden.total, 0);
     assert!(site.store.undefine(&present).await.unwrap());
+}
+
+/// Two changes of the editions of one board meet: a period is packed while the one after it takes late items.
+pub async fn a_period_is_packed_while_another_one_takes_late_items(site: Site) {
+    let board = site.define("board", &season("SUM(all, e, v, s)", "")).await;
+    site.count(&board, vec![plus("a", 5), plus("b", 3)]).await;
+    sealed(&site, &board).await;
+    site.count(&board, vec![plus("a", 1)]).await;
+    site.clock("2026-01-03T01:00:00Z").await;
+    site.count(&board, vec![plus("a", 1)]).await;
+    let services = [Service::new(site.store.clone()), Service::new(site.other.clone())];
+    pack(&services[0], &board).await;
+    let late = || plus("c", 7).at("2026-01-02T12:00:00Z");
+    for (service, store) in services.iter().zip([&site.store, &site.other]) {
+        let present = service.refreshed(&board).await.unwrap();
+        assert_eq!(present.editions().len(), 2, "{present:?}");
+        let batch = Batch { increments: vec![late(), plus("c", 1)], return_scores: false };
+        let added = service.add(&Caller::trusted(), &present, batch).await.unwrap();
+        assert_eq!(added.outcomes, [Outcome::Counted { score: None }; 2]);
+        for edition in present.each_period() {
+            let track = edition.main_track();
+            let page = service.page(&track, 0, 10).await.unwrap().answer;
+            assert!(!page.items.is_empty(), "{track:?}");
+            service.status(&track).await.unwrap();
+        }
+        for change in [HIDE, ModerationChange::Visibility(Visibility::Visible)] {
+            moderate(service, &board, "a", change).await;
+        }
+        service.remove(&present, &subject("b"), None).await.unwrap();
+        for track in present.each_written_track() {
+            while !store.retire_step(&track).await.unwrap().done {}
+            assert!(site.audit(&track).await > 0);
+        }
+    }
+    site.clock("2026-01-03T02:00:00Z").await;
+    pack(&services[1], &board).await;
+    let present = services[1].refreshed(&board).await.unwrap();
+    let mut scores = Vec::new();
+    for edition in present.each_period() {
+        let page = services[1].page(&edition.main_track(), 0, 10).await.unwrap().answer;
+        scores.push(page.items.iter().map(|line| line.score).collect::<Vec<_>>());
+    }
+    let score = |units| Value::Exact(Amount(units));
+    assert_eq!(scores, [vec![score(2), score(1)], vec![score(14), score(1)], vec![score(5), score(3)]]);
 }

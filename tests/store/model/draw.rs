@@ -74,6 +74,9 @@ impl Sequence {
         if rng.random_bool(0.4) {
             add_editions(&mut rng, boards.len(), &mut steps);
         }
+        for (board, _) in boards.iter().enumerate().filter(|(_, definition)| definition.season.is_some()) {
+            add_periods(&mut rng, board, &mut steps);
+        }
         let mut sequence = Sequence { seed, start, boards, steps };
         if rng.random_bool(0.5) {
             sequence.without_samples();
@@ -179,7 +182,7 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
         wanted.min_samples = rng.random_range(1..=3);
     }
     if rng.random_bool(0.4) {
-        let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo"]);
+        let every = pick(rng, &["1h", "2h", "6h", "1d", "1w", "1mo", "manual", "manual"]);
         let (grace, archive) = (pick(rng, &["30m", "10s", "5m"]), pick(rng, &[0, 1, 2, 7]));
         let season = serde_json::json!({"every": every, "grace": grace, "archive": archive});
         let fits = wanted.dedupe.is_none_or(|dedupe| dedupe.approximate_millis() >= 1_800_000);
@@ -273,6 +276,29 @@ fn add_editions(rng: &mut StdRng, boards: usize, steps: &mut Vec<Step>) {
             _ => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
         };
         steps.insert(at, step);
+    }
+}
+
+/// Adds ends of periods and of their graces, with items between them, and the packing of what is final, now and then late.
+fn add_periods(rng: &mut StdRng, board: usize, steps: &mut Vec<Step>) {
+    let mut at = rng.random_range(0..=steps.len());
+    for _ in 0..rng.random_range(2..=5) {
+        let through = rng.random_range(0..2);
+        let leap = |rng: &mut StdRng| Step::Clock(Leap::Period { board, off: pick(rng, &[0, 0, 0, -1, 700]) });
+        let add = |rng: &mut StdRng| Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through };
+        let round = [
+            Some(Step::Close { board, through }).filter(|_| rng.random_bool(0.8)),
+            Some(leap(rng)).filter(|_| rng.random_bool(0.9)),
+            Some(add(rng)),
+            Some(leap(rng)).filter(|_| rng.random_bool(0.6)),
+            Some(Step::Pack { board, through: 1 - through }).filter(|_| rng.random_bool(0.5)),
+            Some(add(rng)).filter(|_| rng.random_bool(0.5)),
+            Some(Step::Reopen { close: rng.random(), through }).filter(|_| rng.random_bool(0.1)),
+        ];
+        for step in round.into_iter().flatten() {
+            steps.insert(at, step);
+            at = (at + rng.random_range(1..=2)).min(steps.len());
+        }
     }
 }
 

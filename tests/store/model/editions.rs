@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rolltop::board::{
     Board, BoardTrack, Change, Definition, EditionRole, Kind, Mode, Timestamp, TrackId, Value, WindowLength,
 };
+use rolltop::service::Service;
 use rolltop::store::{Added, Increment, MAX_FILLED, Outcome as Of, Result, Store};
 
 use super::seen::{Seen, seen};
@@ -120,6 +121,35 @@ impl Side {
             }
             _ => Ok(Vec::new()),
         }
+    }
+
+    pub async fn close_period(&mut self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
+        let Ok(to) = self.boards[board].closed(self.now().await?) else { return Ok(Vec::new()) };
+        let (store, known) = (self.instance(through), self.boards[board].clone());
+        let closed = seen(&*store, store.change_editions(&known, to).await.map(drop))?;
+        self.turn_seasons().await?;
+        Ok(vec![closed])
+    }
+
+    /// Packs the final periods of a board through a service, which other instances of the store learn of by themselves.
+    pub async fn pack(&mut self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
+        let known = self.boards[board].clone();
+        if known.season().is_none() {
+            return Ok(Vec::new());
+        }
+        let (failed, service) = (|error| format!("{error:?}"), Service::new(self.instance(through)));
+        let present = service.refreshed(&known).await.map_err(failed)?;
+        if !service.pack_periods(&present).await.map_err(failed)? {
+            return Err("another instance packs".to_owned());
+        }
+        self.boards[board] = service.refreshed(&known).await.map_err(failed)?;
+        Ok(vec![Seen::Done])
+    }
+
+    /// Returns the lines of a packed period, as a service reads them.
+    pub async fn packed_lines(&self, track: &BoardTrack, through: usize) -> Outcome<Seen> {
+        let page = Service::new(self.instance(through)).page(track, 0, 1_000).await;
+        Ok(Seen::Page(page.map_err(|error| format!("{error:?}"))?.answer))
     }
 
     async fn change(&mut self, board: usize, to: Board, through: usize) -> Outcome<Vec<Seen>> {

@@ -125,6 +125,16 @@ pub enum Step {
         board: usize,
         through: usize,
     },
+    /// Ends the current period of a board whose periods are closed by hand, if it can be closed.
+    Close {
+        board: usize,
+        through: usize,
+    },
+    /// Packs the periods of a board that are final.
+    Pack {
+        board: usize,
+        through: usize,
+    },
     /// Gives a track of the second edition what a track of the current one has, if it can be filled from it.
     Fill {
         board: usize,
@@ -270,6 +280,11 @@ pub enum Leap {
         slots: u32,
         off: i64,
     },
+    /// The end of a board's period, or of the grace of the one before.
+    Period {
+        board: usize,
+        off: i64,
+    },
     /// This many times the board's window.
     Windows {
         board: usize,
@@ -401,10 +416,10 @@ pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
         .collect()
 }
 
-/// Returns the window with this number, counted around.
+/// Returns the window with this number, counted around. Of a packed period a store has only sheets.
 pub fn window_of(board: &Arc<Board>, window: usize) -> BoardTrack {
-    let number = window % board.tracks().len();
-    board.each_track().nth(number).unwrap()
+    let windows: Vec<BoardTrack> = board.each_track().filter(|track| track.packed().is_none()).collect();
+    windows[window % windows.len()].clone()
 }
 
 /// Returns the few subjects, as they are stored.
@@ -438,6 +453,10 @@ impl Leap {
                 let board = window_of(&boards[board], window);
                 let calendar = board.calendar();
                 (0..=slots).fold(now, |at, _| calendar.next(at)).plus_millis(off)
+            }
+            Leap::Period { board, off } => {
+                let step = boards[board].season_step_at().filter(|at| *at < now.plus_millis(366 * DAY));
+                step.map_or(now, |at| at.plus_millis(off))
             }
             Leap::Windows { board, window, windows, off } => {
                 let board = window_of(&boards[board], window);

@@ -83,6 +83,8 @@ impl Side {
             Step::Attach { board, definition, same, through } => self.attach(*board, definition, *same, *through).await,
             Step::Exchange { board, through } => self.exchange(*board, *through).await,
             Step::Detach { board, through } => self.detach(*board, *through).await,
+            Step::Close { board, through } => self.close_period(*board, *through).await,
+            Step::Pack { board, through } => self.pack(*board, *through).await,
             Step::Fill { board, from, to, end, through } => self.fill(*board, [*from, *to], *end, *through).await,
             Step::Behind { board, changes, items, through } => {
                 self.use_earlier(*board, *changes, items, *through).await
@@ -151,7 +153,7 @@ impl Side {
     }
 
     /// Looks up the boards whose period has ended, as a service does that is told so by any call.
-    async fn turn_seasons(&mut self) -> Outcome<()> {
+    pub(super) async fn turn_seasons(&mut self) -> Outcome<()> {
         let failed = |error| format!("{error:?}");
         let store = self.instances[self.instances.len() - 1].clone();
         for board in self.boards.iter_mut().filter(|board| board.season().is_some()) {
@@ -223,7 +225,7 @@ impl Side {
     }
 
     async fn audit(&self, board: usize) -> Outcome<Vec<Seen>> {
-        for window in self.boards[board].each_track() {
+        for window in self.boards[board].each_track().filter(|track| track.packed().is_none()) {
             let (_, differences) = audit_through(&self.instances, &window).await;
             if !differences.is_empty() {
                 return Err(format!("{differences:?} in {}", window.metric()));
@@ -373,12 +375,16 @@ impl Side {
     /// Returns everything that can be read, as soon as nothing is retiring.
     async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
         let mut all = Vec::new();
-        for window in self.boards[board].each_track() {
+        let packed = |track: &BoardTrack| track.packed().is_some();
+        for window in self.boards[board].each_track().filter(|track| !packed(track)) {
             retire_through(&self.instance(0), &window).await;
         }
         all.append(&mut self.audit(board).await?);
         for window in self.boards[board].each_track() {
-            self.check_window(&window, &mut all).await?;
+            match packed(&window) {
+                true => all.push(self.packed_lines(&window, board).await?),
+                false => self.check_window(&window, &mut all).await?,
+            }
         }
         for list in [ModerationList::Hidden, ModerationList::Frozen] {
             let store = self.instance(board);

@@ -359,6 +359,56 @@ async fn editions_are_exchanged_only_while_none_is_held_or_audited() {
     }
 }
 
+/// Servers that died within a change may have kept a part of it, and earlier builds left tracks behind.
+#[tokio::test]
+async fn a_track_that_was_left_in_another_epoch_is_brought_to_that_of_its_board() {
+    for (engine, (first, second)) in Engine::available().iter().flat_map(|engine| PAIRS.map(|pair| (engine, pair))) {
+        let server = RedisServer::start(engine);
+        let (store, other) = (simulated(&server).await, simulated(&server).await);
+        let board = defined(&store, "hot", first).await;
+        let two = changed(&store, &board, attached(&board, second)).await;
+        let keys: Vec<String> = behind(&server, &["KEYS", "*"]);
+        let coming = two.editions()[1].id().to_string();
+        let metas: Vec<&String> = keys.iter().filter(|key| key.ends_with(&format!("{coming}:other"))).collect();
+        assert!(!metas.is_empty(), "{keys:?}");
+        let leave = |epoch: &str| {
+            metas.iter().for_each(|meta| behind(&server, &["HSET", meta, "epoch", epoch]));
+        };
+        for (nth, epoch) in ["0", "2.7"].into_iter().enumerate() {
+            leave(epoch);
+            let items = (0..20).map(|who| both(&format!("s{who}"), 1));
+            let added = add([&store, &other][nth], &two, items).await;
+            assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })), "{added:?}");
+            leave(epoch);
+            let names = ["s0", "s7", "s19"];
+            assert_eq!(values(&other, &two, 1, &names).await, [nth as i64 + 1; 3], "{first} {epoch}");
+        }
+        leave("2.7");
+        store.tend().await.unwrap();
+        for meta in &metas {
+            let epoch: String = behind(&server, &["HGET", meta, "epoch"]);
+            assert_eq!(epoch, two.epoch().to_string());
+        }
+        assert_eq!(store.warnings(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_board_that_refuses_writes_is_reported() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = defined(&store, "hot", PAIRS[0].0).await;
+        let two = changed(&store, &board, attached(&board, PAIRS[0].1)).await;
+        let other = format!("rolltop:1:{{hot}}:{}:other", two.editions()[1].id());
+        behind::<u64>(&server, &["DEL", &other]);
+        let refused = store.add(&two, batch([both("s", 1)])).await.err();
+        assert!(matches!(refused, Some(StoreError::Corrupt { .. })), "{refused:?}");
+        let warnings = store.warnings();
+        assert!(matches!(&*warnings, [only] if only.contains("board 'hot' has refused a write")), "{warnings:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_build_that_does_not_know_editions_cannot_read_the_epoch() {
     for engine in Engine::available() {

@@ -8,6 +8,9 @@
 //! If the instance that changes a board ends early, partitions are left behind. An instance that knows the board as it
 //! is finds that a partition has an earlier epoch, brings it forward and makes its call again ([`follow`]). An instance
 //! that finds a later epoch than the one that it knows has to look the board up.
+//!
+//! A step of a partition changes all of its tracks, and the meta key of each track has the epoch too. A track that is
+//! found in another epoch than its partition is brought to it in the same way.
 
 mod compare;
 mod dual_run;
@@ -132,7 +135,11 @@ async fn make(
         noted.write(session).await?;
     }
     change_own(session, from, &to).await?;
-    bring_forward(session, &to).await?;
+    match bring_forward(session, &to).await {
+        // The change is made. Another instance has made the next one already.
+        Ok(_) | Err(ServerFailure::StaleEpoch) => {}
+        Err(failure) => return Err(failure),
+    }
     if let Some(noted) = &noted {
         removing::begin(session, noted).await?;
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use redis::cmd;
 
 use super::steps::{Pair, Step};
@@ -84,15 +85,16 @@ pub(super) async fn change_whole(
     step(session, board, partition, &state, true).await
 }
 
-/// Brings a partition of the board to its epoch. Returns whether it was behind.
+/// Brings a partition of the board to its epoch, with all of its tracks. Returns whether it, or one of them, was behind.
 pub(super) async fn bring(session: &Session, board: &Arc<Board>, partition: &Partition) -> Result<bool, ServerFailure> {
     let mut was_behind = false;
     for _ in 0..ATTEMPTS {
         let state = CurrentState::read(session, partition).await?;
-        if state.epoch == board.epoch().to_string() {
+        let is_there = state.epoch == board.epoch().to_string();
+        if is_there && !has_left_behind(session, partition).await? {
             return Ok(was_behind);
         }
-        if !state.is_before(board) {
+        if !is_there && !state.is_before(board) {
             return Err(ServerFailure::StaleEpoch);
         }
         was_behind = true;
@@ -130,14 +132,9 @@ async fn step(
         let now = session.time_for(&main.clock, known).await?;
         let mut call = ScriptCall::default();
         call.key(&main.keys.meta);
-        let archive: Vec<_> = board.archive().iter().map(EditionTracks::of).collect();
-        let is_sealed = |tracks: EditionTracks| archive.iter().any(|sealed| sealed.first == tracks.first);
-        let other = state.pair.other.filter(|other| !matches!(step, Step::Detach(_)) && !is_sealed(*other));
         let tag = tag_of(board, partition);
-        let of_all = std::iter::once(state.pair.current).chain(other).chain(archive.iter().copied());
-        let mut staying: Vec<String> =
-            of_all.flat_map(EditionTracks::further_ids).map(|id| session.keys.further(&tag, id).meta).collect();
-        staying.extend(archive.iter().map(|sealed| session.keys.other(&tag, sealed.first).meta));
+        let is_sealed = |tracks: EditionTracks| board.archive().iter().any(|sealed| sealed.id() == tracks.first);
+        let staying = staying(session, board, &tag, state.pair, step);
         for meta in &staying {
             call.key(meta);
         }
@@ -190,6 +187,43 @@ async fn step(
         }
     }
     Err(ServerFailure::KeptChanging)
+}
+
+/// Returns the meta keys of all tracks of a partition that a step leaves where they are, beside that of the main track of
+/// the current edition. A track that is missing here stays in the epoch before, so that nothing can be written.
+fn staying(session: &Session, board: &Board, tag: &str, pair: Pair, step: Step) -> Vec<String> {
+    let further = |tracks: EditionTracks| tracks.further_ids().map(|id| session.keys.further(tag, id).meta);
+    let main = |tracks: EditionTracks| session.keys.other(tag, tracks.first).meta;
+    let archive = || board.archive().iter().map(EditionTracks::of);
+    let mut staying: Vec<String> = further(pair.current).collect();
+    match (step, pair.other) {
+        // Its main track becomes the current one.
+        (Step::Exchange, Some(other)) => staying.extend(further(other)),
+        (Step::Nothing | Step::Attach(_), Some(other)) => staying.extend(std::iter::once(main(other)).chain(further(other))),
+        // If it is sealed, it is one of the archive.
+        (Step::Detach(_), _) | (_, None) => {}
+    }
+    staying.extend(archive().flat_map(|sealed| std::iter::once(main(sealed)).chain(further(sealed))));
+    staying
+}
+
+/// Returns whether another track than the main one of the current edition is not in the epoch of its partition, which is
+/// that of the board: after a server that died within a change had kept a part of it, and after changes by versions that
+/// left tracks behind.
+async fn has_left_behind(session: &Session, partition: &Partition) -> Result<bool, ServerFailure> {
+    let epoch = partition.board().epoch().to_string();
+    let is_behind = |part: &Arc<Part>| {
+        let (part, epoch) = (part.clone(), &epoch);
+        async move {
+            let mut fields = cmd("HMGET");
+            fields.arg(&part.keys.meta).arg("generation").arg("epoch");
+            let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+            let (generation, found) = (reply.maybe_text()?, reply.maybe_text()?);
+            Ok(generation.is_some() && found.unwrap_or_else(|| Epoch::default().to_string()) != *epoch)
+        }
+    };
+    let behind = try_join_all(partition.parts()[1..].iter().map(is_behind)).await?;
+    Ok(behind.contains(&true))
 }
 
 /// Returns the hash tag of a partition.

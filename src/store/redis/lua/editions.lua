@@ -1,10 +1,10 @@
 -- Changes the editions of a board: in its own meta key, or in one of its partitions, which follow; in both at once if
 -- the board is not divided.
 --
--- KEYS  1 meta of the board or of the partition; then the meta keys of the further tracks that stay, which only get the
---       epoch; then, to `attach` an edition, that of each of its tracks, the main one first; to `exchange` the two,
---       that of the main track that becomes the current one, and the one that the other main track gets; to `detach`
---       one, that of each of its tracks. To `seal` one, those of its tracks are among those that stay
+-- KEYS  1 meta of the board or of the partition; then the meta keys of all other tracks that stay where they are, which
+--       only get the epoch; then, to `attach` an edition, that of each of its tracks, the main one first; to `exchange`
+--       the two, that of the main track that becomes the current one, and the one that the other main track gets; to
+--       `detach` one, that of each of its tracks. To `seal` one, those of its tracks are among those that stay
 -- ARGV  the board's (board.lua), where `epoch` is the present one of the key, and floor and head are not used; `next`:
 --       the epoch after the change, `action`: `attach`, `exchange`, `detach`, `seal`, `epoch`: only the epoch changes, or
 --       `none` in the own meta key of a
@@ -14,9 +14,9 @@
 --       of the main track that an exchange replaces; `run` id of the server, or '' if it is not known; `parts`: in the
 --       own meta key, the numbers of the partitions after the change, or '' if there is one; then to attach an edition
 --       id, floor and head of each of its tracks
--- reply done: this call or an earlier one has made the change; board_changed: the generation does not exist;
---       stale_epoch: it has another epoch; importing: an import is open; damaged, what; stale, now, reading: the
---       arguments are not valid now. Unless it is done, nothing was done
+-- reply done: this call or an earlier one has made the change, and the tracks that stay have its epoch; board_changed:
+--       the generation does not exist; stale_epoch: it has another epoch; importing: an import is open; damaged, what;
+--       stale, now, reading: the arguments are not valid now. Unless it is done, nothing was done
 -- cost  O(tracks + fields of the meta keys)
 -- why a script: a partition changes from one epoch to the next in one step, whoever brings it there, and of two changes
 --       of a board only one is made
@@ -25,11 +25,24 @@ local META, NEXT, ACTION, STAY = KEYS[1], ARGV.next, ARGV.action, tonumber(ARGV.
 local FIRST_KEY, FIRST_TRACK = STAY + 2, FIXED_ARGUMENTS + 1
 local call = redis.call
 
+-- Gives the tracks that stay the epoch. One that was lost must not be created again.
+local function follow()
+  for at = 2, STAY + 1 do
+    if NEXT == '0' then
+      call('HDEL', KEYS[at], 'epoch')
+    elseif call('HEXISTS', KEYS[at], 'generation') == 1 then
+      call('HSET', KEYS[at], 'epoch', NEXT)
+    end
+  end
+end
+
 local meta = call('HMGET', META, 'generation', 'epoch', 'import', 'editions', 'parts', 'marks')
 local epoch, is_own = meta[2] or '0', ARGV.definition ~= ''
 if meta[1] ~= ARGV.generation then
   return {'board_changed'}
 elseif epoch == NEXT and (not is_own or meta[4] == ARGV.editions and (meta[5] or '') == ARGV.parts) then
+  -- A server that died within the change may have kept a part of it, and earlier versions left tracks behind.
+  follow()
   return {'done'}
 elseif epoch ~= ARGV.epoch then
   return {'stale_epoch'}
@@ -144,12 +157,7 @@ end
 if early then
   return early
 end
-for at = 2, STAY + 1 do
-  -- A track that was lost must not be created again.
-  if call('HEXISTS', KEYS[at], 'generation') == 1 then
-    call('HSET', KEYS[at], 'epoch', NEXT)
-  end
-end
+follow()
 if is_own then
   add('definition', ARGV.definition)
   add('editions', ARGV.editions)

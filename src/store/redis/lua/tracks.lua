@@ -69,9 +69,11 @@ local function begin()
   local time, reading = main.read_clock()
   time = math.max(time, main.head())
   for number = 2, #tracks do
-    if tracks[number].read_meta() then
-      -- The board exists in this epoch, because its own meta does.
-      return {'damaged', 'the meta data of another track is missing or of another epoch'}
+    early = tracks[number].read_meta()
+    if early then
+      -- The board exists in this epoch, because its own meta does. A track of another one is brought to it, and then the
+      -- same operation is sent again.
+      return early[1] == 'stale_epoch' and early or {'damaged', 'the meta data of another track is missing'}
     end
     time = math.max(time, tracks[number].head())
   end
