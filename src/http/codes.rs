@@ -298,9 +298,9 @@ request_codes! {
 }
 
 item_codes! {
-    /// The slot of the item has left the window.
+    /// The slot of the item has left the window, or the period in which it is takes no more items.
     TooLate = "too_late",
-        "Do not send the item again: it happened before the window.";
+        "Do not send the item again: it happened before what the board still counts.";
     /// The time of the item is further ahead of the store's clock than the allowed skew.
     TooEarly = "too_early",
         "Correct the time of the item, or the clock of the sender.";
@@ -323,9 +323,13 @@ item_codes! {
     /// The item is a sample, and contents are being imported into the board.
     ImportOpen = "import_open",
         "Send the sample again when the import has ended.";
-    /// The item is not in the period that `period` names, or that period takes no more items.
+    /// The item is not in the period that `period` names.
     WrongPeriod = "wrong_period",
         "Send the item without `period`, or with the period in which it is; GET /v1/boards/{board}/periods lists them.";
+    /// The data of the board is damaged, so whether it counted the event is not known. Other boards have counted what the
+    /// response says.
+    BoardDamaged = "board_damaged",
+        "Tell the operator, who finds the reason at /readyz and in the log. With an id, send the event again when the board has been repaired.";
     /// The amount has more decimals than the board.
     AmountPrecision = "amount_precision",
         "Round the amount, or define the board with more decimals.";

@@ -48,6 +48,8 @@ pub struct OnBoard {
     /// The subject of the event on this board. Set only if scores were requested.
     pub subject: Option<Subject>,
     pub taken: Taken,
+    /// Whether the current edition of the board has refused it, and the one beside it may have counted it.
+    pub is_beside: bool,
 }
 
 /// The outcome of an event on a board whose metric names its type.
@@ -72,12 +74,14 @@ pub enum Refusal {
     RetractionWithoutTime,
     /// The store rejected it.
     Store(Rejection),
+    /// The data of the board is damaged, so whether it counted the event is not known.
+    Damaged,
 }
 
 impl Refusal {
     /// Returns whether the event was refused before it was sent to the store.
     fn is_ours(&self) -> bool {
-        !matches!(self, Refusal::Store(_))
+        !matches!(self, Refusal::Store(_) | Refusal::Damaged)
     }
 }
 
@@ -118,7 +122,8 @@ impl Service {
         for (at, event) in events.iter().enumerate() {
             let refused = |board: &Arc<Board>| {
                 let refusal = increment(board, event)?.err()?;
-                Some(OnBoard { board: board.clone(), subject: None, taken: Taken::Refused(refusal) })
+                let (board, taken) = (board.clone(), Taken::Refused(refusal));
+                Some(OnBoard { board, subject: None, taken, is_beside: false })
             };
             let boards: Vec<_> = listed.event_index.of(caller, &event.kind).filter_map(refused).collect();
             if !boards.is_empty() {
@@ -245,15 +250,29 @@ struct OnBoardSoFar {
     subject: Option<Subject>,
     /// `None` until the store has returned the outcome. Remains `None` if the board no longer exists.
     taken: Option<Taken>,
+    is_beside: bool,
+}
+
+/// What the outcome of an increment is about.
+#[derive(Clone, Copy)]
+struct Origin {
+    /// The index of its event.
+    event: usize,
+    /// The index of the board among those of the event. `None` if the filter of the board's current edition excludes the
+    /// event.
+    on: Option<usize>,
+    /// Whether the current edition has refused the event, so that the increment is for the other one.
+    is_refused: bool,
+    /// Whether the edition beside the current one counts the event.
+    has_other: bool,
 }
 
 /// The increments that events cause on one board.
 struct Gathered {
     board: Arc<Board>,
     batch: Batch,
-    /// For each increment, the index of its event and the index of the board among the event's boards. `None` if the
-    /// current edition of the board does not count the event, so that the outcome says nothing about it.
-    origins: Vec<Option<(usize, usize)>>,
+    /// One for each increment.
+    origins: Vec<Origin>,
 }
 
 impl<'a> Fan<'a> {
@@ -311,26 +330,30 @@ impl<'a> Fan<'a> {
             self.events[at].is_known = true;
             let refused = |refusal| Some(Taken::Refused(refusal));
             let increment = increment(board, event);
+            let is_refused = matches!(increment, Some(Err(_)));
+            let own = increment.is_some().then_some(self.events[at].on.len());
             if !matches!(increment, Some(Ok(_)))
                 && let Some(increment) = increment_of_other(board, event)
             {
-                self.add(board, increment, None);
+                self.add(board, increment, Origin { event: at, on: own, is_refused, has_other: true });
             }
             let (subject, taken) = match increment {
                 None => continue,
                 Some(Err(refusal)) => (None, refused(refusal)),
                 Some(Ok(increment)) => {
                     let subject = self.return_scores.then(|| increment.subject.clone());
-                    self.add(board, increment, Some((at, self.events[at].on.len())));
+                    let has_other =
+                        board.season().is_none() && increment.other.as_deref().is_some_and(|other| !is_not(other));
+                    self.add(board, increment, Origin { event: at, on: own, is_refused, has_other });
                     (subject, None)
                 }
             };
-            self.events[at].on.push(OnBoardSoFar { board: board.clone(), subject, taken });
+            self.events[at].on.push(OnBoardSoFar { board: board.clone(), subject, taken, is_beside: false });
             self.outcomes += 1;
         }
     }
 
-    fn add(&mut self, board: &Arc<Board>, increment: Increment, origin: Option<(usize, usize)>) {
+    fn add(&mut self, board: &Arc<Board>, increment: Increment, origin: Origin) {
         let place = *self.places.entry(board.generation()).or_insert_with(|| {
             let batch = Batch { increments: Vec::new(), return_scores: self.return_scores };
             self.boards.push(Gathered { board: board.clone(), batch, origins: Vec::new() });
@@ -352,32 +375,66 @@ impl<'a> Fan<'a> {
     }
 
     /// Records the results of the batches from [`take_batches`](Self::take_batches). Returns the boards that have
-    /// changed. Reads all results before it returns the first error.
+    /// changed. Reads all results before it returns the first error. Damaged data of a board is an error only if no other
+    /// board has the events.
     fn settle(&mut self, answers: Vec<Result<Added, StoreError>>) -> Result<Vec<Arc<Board>>> {
-        let (mut changed, mut failed) = (Vec::new(), None);
+        let (mut changed, mut failed, mut damaged, mut is_taken) = (Vec::new(), None, Vec::new(), false);
         for (gathered, answer) in self.boards.drain(..).zip(answers) {
             match answer {
                 Ok(added) => {
                     self.is_counted |= added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Counted { .. }));
-                    let origins = gathered.origins.into_iter().zip(added.outcomes);
-                    for ((event, on), outcome) in origins.filter_map(|(origin, outcome)| Some((origin?, outcome))) {
-                        self.events[event].on[on].taken = Some(outcome.into());
+                    is_taken |= added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
+                    for (origin, outcome) in gathered.origins.into_iter().zip(added.outcomes) {
+                        let Some(on) = origin.on.and_then(|on| self.events[origin.event].on.get_mut(on)) else {
+                            continue;
+                        };
+                        let newer = added.newer.as_ref();
+                        on.is_beside = match outcome {
+                            Outcome::Rejected(Rejection::TooLate | Rejection::OutOfRange) => {
+                                let has_new =
+                                    || newer.is_some_and(|newer| newer.season().is_none() && newer.other().is_some());
+                                !origin.is_refused && (origin.has_other || has_new())
+                            }
+                            Outcome::Rejected(_) => false,
+                            Outcome::Counted { .. } | Outcome::Duplicate { .. } => origin.is_refused,
+                        };
+                        if origin.is_refused {
+                            continue;
+                        }
+                        on.taken = Some(outcome.into());
+                        // A rejection is about the editions that have judged the event.
+                        if let (Outcome::Rejected(_), Some(newer)) = (outcome, newer) {
+                            on.board = newer.clone();
+                        }
                     }
                     self.newer.extend(added.newer);
                 }
                 Err(StoreError::BoardChanged) => changed.push(gathered.board),
+                Err(error @ StoreError::Corrupt { .. }) => damaged.push((gathered, error)),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         self.places.clear();
+        for (gathered, error) in damaged {
+            if !is_taken {
+                failed = failed.or(Some(error));
+                continue;
+            }
+            tracing::error!(board = %gathered.board.name(), %error, "a board has refused events that others have counted");
+            for origin in gathered.origins.iter().filter(|origin| !origin.is_refused) {
+                if let Some(on) = origin.on.and_then(|on| self.events[origin.event].on.get_mut(on)) {
+                    on.taken = Some(Taken::Refused(Refusal::Damaged));
+                }
+            }
+        }
         failed.map_or(Ok(changed), |error| Err(error.into()))
     }
 
     fn outcomes(self) -> impl Iterator<Item = EventOutcome> {
         self.events.into_iter().map(|Spread { is_known, on }| {
             let settled = |on: OnBoardSoFar| {
-                let OnBoardSoFar { board, subject, taken } = on;
-                Some(OnBoard { board, subject, taken: taken? })
+                let OnBoardSoFar { board, subject, taken, is_beside } = on;
+                Some(OnBoard { board, subject, taken: taken?, is_beside })
             };
             let mut boards: Vec<_> = on.into_iter().filter_map(settled).collect();
             // This is the order already, unless a board had to be asked a second time.
@@ -414,6 +471,10 @@ fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>>
         Err(_) => Change::Not(NotCounted::NotAccepted),
     });
     Some(Ok(made(event, subject, change, other)))
+}
+
+fn is_not(change: &Change) -> bool {
+    matches!(change, Change::Not(_))
 }
 
 /// Returns the increment of an event that the current edition of a board does not count, if another edition does.

@@ -325,3 +325,76 @@ async fn queries_streams_and_lookups_choose_an_edition() {
     let audit = client.send(Method::POST, "/v1/boards/posts/audit?of=next", None, "").await;
     assert_eq!((&audit.body["subjects_checked"], &audit.body["differences"]), (&json!(1), &json!(0)), "{audit:?}");
 }
+
+/// Functions over a field, each of which judges events in its own way.
+const FUNCTIONS: [&str; 9] = [
+    "COUNT(3h, like, post)",
+    "SUM(3h, like, v, post)",
+    "AVG(3h, like, v, post)",
+    "MIN(3h, like, v, post)",
+    "MAX(3h, like, w, post)",
+    "LAST(3h, like, v, post)",
+    "COUNT_DISTINCT(3h, like, post, who)",
+    "APPROX_COUNT_DISTINCT(3h, like, post, who)",
+    "SUM(6h, like, w, post)",
+];
+
+#[actix_web::test]
+async fn an_answer_by_which_nothing_was_counted_is_true_of_both_editions() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let events = [
+        json!({"type": "like", "fields": {"post": "a", "v": 3, "w": 5, "who": "u"}, "at": "2026-01-02T10:00:00Z"}),
+        // Not by MIN, MAX, LAST and sketches.
+        json!({"type": "like", "fields": {"post": "a", "v": 3, "w": 5, "who": "u"}, "at": "2026-01-02T10:00:00Z", "retract": true}),
+        json!({"type": "like", "fields": {"post": "a", "v": 2, "who": "x"}, "at": "2026-01-02T10:00:00Z"}),
+        json!({"type": "like", "fields": {"post": "a", "w": 2}, "at": "2026-01-02T10:00:00Z"}),
+        // Only the longest window reaches back.
+        json!({"type": "like", "fields": {"post": "b", "v": 2, "w": 3, "who": "z"}, "at": "2026-01-02T06:00:00Z"}),
+        json!({"type": "like", "fields": {"post": "c", "v": 1, "w": 8_000_000_000_000_000_i64, "who": "z"}, "at": "2026-01-02T10:00:00Z"}),
+    ];
+    let (mut refused, mut beside) = (0, 0);
+    for (first, second) in FUNCTIONS.iter().flat_map(|first| FUNCTIONS.map(|second| (*first, second))) {
+        if first == second {
+            continue;
+        }
+        assert_eq!(client.define("posts", first, "1h").await.status, 201);
+        let begun = begin(client, json!({"metric": second, "slot": "1h"})).await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+        let held = async || {
+            let mut held = Vec::new();
+            for query in ["", "?of=next"] {
+                held.push(lines(client, query).await);
+                let path = format!("/v1/boards/posts{query}");
+                held.push(vec![("slots".to_owned(), client.get(&path).await.body["slots"].clone())]);
+            }
+            held
+        };
+        for event in &events {
+            let before = held().await;
+            let answer = client.post("/v1/events", event.clone()).await;
+            let after = held().await;
+            match answer.status {
+                422 => {
+                    refused += 1;
+                    assert!(answer.text.contains("nothing was counted"), "{answer:?}");
+                    assert_eq!(before, after, "{first} beside {second}, {event}: {answer:?}");
+                }
+                _ => {
+                    assert_eq!(answer.status, 200, "{answer:?}");
+                    let is_beside = answer.body["accepted"] == 0 && before != after;
+                    if is_beside && answer.body["rejected"] != json!([]) {
+                        beside += 1;
+                        let detail = answer.body["rejected"][0]["detail"].as_str().unwrap();
+                        assert!(
+                            detail.contains("the next edition of the board"),
+                            "{first} beside {second}: {answer:?}"
+                        );
+                    }
+                }
+            }
+        }
+        client.delete("/v1/boards/posts").await;
+    }
+    assert!(refused > 5 && beside > 20, "{refused} {beside}");
+}

@@ -342,6 +342,30 @@ async fn a_failure_of_the_store_is_reported_with_the_progress_of_the_stream() {
 }
 
 #[actix_web::test]
+async fn a_board_with_damaged_data_is_named_beside_what_others_have_counted() {
+    let site = site(&[("a", "COUNT(24h, like, post)"), ("b", "COUNT(24h, like, post)")]).await;
+    let like = json!({"type": "like", "fields": {"post": "p"}, "id": "x"});
+    for (counted, duplicates) in [(1, 0), (0, 1)] {
+        site.switch.fail_after_writes(Fault::Corrupt, 1);
+        let answer = send(&site.client, like.clone()).await;
+        assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(counted)), "{answer:?}");
+        assert_eq!(answer.body["duplicates"], duplicates, "{answer:?}");
+        let rejected = &answer.body["rejected"][0];
+        assert_eq!((&rejected["board"], &rejected["code"]), (&json!("b"), &json!("board_damaged")), "{answer:?}");
+        assert!(!answer.text.contains("secret"), "{answer:?}");
+    }
+    // Nothing else is known of the event.
+    site.switch.fail(Fault::Corrupt);
+    assert_eq!(send(&site.client, like.clone()).await.refusal(), (500, "internal"));
+    site.switch.work();
+    let answer = send(&site.client, like).await;
+    assert_eq!(
+        (&answer.body["boards"]["a"]["duplicates"], &answer.body["boards"]["b"]["accepted"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[actix_web::test]
 async fn events_are_counted_in_the_metrics() {
     let site = site(&[("b", "COUNT(24h, like, post)")]).await;
     for event in [json!({"type": "like", "fields": {"post": "p"}}), json!({"type": "other"}), json!({"type": "like"})] {

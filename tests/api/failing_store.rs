@@ -22,6 +22,7 @@ pub enum Fault {
     Backend,
     BoardChanged,
     ClockDoubted,
+    Corrupt,
 }
 
 /// What is to fail: everything, after this many successful calls of one kind.
@@ -140,6 +141,7 @@ impl Switch {
                 Fault::ReadOnly => StoreError::ReadOnly { reason: "the disk is full".into() },
                 Fault::Backend => StoreError::Backend { source: "an inner secret".into() },
                 Fault::BoardChanged => StoreError::BoardChanged,
+                Fault::Corrupt => StoreError::Corrupt { detail: "an inner secret".into() },
                 Fault::ClockDoubted => StoreError::ClockDoubted {
                     reading: Timestamp::from_millis(2_000_000_000_000),
                     recorded: Timestamp::from_millis(1_700_000_000_000),

@@ -780,7 +780,7 @@ export interface components {
             /** @description The name of the board. */
             board?: string;
             /**
-             * @description - `too_late`: The slot of the item has left the window.
+             * @description - `too_late`: The slot of the item has left the window, or the period in which it is takes no more items.
              *     - `too_early`: The time of the item is further ahead of the store's clock than the allowed skew.
              *     - `amount_out_of_range`: The amount, or the resulting amount of the slot, exceeds the range that the board stores exactly.
              *     - `memory_full`: The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is changed as before.
@@ -788,7 +788,8 @@ export interface components {
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
              *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
-             *     - `wrong_period`: The item is not in the period that `period` names, or that period takes no more items.
+             *     - `wrong_period`: The item is not in the period that `period` names.
+             *     - `board_damaged`: The data of the board is damaged, so whether it counted the event is not known. Other boards have counted what the response says.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
              *     - `invalid_subject`: The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
@@ -811,7 +812,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /** @description The missing or invalid field, if the reason is about a field. */
@@ -1743,7 +1744,7 @@ export interface components {
         /** @description A rejected item. */
         Rejected: {
             /**
-             * @description - `too_late`: The slot of the item has left the window.
+             * @description - `too_late`: The slot of the item has left the window, or the period in which it is takes no more items.
              *     - `too_early`: The time of the item is further ahead of the store's clock than the allowed skew.
              *     - `amount_out_of_range`: The amount, or the resulting amount of the slot, exceeds the range that the board stores exactly.
              *     - `memory_full`: The item needs memory that the store does not have: for a new subject or value, later for anything. What exists is changed as before.
@@ -1751,7 +1752,8 @@ export interface components {
              *     - `too_many_keys`: The key has no ranking yet, and the board has as many as `max_keys` allows.
              *     - `subject_frozen`: The subject is frozen: nothing counts for it until that is ended.
              *     - `import_open`: The item is a sample, and contents are being imported into the board.
-             *     - `wrong_period`: The item is not in the period that `period` names, or that period takes no more items.
+             *     - `wrong_period`: The item is not in the period that `period` names.
+             *     - `board_damaged`: The data of the board is damaged, so whether it counted the event is not known. Other boards have counted what the response says.
              *     - `amount_precision`: The amount has more decimals than the board.
              *     - `invalid_amount`: The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
              *     - `invalid_subject`: The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
@@ -1774,7 +1776,7 @@ export interface components {
              *     - `invalid_field`: A field of the event has a type or value that the metric of the board does not accept; `field` names it.
              * @enum {string}
              */
-            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
+            code: "too_late" | "too_early" | "amount_out_of_range" | "memory_full" | "too_many_subjects" | "too_many_keys" | "subject_frozen" | "import_open" | "wrong_period" | "board_damaged" | "amount_precision" | "invalid_amount" | "invalid_subject" | "missing_key" | "unexpected_key" | "invalid_by" | "invalid_id" | "invalid_at" | "unknown_field" | "invalid_increment" | "malformed_line" | "line_too_long" | "invalid_value" | "missing_at" | "retraction_unsupported" | "invalid_sample" | "invalid_event" | "invalid_type" | "missing_field" | "invalid_field";
             /** @description The reason, for people. */
             detail: string;
             /**

@@ -50,7 +50,7 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 /// all filters exclude is counted under `unmatched`. So check `rejected`, not the status: a batch is 200 even if
 /// nothing was counted. The whole request fails if the body is not valid JSON, if it is a single event with a missing
 /// or unknown member or a member of the wrong type, or if it is a single event that no board counted because it was
-/// refused (`rejected`).
+/// refused (`rejected`); an event that only the edition beside the current one of a board may have counted is no such one.
 ///
 /// With `"retract": true` the event reverses an earlier event with the same fields (for example an unlike). `at` is
 /// required and is the time of the earlier event. An `id` must differ from that of the earlier event, otherwise the

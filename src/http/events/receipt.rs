@@ -19,6 +19,10 @@ use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
 /// Maximum number of unknown types that a response lists.
 const MAX_TYPES_SHOWN: usize = 100;
 
+/// The detail of an event for a board whose data is damaged.
+const DAMAGED: &str = "the data of the board is damaged, so whether it counted the event is not known; other boards \
+                       have counted what this response says";
+
 /// The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched`
 /// and `unknown`, unless it was invalid or every board rejected it.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -54,6 +58,9 @@ pub(in crate::http) struct EventsReceipt {
     /// Number of events that were invalid or rejected by every board.
     #[serde(skip)]
     rejected_events: u64,
+    /// Whether an edition beside the current one of its board may have counted an event that the current one has rejected.
+    #[serde(skip)]
+    is_beside: bool,
 }
 
 /// The outcomes of the events of a request on one board.
@@ -219,7 +226,7 @@ impl EventsReceipt {
     }
 
     fn record_on_board(&mut self, position: Position, nested: &[Box<str>], on: OnBoard) {
-        let OnBoard { board, subject, taken } = on;
+        let OnBoard { board, subject, taken, is_beside } = on;
         let counts = match self.boards.get_mut(board.name()) {
             Some(counts) => counts,
             None => self.boards.entry(board.name().clone()).or_default(),
@@ -239,7 +246,14 @@ impl EventsReceipt {
                 counts.rejected += 1;
                 let code = code_of_refusal(&refusal, nested);
                 self.on_boards.rejected.add(code);
-                self.reject(position, Some(board.name()), code, || match refusal {
+                self.is_beside |= is_beside;
+                let beside = match board.other().filter(|_| is_beside) {
+                    Some(other) => {
+                        format!("; the {} edition of the board counts it by its own rule", other.role.name())
+                    }
+                    None => String::new(),
+                };
+                let reason = || match refusal {
                     Refusal::Field(fault) => (Some(fault.field().to_owned()), detail_of_fault(&fault, nested)),
                     Refusal::RetractionUnsupported => {
                         let detail = format!("{} does not support retractions", board.definition().metric);
@@ -247,6 +261,11 @@ impl EventsReceipt {
                     }
                     Refusal::RetractionWithoutTime => (Some("at".to_owned()), "a retraction needs 'at'".to_owned()),
                     Refusal::Store(rejection) => (None, detail_of_rejection(rejection, &board)),
+                    Refusal::Damaged => (None, DAMAGED.to_owned()),
+                };
+                self.reject(position, Some(board.name()), code, || {
+                    let (field, detail) = reason();
+                    (field, detail + &beside)
                 });
                 return;
             }
@@ -279,8 +298,11 @@ impl EventsReceipt {
         }
     }
 
-    /// Returns whether there are rejected events, and no events with another outcome.
+    /// Returns whether there are rejected events, and nothing was counted, nor are there events with another outcome.
     pub(super) fn has_rejections_only(&self) -> bool {
+        if self.is_beside {
+            return false;
+        }
         let others = self.accepted + self.duplicates + self.unmatched + self.unknown;
         self.rejected_events > 0 && others == 0
     }
@@ -317,6 +339,7 @@ fn code_of_refusal(refusal: &Refusal, nested: &[Box<str>]) -> ItemCode {
         Refusal::RetractionUnsupported => ItemCode::RetractionUnsupported,
         Refusal::RetractionWithoutTime => ItemCode::MissingAt,
         Refusal::Store(rejection) => code_of_rejection(*rejection),
+        Refusal::Damaged => ItemCode::BoardDamaged,
     }
 }
 

@@ -121,7 +121,7 @@ class EventBatch(TypedDict):
 
 class EventRejected(TypedDict):
     board: NotRequired[str]
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     field: NotRequired[str]
     index: NotRequired[int]
@@ -383,7 +383,7 @@ class Ready(Health):
 
 
 class Rejected(TypedDict):
-    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
+    code: Literal['too_late', 'too_early', 'amount_out_of_range', 'memory_full', 'too_many_subjects', 'too_many_keys', 'subject_frozen', 'import_open', 'wrong_period', 'board_damaged', 'amount_precision', 'invalid_amount', 'invalid_subject', 'missing_key', 'unexpected_key', 'invalid_by', 'invalid_id', 'invalid_at', 'unknown_field', 'invalid_increment', 'malformed_line', 'line_too_long', 'invalid_value', 'missing_at', 'retraction_unsupported', 'invalid_sample', 'invalid_event', 'invalid_type', 'missing_field', 'invalid_field']
     detail: str
     index: NotRequired[int]
     line: NotRequired[int]
