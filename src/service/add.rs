@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::{EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Metric, PeriodName, Span, Timestamp};
+use crate::board::{Board, Edition, Metric, Period, PeriodName, Span, Timestamp};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
 /// under way to the store after its token was checked, and the clocks of instances may differ.
 const UNDERWAY: i64 = 30_000;
+
+const WRONG_PERIOD: Outcome = Outcome::Rejected(Rejection::WrongPeriod);
 
 impl Service {
     /// Adds increments. [`StoreError::BoardChanged`] means that nothing was added, and that amounts must be parsed
@@ -22,12 +24,24 @@ impl Service {
         caller.require(Scope::Write)?;
         self.check_token(caller, board)?;
         translate(board, &mut batch.increments);
+        // The items of a request name one period, or none.
+        let named = batch.increments.first().and_then(|first| first.period);
+        let times: Vec<_> = named.iter().flat_map(|_| batch.increments.iter().map(|increment| increment.at)).collect();
         let added = self.store.add(board, batch).await;
         if matches!(added, Err(StoreError::BoardChanged)) {
             self.refreshed(board).await?;
         }
-        let added = added?;
+        let mut added = added?;
         self.note_newer(&added);
+        let present = added.newer.as_ref().unwrap_or(board);
+        if let Some(sealed) = named.and_then(|start| sealed_from(present, start)) {
+            // They are in the period that they name, which takes no items any more.
+            for (outcome, at) in added.outcomes.iter_mut().zip(times) {
+                if *outcome == WRONG_PERIOD && sealed.contains(at.unwrap_or(added.frame.as_of)) {
+                    *outcome = Outcome::Rejected(Rejection::TooLate);
+                }
+            }
+        }
         let is_refused = |outcome: &Outcome| matches!(outcome, Outcome::Rejected(Rejection::MemoryFull));
         if !added.outcomes.is_empty() && added.outcomes.iter().all(is_refused) {
             return Err(StoreError::MemoryFull.into());
@@ -68,6 +82,11 @@ impl Service {
         }
         Err(ServiceError::TokenOutlivesIds { board: board.name().clone(), horizon: Span::of_millis(horizon) })
     }
+}
+
+/// Returns the period of the archive that begins at this time.
+fn sealed_from(board: &Board, start: Timestamp) -> Option<Period> {
+    board.archive().iter().filter_map(Edition::period).find(|period| period.start == start)
 }
 
 /// Adds what increments for the current edition of a board are in the other one, if it has two.

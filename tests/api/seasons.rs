@@ -141,6 +141,24 @@ async fn items_that_name_another_period_are_rejected() {
     assert_eq!((&answer.body["accepted"], &answer.body["rejected"][0]["line"]), (&json!(1), &json!(1)), "{answer:?}");
     let set = client.put("/v1/boards/b/samples?period=2026-01-02", json!({"subject": "a", "amount": 7})).await;
     assert_eq!(set.body["rejected"][0]["code"], "wrong_period", "{set:?}");
+    // A period that is final, of which this instance has not heard.
+    client.set_clock("2026-01-03T02:00:00Z").await;
+    for (at, code, begins) in [
+        (Some("2026-01-02T09:00:00Z"), "too_late", "the time is in no period that takes items"),
+        (Some("2026-01-01T09:00:00Z"), "wrong_period", "the time is not in the period that the request names"),
+        (None, "wrong_period", "the time is not in the period that the request names"),
+    ] {
+        let mut item = json!({"subject": "a", "id": format!("{at:?}")});
+        if let Some(at) = at {
+            item["at"] = at.into();
+        }
+        for _ in 0..2 {
+            let refused = client.post(&to("2026-01-02"), item.clone()).await;
+            assert_eq!(refused.body["rejected"][0]["code"], code, "{refused:?}");
+            let detail = refused.body["rejected"][0]["detail"].as_str().unwrap();
+            assert!(detail.starts_with(begins) && detail.ends_with(" 2026-01-03"), "{detail}");
+        }
+    }
     client.define("plain", "COUNT(24h, like, post_id)", "1h").await;
     let plain = client.post("/v1/boards/plain/increments?period=2026-01-02", item).await;
     assert_eq!(plain.refusal(), (404, "unknown_period"));

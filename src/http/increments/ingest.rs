@@ -157,20 +157,21 @@ struct Ingest {
 }
 
 impl Ingest {
-    /// Adds items, which must be in the period that the request names, if it names one.
+    /// Adds items, which must be in the period that the request names, if it names one. Also returns the board whose
+    /// editions have judged them.
     async fn send(
         &self,
         board: &Arc<Board>,
         mut increments: Vec<Increment>,
         return_scores: bool,
-    ) -> service::Result<Vec<Outcome>> {
+    ) -> service::Result<(Vec<Outcome>, Arc<Board>)> {
         let service = &self.state.service;
         if let Some(period) = &self.parameters.period {
             let start = service.period_start(board, period).await?;
             increments.iter_mut().for_each(|increment| increment.period = Some(start));
         }
         let added = service.add(&self.caller, board, Batch { increments, return_scores }).await?;
-        Ok(added.outcomes)
+        Ok((added.outcomes, added.newer.unwrap_or_else(|| board.clone())))
     }
 
     /// Parses a body for the board and adds its items. If the board was defined again meanwhile, parses and adds once
@@ -192,16 +193,16 @@ impl Ingest {
                 // With nothing to add the store cannot tell.
                 Err(StoreError::BoardChanged.into())
             } else {
-                Ok(Vec::new())
+                Ok((Vec::new(), board.clone()))
             };
             match outcomes {
                 Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
                     (board, is_repeated) = (service.refreshed(&board).await?, true);
                 }
                 outcomes => {
-                    let outcomes = outcomes?;
+                    let (outcomes, judging) = outcomes?;
                     let mut receipt = Receipt::new(return_scores);
-                    receipt.record(items?, outcomes, &board);
+                    receipt.record(items?, outcomes, &board, &judging);
                     return Ok(receipt);
                 }
             }
@@ -218,7 +219,7 @@ struct BoardLines<'a> {
 
 impl stream::LineHandler for BoardLines<'_> {
     type Portion = ParsedItems;
-    type Outcomes = Vec<Outcome>;
+    type Outcomes = (Vec<Outcome>, Arc<Board>);
     type Receipt = Receipt;
 
     fn max_in_flight(&self) -> usize {
@@ -235,18 +236,18 @@ impl stream::LineHandler for BoardLines<'_> {
         portion.push(number, (self.ingest.kind.parse_line)(line, &self.board));
     }
 
-    async fn send(&self, portion: &mut ParsedItems) -> service::Result<Vec<Outcome>> {
+    async fn send(&self, portion: &mut ParsedItems) -> service::Result<Self::Outcomes> {
         portion.add_ids(self.ingest.ids.as_ref());
         let increments = portion.take_increments(false);
         if increments.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), self.board.clone()));
         }
         self.ingest.send(&self.board, increments, false).await
     }
 
-    fn record(&self, receipt: &mut Receipt, portion: ParsedItems, outcomes: Vec<Outcome>) {
+    fn record(&self, receipt: &mut Receipt, portion: ParsedItems, (outcomes, judging): Self::Outcomes) {
         let before = receipt.counts();
-        receipt.record(portion, outcomes, &self.board);
+        receipt.record(portion, outcomes, &self.board, &judging);
         self.metrics.record(before, receipt.counts());
     }
 

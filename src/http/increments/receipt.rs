@@ -159,8 +159,9 @@ impl Receipt {
         rejection_problem(&receipt.rejected, &receipt.rejected_counts)
     }
 
-    /// Adds the outcomes of items, in the order of the request.
-    pub(super) fn record(&mut self, items: ParsedItems, outcomes: Vec<Outcome>, board: &Arc<Board>) {
+    /// Adds the outcomes of items for a board, in the order of the request. `judging` is the board with the editions that it
+    /// had when it judged them.
+    pub(super) fn record(&mut self, items: ParsedItems, outcomes: Vec<Outcome>, board: &Arc<Board>, judging: &Board) {
         let ParsedItems { position, numbers, subjects, errors, .. } = items;
         let mut errors = errors.into_iter().peekable();
         let mut subjects = subjects.into_iter();
@@ -179,7 +180,7 @@ impl Receipt {
                     self.add_score(number, subject, score, board);
                 }
                 Outcome::Rejected(rejection) => {
-                    let detail = || detail_of_rejection(rejection, board);
+                    let detail = || detail_of_rejection(rejection, judging);
                     self.reject(position(number), code_of_rejection(rejection), detail);
                 }
             }
