@@ -199,7 +199,9 @@ fn staying(session: &Session, board: &Board, tag: &str, pair: Pair, step: Step) 
     match (step, pair.other) {
         // Its main track becomes the current one.
         (Step::Exchange, Some(other)) => staying.extend(further(other)),
-        (Step::Nothing | Step::Attach(_), Some(other)) => staying.extend(std::iter::once(main(other)).chain(further(other))),
+        (Step::Nothing | Step::Attach(_), Some(other)) => {
+            staying.extend(std::iter::once(main(other)).chain(further(other)))
+        }
         // If it is sealed, it is one of the archive.
         (Step::Detach(_), _) | (_, None) => {}
     }
