@@ -44,7 +44,7 @@
 //!
 //! let likes = |subject: &str, amount| -> Result<Batch, Box<dyn std::error::Error>> {
 //!     let (subject, change) = (Subject::parse(subject)?, Change::Amount(Amount(amount)));
-//!     let increment = Increment { other: None, subject, change, retract: false, at: None, id: None, period: None };
+//!     let increment = Increment { other: None, subject, change, retract: false, at: None, id: None, period: None, event: None };
 //!     Ok(Batch { increments: vec![increment], return_scores: false })
 //! };
 //! service.add(&caller, &board, likes("post-1", 3)?).await?; // in the slot 10:00 to 11:00

@@ -3,9 +3,19 @@
 //! An event has fields, from which each edition takes what it needs. An increment or a sample of a board has only the
 //! number or the value that the current edition asks for.
 
-use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Function, NotCounted};
+use super::{Amount, Change, Decimals, EXACT_MAX, Edition, Event, Function, NotCounted};
 
 impl Edition {
+    /// Returns the change that an event of the board causes in this edition.
+    pub fn change_of(&self, event: &Event) -> Change {
+        let is_taken = !event.retract || self.takes_retractions();
+        match self.definition().metric.contribution(event, self.decimals()) {
+            Ok(Some((_, change))) if is_taken => change,
+            Ok(None) => Change::Not(NotCounted::Filtered),
+            Ok(Some(_)) | Err(_) => Change::Not(NotCounted::NotAccepted),
+        }
+    }
+
     /// Returns the change that an increment, or a sample, of another edition is in this one: the same number or value
     /// if both editions are over the same field, and an event that counts once if this one counts events. Otherwise the
     /// increment does not say what this edition would count.

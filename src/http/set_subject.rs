@@ -84,7 +84,9 @@ pub(super) async fn set(
     let by = Parameters::from_request(&request, &["by"])?.key()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let body = body::read_json(&request, &caller, payload, &state).await?;
-    let (mut board, mut is_repeated) = (state.service.board(&caller, &name).await?, false);
+    let board = state.service.board(&caller, &name).await?;
+    // It is rare, and what the subject has is removed first: the value is parsed for the board as it is.
+    let (mut board, mut is_repeated) = (state.service.refreshed(&board).await?, false);
     let (outcome, as_of) = loop {
         let (amount, at) = parse(&body, &board)?;
         match state.service.set_subject(&board, &subject, by.as_ref(), amount, at).await {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::access::Caller;
-use crate::board::{Board, Generation};
+use crate::board::{Board, Epoch, Generation};
 
 /// A list of boards at one moment, indexed by the type of event that each board counts.
 #[derive(Debug, Default)]
@@ -30,10 +30,16 @@ impl EventIndex {
         self.by_event.values().flatten().map(|board| board.generation()).collect()
     }
 
-    /// Returns an index of those boards whose generation is not in `known`.
-    pub(super) fn beyond(&self, known: &HashSet<Generation>) -> Self {
+    /// Returns the epoch of each board in the index.
+    pub(super) fn epochs(&self) -> HashMap<Generation, Epoch> {
+        self.by_event.values().flatten().map(|board| (board.generation(), board.epoch())).collect()
+    }
+
+    /// Returns an index of those boards that are not in `known`, or only in an earlier epoch.
+    pub(super) fn beyond(&self, known: &HashMap<Generation, Epoch>) -> Self {
         let boards = self.by_event.values().flatten();
-        Self::new(boards.filter(|board| !known.contains(&board.generation())).cloned())
+        let is_new = |board: &&Arc<Board>| known.get(&board.generation()).is_none_or(|epoch| *epoch < board.epoch());
+        Self::new(boards.filter(is_new).cloned())
     }
 
     /// Returns whether the result of a board that the caller may use depends on the order of events.

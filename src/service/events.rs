@@ -3,9 +3,11 @@
 //! The effects of one call's events on a board are collected into one batch, and all batches are sent in one store
 //! call. The events are spread over the boards that this instance knows. At the same time the store is asked whether
 //! its list of boards is still the same, so the question adds no latency. If the list has changed, or if a board no
-//! longer exists, the list is read again and the events are also sent to the boards that are new in it.
+//! longer exists, the list is read again and the events are also sent to the boards that are new in it. The version of
+//! the list changes with the editions of boards too: what was not sent to a board, because its filter or its fields
+//! excluded it, is decided again by its present editions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use super::event_index::EventIndex;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Change, Edition, Event, FieldFault, Generation, NotCounted, Subject, Value};
+use crate::board::{Board, Change, Edition, Epoch, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The number of outcomes, counted or refused, after which a portion is full. A call with more of them needs several
@@ -112,7 +114,7 @@ impl Service {
     pub async fn refusals(
         &self,
         caller: &Caller,
-        events: &[Event],
+        events: &[Arc<Event>],
         mut each: impl FnMut(usize, EventOutcome),
     ) -> Result<()> {
         caller.require(Scope::Write)?;
@@ -134,13 +136,15 @@ impl Service {
     }
 
     /// Counts events on every board that takes them, and returns the outcome of each event. Makes one store call (one
-    /// for each 100,000 outcomes if there are more), and at least two more if boards were created or removed since
-    /// the last call.
+    /// for each 100,000 outcomes if there are more), and at least two more if boards were created or removed, or their
+    /// editions changed, since the last call.
     ///
-    /// An event counts on every board that was defined before this call, through any instance. After an error, some
-    /// boards may have counted the events and others not. If the events have ids, the call can be repeated safely.
+    /// An event counts on every board that was defined before this call, through any instance, and in every edition
+    /// that the board had before it. After an error, some boards may have counted the events and others not. If the
+    /// events have ids, the call can be repeated safely.
     pub async fn record(&self, caller: &Caller, events: Vec<Event>, return_scores: bool) -> Result<Recorded> {
         let mut recorded = Recorded { events: Vec::with_capacity(events.len()) };
+        let events: Vec<_> = events.into_iter().map(Arc::new).collect();
         self.record_each(caller, &events, return_scores, |_, outcome| recorded.events.push(outcome)).await?;
         Ok(recorded)
     }
@@ -150,7 +154,7 @@ impl Service {
     pub async fn record_each(
         &self,
         caller: &Caller,
-        events: &[Event],
+        events: &[Arc<Event>],
         return_scores: bool,
         mut each: impl FnMut(usize, EventOutcome),
     ) -> Result<()> {
@@ -174,8 +178,8 @@ impl Service {
     }
 
     /// Sends the collected batches to the store and records the results. Then does the same for boards that were
-    /// missing from the list by which the events were spread.
-    async fn send(&self, fan: &mut Fan<'_>, events: &[Event], listed: Listed) -> Result<()> {
+    /// missing from the list by which the events were spread, or had other editions in it.
+    async fn send(&self, fan: &mut Fan<'_>, events: &[Arc<Event>], listed: Listed) -> Result<()> {
         let begun = Instant::now();
         let (version, answers) =
             join(self.store.boards_version_beside_writes(), self.add_all(fan.take_batches())).await;
@@ -184,7 +188,7 @@ impl Service {
         if changed.is_empty() && version == listed.version {
             return Ok(());
         }
-        let mut known = listed.event_index.generations();
+        let mut known = listed.event_index.epochs();
         let mut fresh = match changed.is_empty() {
             true => self.registry.listed_at(version, begun).await?,
             false => self.registry.listed_after(Instant::now()).await?,
@@ -195,7 +199,7 @@ impl Service {
                 known.remove(&board.generation());
             }
             fan.gather_again(&fresh.event_index, &known, events);
-            known.extend(fresh.event_index.generations());
+            known.extend(fresh.event_index.epochs());
             fan.reached().try_for_each(|board| self.check_token(fan.caller, board))?;
             let answers = self.add_all(fan.take_batches()).await;
             changed = self.settle(fan, answers)?;
@@ -235,6 +239,9 @@ struct Fan<'a> {
     outcomes: usize,
     /// Whether any board has counted any event.
     is_counted: bool,
+    /// The outcomes of events that were sent to a board only for its other edition, so that their [`Spread`] has none. The
+    /// board must not be sent the same event again.
+    beside: HashMap<(usize, Generation), Taken, rapidhash::fast::RandomState>,
     /// Boards whose editions were found to have changed.
     newer: Vec<Arc<Board>>,
 }
@@ -261,8 +268,8 @@ struct Origin {
     /// The index of the board among those of the event. `None` if the filter of the board's current edition excludes the
     /// event.
     on: Option<usize>,
-    /// Whether the current edition has refused the event, so that the increment is for the other one.
-    is_refused: bool,
+    /// Whether the current edition does not count the event, so that the increment is for the other one.
+    is_beside: bool,
     /// Whether the edition beside the current one counts the event.
     has_other: bool,
 }
@@ -285,18 +292,20 @@ impl<'a> Fan<'a> {
             places: HashMap::default(),
             outcomes: 0,
             is_counted: false,
+            beside: HashMap::default(),
             newer: Vec::new(),
         }
     }
 
     /// Spreads the next event. Returns `false` and does nothing if the portion is full. A single event always fits.
-    fn gather(&mut self, event_index: &EventIndex, event: &Event) -> bool {
+    fn gather(&mut self, event_index: &EventIndex, event: &Arc<Event>) -> bool {
         if self.outcomes >= PORTION {
             return false;
         }
         let at = self.events.len();
         self.events.push(Spread::default());
-        self.spread(event_index, at, event);
+        let caller = self.caller;
+        event_index.of(caller, &event.kind).for_each(|board| self.spread(board, at, event));
         true
     }
 
@@ -307,50 +316,103 @@ impl<'a> Fan<'a> {
                 on.taken = None;
             }
         }
+        self.beside.retain(|(_, generation), _| *generation != board.generation());
     }
 
-    /// Spreads the same events over those boards of a newer list that are not in `known`.
-    fn gather_again(&mut self, fresh: &EventIndex, known: &HashSet<Generation>, events: &[Event]) {
+    /// Spreads the same events over those boards of a newer list that are not in `known`. Over a board of which an earlier
+    /// epoch is known, it spreads those that were not sent to it.
+    fn gather_again(&mut self, fresh: &EventIndex, known: &HashMap<Generation, Epoch>, events: &[Arc<Event>]) {
         let (new, there) = (fresh.beyond(known), fresh.generations());
+        let caller = self.caller;
         for (at, event) in events.iter().enumerate() {
+            for board in new.of(caller, &event.kind).filter(|board| known.contains_key(&board.generation())) {
+                self.revise(board, at, event);
+            }
             let spread = &mut self.events[at];
             // A refusal made here does not apply if the board no longer exists. Events that a board counted before it
             // was removed stay counted.
             let is_ours = |taken: &Taken| matches!(taken, Taken::Refused(refusal) if refusal.is_ours());
             spread.on.retain(|on| there.contains(&on.board.generation()) || !on.taken.as_ref().is_some_and(is_ours));
             spread.is_known =
-                spread.on.iter().any(|on| on.taken.is_some()) || fresh.of(self.caller, &event.kind).next().is_some();
-            self.spread(&new, at, event);
+                spread.on.iter().any(|on| on.taken.is_some()) || fresh.of(caller, &event.kind).next().is_some();
+            for board in new.of(caller, &event.kind) {
+                if !self.is_settled(board, at) {
+                    self.spread(board, at, event);
+                }
+            }
         }
     }
 
-    fn spread(&mut self, event_index: &EventIndex, at: usize, event: &Event) {
-        let caller = self.caller;
-        for board in event_index.of(caller, &event.kind) {
-            self.events[at].is_known = true;
-            let refused = |refusal| Some(Taken::Refused(refusal));
-            let increment = increment(board, event);
-            let is_refused = matches!(increment, Some(Err(_)));
-            let own = increment.is_some().then_some(self.events[at].on.len());
-            if !matches!(increment, Some(Ok(_)))
-                && let Some(increment) = increment_of_other(board, event)
-            {
-                self.add(board, increment, Origin { event: at, on: own, is_refused, has_other: true });
-            }
-            let (subject, taken) = match increment {
-                None => continue,
-                Some(Err(refusal)) => (None, refused(refusal)),
-                Some(Ok(increment)) => {
-                    let subject = self.return_scores.then(|| increment.subject.clone());
-                    let has_other =
-                        board.season().is_none() && increment.other.as_deref().is_some_and(|other| !is_not(other));
-                    self.add(board, increment, Origin { event: at, on: own, is_refused, has_other });
-                    (subject, None)
+    /// Drops what was decided about an event here by an earlier epoch of a board, and its outcome in an edition that the
+    /// board no longer has.
+    fn revise(&mut self, board: &Arc<Board>, at: usize, event: &Event) {
+        let generation = board.generation();
+        let on = &mut self.events[at].on;
+        let is_ours = |taken: &Taken| matches!(taken, Taken::Refused(refusal) if refusal.is_ours());
+        let is_refused =
+            |on: &OnBoardSoFar| on.board.generation() == generation && on.taken.as_ref().is_some_and(is_ours);
+        if let Some(taken) = self.beside.get(&(at, generation)) {
+            // The edition that it was sent for may be the current one by now.
+            if let Ok(Some((subject, _))) = change(board.edition(), event) {
+                on.retain(|on| !is_refused(on));
+                if on.iter().all(|on| on.board.generation() != generation) {
+                    let subject = self.return_scores.then_some(subject);
+                    let taken = Some(taken.clone());
+                    on.push(OnBoardSoFar { board: board.clone(), subject, taken, is_beside: false });
                 }
-            };
-            self.events[at].on.push(OnBoardSoFar { board: board.clone(), subject, taken, is_beside: false });
-            self.outcomes += 1;
+            }
+            return;
         }
+        on.retain(|on| !is_refused(on));
+        let is_gone = |of: &Board| board.editions().iter().all(|edition| edition.id() != of.edition().id());
+        let counted = on.iter().position(|on| {
+            on.board.generation() == generation && matches!(on.taken, Some(Taken::Counted { .. })) && is_gone(&on.board)
+        });
+        let Some(place) = counted.filter(|_| board.season().is_none()) else { return };
+        // The store carried it over to the editions that there are.
+        let refusal = match change(board.edition(), event) {
+            Ok(Some(_)) => return,
+            Ok(None) => None,
+            Err(refusal) => Some(refusal),
+        };
+        self.beside.insert((at, generation), Taken::Counted { score: None });
+        match refusal {
+            Some(refusal) => on[place].taken = Some(Taken::Refused(refusal)),
+            None => drop(on.remove(place)),
+        }
+    }
+
+    /// Returns whether the event was sent to the board, whatever its editions, and has an outcome.
+    fn is_settled(&self, board: &Board, at: usize) -> bool {
+        let generation = board.generation();
+        self.beside.contains_key(&(at, generation))
+            || self.events[at].on.iter().any(|on| on.board.generation() == generation && on.taken.is_some())
+    }
+
+    /// Adds an event of the type of a board to what is sent to it, or what the board decides about it otherwise.
+    fn spread(&mut self, board: &Arc<Board>, at: usize, event: &Arc<Event>) {
+        self.events[at].is_known = true;
+        let refused = |refusal| Some(Taken::Refused(refusal));
+        let increment = increment(board, event);
+        let on = increment.is_some().then_some(self.events[at].on.len());
+        if !matches!(increment, Some(Ok(_)))
+            && let Some(increment) = increment_of_other(board, event)
+        {
+            self.add(board, increment, Origin { event: at, on, is_beside: true, has_other: true });
+        }
+        let (subject, taken) = match increment {
+            None => return,
+            Some(Err(refusal)) => (None, refused(refusal)),
+            Some(Ok(increment)) => {
+                let subject = self.return_scores.then(|| increment.subject.clone());
+                let has_other =
+                    board.season().is_none() && increment.other.as_deref().is_some_and(|other| !is_not(other));
+                self.add(board, increment, Origin { event: at, on, is_beside: false, has_other });
+                (subject, None)
+            }
+        };
+        self.events[at].on.push(OnBoardSoFar { board: board.clone(), subject, taken, is_beside: false });
+        self.outcomes += 1;
     }
 
     fn add(&mut self, board: &Arc<Board>, increment: Increment, origin: Origin) {
@@ -385,6 +447,9 @@ impl<'a> Fan<'a> {
                     self.is_counted |= added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Counted { .. }));
                     is_taken |= added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
                     for (origin, outcome) in gathered.origins.into_iter().zip(added.outcomes) {
+                        if origin.is_beside {
+                            self.beside.insert((origin.event, gathered.board.generation()), outcome.into());
+                        }
                         let Some(on) = origin.on.and_then(|on| self.events[origin.event].on.get_mut(on)) else {
                             continue;
                         };
@@ -393,12 +458,12 @@ impl<'a> Fan<'a> {
                             Outcome::Rejected(Rejection::TooLate | Rejection::OutOfRange) => {
                                 let has_new =
                                     || newer.is_some_and(|newer| newer.season().is_none() && newer.other().is_some());
-                                !origin.is_refused && (origin.has_other || has_new())
+                                !origin.is_beside && (origin.has_other || has_new())
                             }
                             Outcome::Rejected(_) => false,
-                            Outcome::Counted { .. } | Outcome::Duplicate { .. } => origin.is_refused,
+                            Outcome::Counted { .. } | Outcome::Duplicate { .. } => origin.is_beside,
                         };
-                        if origin.is_refused {
+                        if origin.is_beside {
                             continue;
                         }
                         on.taken = Some(outcome.into());
@@ -421,7 +486,7 @@ impl<'a> Fan<'a> {
                 continue;
             }
             tracing::error!(board = %gathered.board.name(), %error, "a board has refused events that others have counted");
-            for origin in gathered.origins.iter().filter(|origin| !origin.is_refused) {
+            for origin in gathered.origins.iter().filter(|origin| !origin.is_beside) {
                 if let Some(on) = origin.on.and_then(|on| self.events[origin.event].on.get_mut(on)) {
                     on.taken = Some(Taken::Refused(Refusal::Damaged));
                 }
@@ -460,16 +525,12 @@ fn unless_counted(error: ServiceError, is_counted: bool) -> ServiceError {
 
 /// Returns the increment that an event causes on a board of its type, or `None` if the filter of the board's current
 /// edition excludes the event.
-fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>> {
+fn increment(board: &Board, event: &Arc<Event>) -> Option<Result<Increment, Refusal>> {
     let (subject, change) = match change(board.edition(), event) {
         Ok(change) => change?,
         Err(refusal) => return Some(Err(refusal)),
     };
-    let other = board.editions().get(1).map(|other| match self::change(other, event) {
-        Ok(Some((_, change))) => change,
-        Ok(None) => Change::Not(NotCounted::Filtered),
-        Err(_) => Change::Not(NotCounted::NotAccepted),
-    });
+    let other = board.editions().get(1).map(|other| other.change_of(event));
     Some(Ok(made(event, subject, change, other)))
 }
 
@@ -478,19 +539,15 @@ fn is_not(change: &Change) -> bool {
 }
 
 /// Returns the increment of an event that the current edition of a board does not count, if another edition does.
-fn increment_of_other(board: &Board, event: &Event) -> Option<Increment> {
+fn increment_of_other(board: &Board, event: &Arc<Event>) -> Option<Increment> {
     let (subject, other) = change(board.editions().get(1)?, event).ok()??;
-    let reason = match change(board.edition(), event) {
-        Ok(_) => NotCounted::Filtered,
-        Err(_) => NotCounted::NotAccepted,
-    };
-    Some(made(event, subject, Change::Not(reason), Some(other)))
+    Some(made(event, subject, board.edition().change_of(event), Some(other)))
 }
 
-fn made(event: &Event, subject: Subject, change: Change, other: Option<Change>) -> Increment {
+fn made(event: &Arc<Event>, subject: Subject, change: Change, other: Option<Change>) -> Increment {
     let other = other.map(Box::new);
     let (retract, at, id) = (event.retract, event.at, event.id.clone());
-    Increment { subject, change, other, retract, at, id, period: None }
+    Increment { subject, change, other, retract, at, id, period: None, event: Some(event.clone()) }
 }
 
 /// Returns the change that an event causes in an edition, or `None` if the filter excludes the event.

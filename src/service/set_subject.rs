@@ -44,7 +44,8 @@ impl Service {
         }
         check(board, amount, at, self.store.now().await?)?;
         let change = Change::Amount(amount);
-        let mut increment = Increment { other: None, subject, change, retract: false, at, id: None, period: None };
+        let mut increment =
+            Increment { other: None, subject, change, retract: false, at, id: None, period: None, event: None };
         translate(board, std::slice::from_mut(&mut increment));
         let added = match self.store.replace(board, increment).await {
             // The removal comes first, and found other editions: nothing was changed.

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use super::entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 use crate::board::{
-    Amount, Board, Change, Edition, EventId, Frame, Mode, NotCounted, Placement, Subject, Timestamp, Track, Value,
-    Window,
+    Amount, Board, Change, Edition, Event, EventId, Frame, Mode, NotCounted, Placement, Subject, Timestamp, Track,
+    Value, Window,
 };
 
 /// A change for one subject of one board.
@@ -42,6 +42,8 @@ pub struct Increment {
     pub id: Option<EventId>,
     /// The start of the period in which the item must be to count, on a board with a season.
     pub period: Option<Timestamp>,
+    /// The event that causes the change, if one does: what it is in an edition that the caller did not know.
+    pub event: Option<Arc<Event>>,
 }
 
 impl Increment {
@@ -59,9 +61,9 @@ impl Increment {
         }
     }
 
-    /// Returns the same item for a board whose editions have changed since it was made. An edition that the caller did
-    /// not know gets the change of one that counts the same items. If there is none, the item is
-    /// [unknown](NotCounted::Unknown) there.
+    /// Returns the same item for a board whose editions have changed since it was made. In an edition that the caller
+    /// did not know it is what the [event](Self::event) is there or, of an item that is no event, what
+    /// [follows](Edition::translated) from its change in the edition that was the current one.
     #[must_use]
     pub fn carried(&self, from: &Board, to: &Board) -> Self {
         let change = |edition: &Edition| {
@@ -72,7 +74,11 @@ impl Increment {
             let known = || from.editions().iter().enumerate();
             let found =
                 known().find(|(_, known)| known.id() == edition.id()).or_else(|| known().find(|(_, k)| same(k)));
-            found.map_or(Change::Not(NotCounted::Unknown), |(number, _)| self.change_in(number).clone())
+            match (found, &self.event) {
+                (Some((number, _)), _) => self.change_in(number).clone(),
+                (None, Some(event)) => edition.change_of(event),
+                (None, None) => edition.translated(&self.change, from.edition(), self.retract),
+            }
         };
         let other = to.editions().get(1).map(|edition| Box::new(change(edition)));
         Self { change: change(to.edition()), other, ..self.clone() }

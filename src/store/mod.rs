@@ -84,9 +84,10 @@
 //!   ([`StoreError::MemoryFull`]). Reading, removing, expiry, and changes of what exists continue.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
-//! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
-//!   change to the list and before the call that made it returns, through any instance. So a list that was read after
-//!   its version is complete for as long as the version stays the same.
+//! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed, or gets other
+//!   editions that are no periods of a season: after the change and before the call that made it returns, through any
+//!   instance. So a list that was read after its version is complete for as long as the version stays the same, and has
+//!   the definitions by which events count.
 //! - **Identity.** Every call names a [`Board`] with its generation and epoch, or a track of one. If that generation no
 //!   longer exists, the call changes nothing and returns [`StoreError::BoardChanged`]. If it has another epoch, the
 //!   call changes nothing and returns [`StoreError::StaleEpoch`]. The caller then looks the board up again. Writes do
@@ -253,8 +254,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns all boards, by name. A board that cannot be read does not prevent the others from being listed.
     async fn boards(&self) -> Result<Listing>;
 
-    /// Returns a number that changes whenever a board is created or removed. The numbers have no order: they can only
-    /// be compared for equality. Redis: one round trip, which concurrent calls share.
+    /// Returns a number that changes whenever a board is created or removed, or gets other editions. The numbers have no
+    /// order: they can only be compared for equality. Redis: one round trip, which concurrent calls share.
     async fn boards_version(&self) -> Result<u64>;
 
     /// Returns the same number for a caller that writes at the same time: while the store cannot be reached, the read

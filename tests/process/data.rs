@@ -87,6 +87,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, range: std::ops::Range<u32>) 
             at: None,
             id: None,
             period: None,
+            event: None,
         };
         store.add(board, Batch { increments: vec![increment], return_scores: false }).await.unwrap();
     }

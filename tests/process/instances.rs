@@ -164,3 +164,108 @@ async fn tiers_are_known_to_other_instances_and_after_a_restart() {
     first.kill();
     assert_eq!(tier(&embedded()).await, "best");
 }
+
+/// Promotes a successor, which may be empty.
+async fn promote(through: &Running, next: &str) {
+    through.ok("POST", &format!("{next}/promote?keep_previous=2h"), None).await;
+}
+
+/// Sends events to `to`, each with a name of its own, and returns the answer.
+async fn clicks(to: &Running, chan: &str, names: std::ops::Range<usize>) -> serde_json::Value {
+    let event = |n| json!({"type": "click", "fields": {"post": "p", "chan": chan}, "id": format!("{chan}-{n}")});
+    to.ok("POST", "/v1/events", Some(json!({"events": names.map(event).collect::<Vec<_>>()}))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_decided_by_the_editions_that_another_instance_has_changed() {
+    for shards in [json!(null), json!(3)] {
+        let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+        let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+        let (path, next) = ("/v1/boards/clicks", "/v1/boards/clicks/next");
+        let metric = |filter: &str| json!({"metric": format!("COUNT(2h, click, post{filter})"), "slot": "1h"});
+        let mut first = metric(" WHERE chan = 'app'");
+        first["shards"] = shards;
+        a.ok("PUT", path, Some(first)).await;
+        let score = async |of: &str| {
+            b.ok("GET", &format!("{path}/subjects/p{of}"), None).await["score"].as_u64().unwrap_or_default()
+        };
+        // The instance knows the board, and that its filter excludes the event.
+        assert_eq!(clicks(&b, "web", 0..1).await["unmatched"], 1);
+
+        a.ok("PUT", next, Some(metric(""))).await;
+        assert_eq!(clicks(&b, "web", 1..11).await["boards"], json!({}), "only the successor counts them");
+        assert_eq!(clicks(&b, "app", 0..10).await["accepted"], 10);
+        assert_eq!((score("").await, score("?of=next").await), (10, 20));
+        let state = a.ok("GET", next, None).await;
+        assert_eq!(state["only_counted"], json!({"filtered": 10}), "{state}");
+
+        promote(&a, next).await;
+        assert_eq!(clicks(&b, "web", 11..21).await["accepted"], 10);
+        assert_eq!((score("").await, score("?of=previous").await), (30, 10));
+
+        // The instance knows only the edition that has gone, and what is sent to it meanwhile is not in the store.
+        a.ok("DELETE", &format!("{path}/previous"), None).await;
+        a.ok("PUT", next, Some(metric(" WHERE chan = 'tv'"))).await;
+        promote(&a, next).await;
+        a.ok("DELETE", &format!("{path}/previous"), None).await;
+        let answer = clicks(&b, "web", 21..31).await;
+        assert_eq!((&answer["unmatched"], &answer["accepted"], &answer["boards"]), (&json!(10), &json!(0), &json!({})));
+        assert_eq!(clicks(&b, "tv", 0..10).await["accepted"], 10);
+        assert_eq!(score("").await, 10);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_event_is_lost_while_another_instance_attaches_and_promotes() {
+    let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    let (path, next) = ("/v1/boards/clicks", "/v1/boards/clicks/next");
+    let metric = |filter: &str| json!({"metric": format!("COUNT(2h, click, post{filter})"), "slot": "1h"});
+    a.ok("PUT", path, Some(metric(" WHERE chan = 'app'"))).await;
+    let attached = std::sync::atomic::AtomicBool::new(false);
+    let writer = async {
+        // The number of events that were sent after the successor was attached, and of those that were sent in all.
+        let (mut after, mut sent) = (0, 0);
+        for round in 0..300 {
+            let is_after = attached.load(std::sync::atomic::Ordering::SeqCst);
+            clicks(&b, "web", round..round + 1).await;
+            after += u64::from(is_after);
+            sent += 1;
+        }
+        (after, sent)
+    };
+    let operator = async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        a.ok("PUT", next, Some(metric(""))).await;
+        attached.store(true, std::sync::atomic::Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        promote(&a, next).await;
+    };
+    let ((after, sent), ()) = tokio::join!(writer, operator);
+    let score = a.ok("GET", &format!("{path}/subjects/p"), None).await["score"].as_u64().unwrap_or_default();
+    assert!(after > 50 && (after..=sent).contains(&score), "{score} of {after} after the answer and {sent} in all");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn increments_are_decided_by_the_editions_that_another_instance_has_changed() {
+    let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    let (path, next, increments) = ("/v1/boards/sales", "/v1/boards/sales/next", "/v1/boards/sales/increments");
+    let metric = |window: &str, decimals: u8| json!({"metric": format!("SUM({window}, sale, amount, seller)"), "slot": "1h", "decimals": decimals});
+    a.ok("PUT", path, Some(metric("2h", 0))).await;
+    b.ok("POST", increments, Some(json!({"subject": "s", "amount": 1}))).await;
+    // An instance that does not know the successor counts in both.
+    a.ok("PUT", next, Some(metric("3h", 2))).await;
+    b.ok("POST", increments, Some(json!({"subject": "t", "amount": 5}))).await;
+    assert_eq!(a.ok("GET", &format!("{path}/subjects/t?of=next"), None).await["score"], 5);
+    // It refuses what the former edition does not take only if the present one does not either.
+    promote(&a, next).await;
+    let batch = json!({"increments": [{"subject": "t", "amount": 1.25}, {"subject": "t", "amount": 2}]});
+    let answer = b.ok("POST", increments, Some(batch)).await;
+    assert_eq!((&answer["accepted"], &answer["rejected"]), (&json!(2), &json!([])), "{answer}");
+    assert_eq!(a.ok("GET", &format!("{path}/subjects/t"), None).await["score"], json!(8.25));
+    // A value that is set removes what there is only if the edition that counts it is known.
+    a.ok("DELETE", &format!("{path}/previous"), None).await;
+    b.ok("PUT", &format!("{path}/subjects/t"), Some(json!({"amount": 0.5}))).await;
+    assert_eq!(a.ok("GET", &format!("{path}/subjects/t"), None).await["score"], json!(0.5));
+}

@@ -59,6 +59,7 @@ fn increment(who: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Incr
         at: at.map(t),
         id,
         period: None,
+        event: None,
     }
 }
 

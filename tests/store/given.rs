@@ -60,6 +60,7 @@ pub fn plus(who: &str, amount: i64) -> Increment {
         at: None,
         id: None,
         period: None,
+        event: None,
     }
 }
 

@@ -94,6 +94,7 @@ fn item(name: &str, amount: i64) -> Increment {
         at: None,
         id: None,
         period: None,
+        event: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The receipt of a request with events: the outcome of each event on each board.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -122,7 +123,7 @@ struct EventScore {
 pub(super) struct ParsedEvents {
     /// Converts the number of an item to its position.
     position: fn(u64) -> Position,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<Arc<Event>>,
     /// The number of each event and the names of its fields that metrics cannot use.
     details: Vec<(u64, Vec<Box<str>>)>,
     /// Invalid items with their numbers.
@@ -145,7 +146,7 @@ impl ParsedEvents {
     pub(super) fn push(&mut self, number: u64, item: Result<ParsedEvent, ItemError>) {
         match item {
             Ok(ParsedEvent { event, nested }) => {
-                self.events.push(event);
+                self.events.push(Arc::new(event));
                 self.details.push((number, nested));
             }
             Err(error) => self.errors.push_back((number, error)),
@@ -162,7 +163,7 @@ impl ParsedEvents {
         let Some(ids) = ids else { return };
         for (event, (number, _)) in self.events.iter_mut().zip(&self.details) {
             if event.id.is_none() {
-                event.id = ids.id_of(*number);
+                Arc::make_mut(event).id = ids.id_of(*number);
             }
         }
     }

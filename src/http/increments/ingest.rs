@@ -187,13 +187,13 @@ impl Ingest {
                 limits.take(number)?;
                 is_taken = true;
             }
-            let outcomes = if !increments.is_empty() {
-                self.send(&board, increments, return_scores).await
-            } else if depends_on_board && !service.refreshed(&board).await?.is_same_as(&board) {
-                // With nothing to add the store cannot tell.
+            let outcomes = if depends_on_board && !is_repeated && !service.refreshed(&board).await?.is_same_as(&board) {
+                // What is refused here is not sent, so the store cannot tell that the board has another definition.
                 Err(StoreError::BoardChanged.into())
-            } else {
+            } else if increments.is_empty() {
                 Ok((Vec::new(), board.clone()))
+            } else {
+                self.send(&board, increments, return_scores).await
             };
             match outcomes {
                 Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {

@@ -74,7 +74,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
         // On a board with a season it says which period has the increment.
         let needs_time = board.edition().has_slots() || board.season().is_some();
         items::check_retraction_time(retract && needs_time, at)?;
-        Ok(Increment { other: None, subject, change, retract, at, id, period: None })
+        Ok(Increment { other: None, subject, change, retract, at, id, period: None, event: None })
     }
 }
 

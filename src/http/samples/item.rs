@@ -71,7 +71,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());
         }
         let change = Change::Set { sum, count };
-        Ok(Increment { other: None, subject, change, retract: false, at, id: None, period: None })
+        Ok(Increment { other: None, subject, change, retract: false, at, id: None, period: None, event: None })
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use std::borrow::Cow;
 
-use crate::board::{BoardName, Definition, EXACT_MAX, Generation};
+use crate::board::{BoardName, Definition, EXACT_MAX, Field, Fields, Generation};
 
 /// Returns the window of each track.
 fn windows(board: &Board, now: Timestamp) -> Vec<Window> {
@@ -17,6 +17,7 @@ fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> 
         at: at.map(|at| Timestamp::parse(at).unwrap()),
         id: id.map(|id| EventId::parse(id).unwrap()),
         period: None,
+        event: None,
     }
 }
 
@@ -250,8 +251,24 @@ fn items_are_carried_over_to_the_editions_that_a_board_has_now() {
     let other = with_successor(r#"{"metric":"SUM(1h, like, weight, post)","slot":"5m"}"#);
     let (item, amount) = (increment("a", 1, None, Some("x")), |units| Change::Amount(Amount(units)));
     assert_eq!(item.carried(&alone, &same), Increment { other: Some(Box::new(amount(1))), ..item.clone() });
-    let unknown = Change::Not(NotCounted::Unknown);
-    assert_eq!(item.carried(&alone, &other), Increment { other: Some(Box::new(unknown.clone())), ..item.clone() });
+    let not_accepted = Change::Not(NotCounted::NotAccepted);
+    let expected = Increment { other: Some(Box::new(not_accepted.clone())), ..item.clone() };
+    assert_eq!(item.carried(&alone, &other), expected, "it does not say how much it weighs");
+    let event = |fields: &[(&str, i64)]| {
+        let mut all = Fields::default();
+        all.set("post", Field::Text("a".into()));
+        fields.iter().for_each(|(name, value)| all.set(*name, Field::Number(value.to_string().into())));
+        let event = Event { kind: "like".into(), fields: all, at: None, id: None, retract: false };
+        Increment { event: Some(Arc::new(event)), ..item.clone() }
+    };
+    let weighed = event(&[("weight", 9)]);
+    let expected = Increment { other: Some(Box::new(amount(9))), ..weighed.clone() };
+    assert_eq!(weighed.carried(&alone, &other), expected);
+    let filtered = with_successor(r#"{"metric":"COUNT(1h, like, post WHERE app = 1)","slot":"5m"}"#);
+    for (app, counts) in [(1, amount(1)), (0, Change::Not(NotCounted::Filtered))] {
+        let sent = event(&[("app", app)]);
+        assert_eq!(sent.carried(&alone, &filtered), Increment { other: Some(Box::new(counts)), ..sent.clone() });
+    }
     let both = Increment { other: Some(Box::new(amount(9))), ..item.clone() };
     let exchanged = other.exchanged(Timestamp::EPOCH).unwrap();
     let expected = Increment { change: amount(9), other: Some(Box::new(amount(1))), ..item.clone() };
@@ -259,5 +276,6 @@ fn items_are_carried_over_to_the_editions_that_a_board_has_now() {
     assert_eq!(both.carried(&other, &other.detached()), item);
     assert_eq!(both.carried(&other, &exchanged.detached()), Increment { change: amount(9), ..item.clone() });
     // It knew only the edition that has gone.
-    assert_eq!(item.carried(&alone, &exchanged.detached()), Increment { change: unknown, ..item });
+    assert_eq!(item.carried(&alone, &exchanged.detached()), Increment { change: not_accepted, ..item.clone() });
+    assert_eq!(weighed.carried(&alone, &exchanged.detached()).change, amount(9));
 }

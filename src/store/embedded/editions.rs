@@ -1,6 +1,7 @@
 //! Changes of the editions of a board, and calls about its two editions and about those of the archive.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::board_state::BoardState;
@@ -28,6 +29,9 @@ impl Embedded {
         let live = self.live_board(from)?;
         let (board, detached, ticket) = self.replace_editions_of(&live, from, to, (&definition, &form))?;
         drop(permit);
+        if board.season().is_none() {
+            self.boards_version.fetch_add(1, Ordering::AcqRel);
+        }
         self.drop_later(detached);
         self.journal().wait(ticket).await?;
         Ok(board)

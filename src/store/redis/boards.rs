@@ -73,10 +73,11 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
     })
 }
 
-/// Changes the list version, after a board was created. This is also done for a board that existed before: the instance
-/// that created it may have ended before it did this, or may be about to do it. An instance does this once per board,
-/// even if it is requested to define the same board again and again, as clients do when they start.
-async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
+/// Changes the list version, after a board was created or its editions were changed. This is also done for a board that
+/// existed before: the instance that created it may have ended before it did this, or may be about to do it. An instance
+/// does this once per board and epoch, even if it is requested to define the same board again and again, as clients do
+/// when they start.
+pub(super) async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
     let partitions = session.partitions_of(board);
     if !partitions.first().is_announced() {
         change_list(session, board.name(), None).await?;

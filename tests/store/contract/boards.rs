@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, Cover, Order};
+use rolltop::board::{Board, Cover, Order, TrackId};
 use rolltop::store::{AuditCursor, Batch, Defined, SlotRange, Store, StoreError};
 
 use crate::given::{With, definition, name, new_board, plus, subject, t};
@@ -120,6 +120,21 @@ pub async fn defining_and_removing_boards_changes_the_boards_version(site: Site)
             seen.push(both().await);
         }
     }
+    let distinct: std::collections::HashSet<_> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "{seen:?}");
+}
+
+pub async fn changes_of_editions_change_the_boards_version(site: Site) {
+    let board = site.define("hot", &definition("COUNT(3h, like, post)", "1h")).await;
+    let mut seen = vec![site.other.boards_version().await.unwrap()];
+    let next = definition("COUNT(3h, like, post WHERE app = 1)", "1h");
+    let both = board.attached(next, TrackId(rand::random_range(1..=u64::MAX / 2))).unwrap();
+    let both = site.store.change_editions(&board, both).await.unwrap();
+    seen.push(site.other.boards_version().await.unwrap());
+    let exchanged = site.store.change_editions(&both, both.exchanged(t(START)).unwrap()).await.unwrap();
+    seen.push(site.other.boards_version().await.unwrap());
+    site.store.change_editions(&exchanged, exchanged.detached()).await.unwrap();
+    seen.push(site.other.boards_version().await.unwrap());
     let distinct: std::collections::HashSet<_> = seen.iter().collect();
     assert_eq!(distinct.len(), seen.len(), "{seen:?}");
 }

@@ -160,6 +160,7 @@ contract! {
         setting::setting_a_subject_replaces_it_in_every_window,
         boards::a_board_has_the_time_of_its_definition,
         boards::defining_and_removing_boards_changes_the_boards_version,
+        boards::changes_of_editions_change_the_boards_version,
         boards::boards_are_listed_in_order_of_name,
         boards::board_changes_are_visible_to_other_instances_at_once,
         boards::undefine_returns_whether_the_board_existed,

@@ -499,6 +499,7 @@ impl Item {
             at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(&related, &window, now)),
             id: self.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
             period: None,
+            event: None,
         }
     }
 

@@ -662,7 +662,11 @@ impl Store for Oracle {
     }
 
     async fn change_editions(&self, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
-        self.with_generation(from, |held, now| held.change_editions(from, to, now))?
+        let changed = self.with_generation(from, |held, now| held.change_editions(from, to, now))?;
+        if changed.is_ok() && from.season().is_none() {
+            self.state.lock().changes += 1;
+        }
+        changed
     }
 
     async fn dual_run(&self, board: &Arc<Board>) -> Result<DualRun> {

@@ -483,6 +483,7 @@ async fn each_of_two_editions_holds_what_a_board_of_its_own_would_hold() {
                         change: changes[0].clone(),
                         other: Some(Box::new(changes[1].clone())),
                         period: None,
+                        event: None,
                         retract: at && takes_back && random.random_range(0..6) == 0,
                         at: at.then(|| now.plus_millis(-random.random_range(0..16_000_000))),
                         id: (random.random_range(0..3) == 0).then(|| EventId::parse(&format!("{round}-{i}")).unwrap()),

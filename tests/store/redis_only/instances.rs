@@ -153,6 +153,37 @@ async fn confirming_an_unannounced_board_changes_the_boards_version() {
     }
 }
 
+/// An instance that ends between the change of a board's editions and the change of the list's version.
+#[tokio::test]
+async fn editions_that_were_not_announced_are_announced_by_whoever_finds_them() {
+    for engine in Engine::available() {
+        for shards in [None, Some(3)] {
+            let server = RedisServer::start(&engine);
+            let (one, two) = (simulated(&server).await, simulated(&server).await);
+            let definition =
+                |metric: &str| Definition { shards, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
+            let name = BoardName::parse("hot").unwrap();
+            let Defined::Created(board) =
+                one.define(new_board(&name, &definition("COUNT(3h, like, post)"))).await.unwrap()
+            else {
+                panic!("{name} exists")
+            };
+            let before = version(&server, &two).await;
+            let next = definition("COUNT(3h, like, post WHERE app = 1)");
+            let to = board.attached(next, rolltop::board::TrackId(rand::random_range(1..=u64::MAX / 2))).unwrap();
+            one.change_editions(&board, to.clone()).await.unwrap();
+            let after = version(&server, &two).await;
+            assert_ne!(after, before);
+            // As if it had not been announced.
+            behind::<()>(&server, &["SET", "rolltop:1:{rolltop:1:boards}:version", &before.to_string()]);
+            behind::<i64>(&server, &["HDEL", "rolltop:1:{hot}:meta", "announced"]);
+            two.board(&name).await.unwrap();
+            assert_ne!(version(&server, &one).await, before);
+            assert_eq!(behind::<String>(&server, &["HGET", "rolltop:1:{hot}:meta", "announced"]), "1");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_board_redefined_during_removal_is_listed_at_once() {
     for engine in Engine::available() {

@@ -78,6 +78,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, subject: &str) -> Result<Vec<
         at: None,
         id: None,
         period: None,
+        event: None,
     };
     Ok(store.add(board, Batch { increments: vec![increment], return_scores: false }).await?.outcomes)
 }

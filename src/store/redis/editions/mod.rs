@@ -11,6 +11,10 @@
 //!
 //! A step of a partition changes all of its tracks, and the meta key of each track has the epoch too. A track that is
 //! found in another epoch than its partition is brought to it in the same way.
+//!
+//! An instance that sends nothing to a board, because its filter excludes all events, would never find a later epoch. So
+//! the version of the list of boards changes before the call that changes editions returns, as it does when a board is
+//! defined: each request with events asks for it.
 
 mod compare;
 mod dual_run;
@@ -37,7 +41,7 @@ use super::scripts::{EDITIONS, ScriptCall};
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, EditionsChange, Timestamp};
+use crate::board::{Board, Edition, EditionsChange, Timestamp};
 use crate::store::{Result, StoreError};
 
 /// The time, in milliseconds, from a call that closes a period to the end of the period. The script that makes the change
@@ -51,6 +55,7 @@ pub(super) const ATTEMPTS: usize = 4;
 pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> Result<Arc<Board>> {
     let failed = |failure| session.servers.error(failure);
     if let Some(stored) = changed_before(session, from, &to).await.map_err(failed)? {
+        announce(session, &stored).await.map_err(failed)?;
         return Ok(stored);
     }
     let Some(change) = EditionsChange::between(from, &to) else {
@@ -66,7 +71,17 @@ pub(super) async fn change(session: &Session, from: &Arc<Board>, to: Board) -> R
             timekeeping::admit(session, &partition.clock).await?;
         }
     }
-    make(session, from, Arc::new(to), change).await.map_err(failed)
+    let to = make(session, from, Arc::new(to), change).await.map_err(failed)?;
+    announce(session, &to).await.map_err(failed)?;
+    Ok(to)
+}
+
+/// Has every instance learn, before it decides which events it sends to the board, that the board has other editions.
+async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
+    match partition::is_to_be_announced(board) {
+        true => boards::announce(session, board).await,
+        false => Ok(()),
+    }
 }
 
 /// Returns the time at which a period ends that is closed now. It is ahead of the clock, so that every instance knows the
@@ -227,6 +242,9 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
         .arg("editions", form.editions);
     call.arg("stay", further.len()).arg("current", "").arg("other", "").arg("leaving", "").arg("run", "");
     call.arg("parts", Division::of_board(to).stored().unwrap_or_default());
+    let ids = |board: &Board| board.editions().iter().map(Edition::id).collect::<Vec<_>>();
+    let is_decided_again = ids(from) != ids(to) && partition::is_to_be_announced(to);
+    call.arg("announced", if is_decided_again { "" } else { "1" });
     let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
     partition::read_done(&mut Reply::new(answer)?).map(drop)
 }

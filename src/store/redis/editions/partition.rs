@@ -174,6 +174,8 @@ async fn step(
             .arg("other", after.other.map_or_else(String::new, EditionTracks::print));
         call.arg("leaving", leaving).arg("run", session.servers.run(main.slot()).as_deref().unwrap_or_default());
         call.arg("parts", if is_own { Division::of_board(board).stored().unwrap_or_default() } else { String::new() });
+        let is_decided_again = !matches!(step, Step::Nothing) && is_to_be_announced(board);
+        call.arg("announced", if is_decided_again { "" } else { "1" });
         for (id, window) in &attached {
             call.more(id).more(window.floor.millis()).more(window.head.millis());
         }
@@ -226,6 +228,12 @@ async fn has_left_behind(session: &Session, partition: &Partition) -> Result<boo
     };
     let behind = try_join_all(partition.parts()[1..].iter().map(is_behind)).await?;
     Ok(behind.contains(&true))
+}
+
+/// Returns whether every instance must learn of changes of a board's editions: each of them decides by the definitions
+/// which events it sends to the board. All periods of a season have one definition.
+pub(super) fn is_to_be_announced(board: &Board) -> bool {
+    board.season().is_none()
 }
 
 /// Returns the hash tag of a partition.

@@ -12,8 +12,9 @@
 --       partition of a divided board; `stay`: number of tracks that stay; `current` and `other`: id of the first track
 --       of each edition after the change, with the number of its further tracks, or '' if there is none; `leaving`: id
 --       of the main track that an exchange replaces; `run` id of the server, or '' if it is not known; `parts`: in the
---       own meta key, the numbers of the partitions after the change, or '' if there is one; then to attach an edition
---       id, floor and head of each of its tracks
+--       own meta key, the numbers of the partitions after the change, or '' if there is one; `announced`: '1' if no other
+--       instance has to know of the change before it sends something, else ''; then to attach an edition id, floor and
+--       head of each of its tracks
 -- reply done: this call or an earlier one has made the change, and the tracks that stay have its epoch; board_changed:
 --       the generation does not exist; stale_epoch: it has another epoch; importing: an import is open; damaged, what;
 --       stale, now, reading: the arguments are not valid now. Unless it is done, nothing was done
@@ -163,6 +164,10 @@ if is_own then
   add('editions', ARGV.editions)
   if ARGV.parts ~= '' then
     add('parts', ARGV.parts)
+  end
+  -- Whoever looks the board up next announces it, if the instance that makes this change ends before it does.
+  if ARGV.announced == '' then
+    lost[#lost + 1] = 'announced'
   end
 end
 if ACTION ~= 'none' then

@@ -298,7 +298,7 @@ scripts! {
             ["board", "stored", "due", "current", "kept", "cells"];
         EDITIONS = "editions" after ["clock"] with 1 keys
             ["board", "next", "action", "definition", "editions", "stay", "current", "other", "leaving", "run",
-            "parts"] repeatable;
+            "parts", "announced"] repeatable;
         LEASE = "lease" after [] with 1 keys ["generation", "epoch", "action", "duration", "contents", "ids"] repeatable;
         UNDEFINE = "undefine" after [] with 1 keys ["generation", "epoch"];
         DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run", "current"] repeatable;

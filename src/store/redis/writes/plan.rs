@@ -229,6 +229,7 @@ mod tests {
             at: None,
             id: None,
             period: None,
+            event: None,
         }
     }
 

@@ -239,6 +239,7 @@ pub(super) mod tests {
             at: None,
             id: id.map(|id| EventId::parse(id).unwrap()),
             period: None,
+            event: None,
         }
     }
 

@@ -50,6 +50,7 @@ async fn add(store: &Embedded, number: u64) -> Outcome {
         at: None,
         id: Some(EventId::parse(&number.to_string()).unwrap()),
         period: None,
+        event: None,
     };
     let batch = Batch { increments: vec![increment], return_scores: false };
     let Added { outcomes, .. } = store.add(&board(store).await, batch).await.unwrap();

@@ -63,7 +63,16 @@ fn change(number: usize) -> Change {
 
 fn of_number(number: usize) -> Increment {
     let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
-    Increment { subject: subject(0), change: change(number), other: None, retract: false, at: None, id, period: None }
+    Increment {
+        subject: subject(0),
+        change: change(number),
+        other: None,
+        retract: false,
+        at: None,
+        id,
+        period: None,
+        event: None,
+    }
 }
 
 async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {

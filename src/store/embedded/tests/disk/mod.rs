@@ -81,8 +81,16 @@ fn batch(board: usize, number: usize) -> Batch {
         _ => Change::Amount(Amount(1 << (number % 20))),
     };
     let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
-    let increment =
-        Increment { other: None, subject: subject(number), change, retract: false, at: None, id, period: None };
+    let increment = Increment {
+        other: None,
+        subject: subject(number),
+        change,
+        retract: false,
+        at: None,
+        id,
+        period: None,
+        event: None,
+    };
     Batch { increments: vec![increment], return_scores: false }
 }
 

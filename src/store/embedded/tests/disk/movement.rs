@@ -35,7 +35,7 @@ async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {
         for board in &boards {
             let (change, id) = (Change::Amount(Amount(number as i64 + 1)), EventId::parse(&format!("{number}")).ok());
             let (other, retract, at, period) = (None, false, None, None);
-            let increment = Increment { other, subject: who(number), change, retract, at, id, period };
+            let increment = Increment { other, subject: who(number), change, retract, at, id, period, event: None };
             store.add(board, Batch { increments: vec![increment], return_scores: false }).await?;
         }
         acknowledged.fetch_add(1, Ordering::SeqCst);

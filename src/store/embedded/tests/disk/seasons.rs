@@ -29,8 +29,16 @@ async fn script(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {
             store.set_clock(START.plus_millis((number / EACH) as i64 * DAY)).await?;
         }
         let (change, id) = (Change::Amount(Amount(1 << number)), EventId::parse(&format!("write-{number}")).ok());
-        let increment =
-            Increment { other: None, subject: subject(0), change, retract: false, at: None, id, period: None };
+        let increment = Increment {
+            other: None,
+            subject: subject(0),
+            change,
+            retract: false,
+            at: None,
+            id,
+            period: None,
+            event: None,
+        };
         let added = store.add(&board, Batch { increments: vec![increment], return_scores: false }).await?;
         assert_eq!(added.outcomes, [Outcome::Counted { score: None }]);
         acknowledged.fetch_add(1, Ordering::SeqCst);
@@ -94,8 +102,16 @@ async fn packing(store: &Embedded, acknowledged: &AtomicUsize) -> Result<()> {
     let (Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board)) =
         store.define(new_board(&name(), &definition())).await?;
     let change = Change::Amount(Amount(7));
-    let increment =
-        Increment { other: None, subject: subject(0), change, retract: false, at: None, id: None, period: None };
+    let increment = Increment {
+        other: None,
+        subject: subject(0),
+        change,
+        retract: false,
+        at: None,
+        id: None,
+        period: None,
+        event: None,
+    };
     store.add(&board, Batch { increments: vec![increment], return_scores: false }).await?;
     acknowledged.fetch_add(1, Ordering::SeqCst);
     store.set_clock(START.plus_millis(2 * DAY)).await?;

@@ -46,7 +46,7 @@ pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how):
         1 => Some(Change::Not(NotCounted::Filtered)),
         _ => Some(other.translated(&change, board.edition(), retract)),
     });
-    Increment { other: other.map(Box::new), subject: subject(who), change, retract, at, id, period: None }
+    Increment { other: other.map(Box::new), subject: subject(who), change, retract, at, id, period: None, event: None }
 }
 
 /// Returns the board with a second edition of one of the definitions that it may have.

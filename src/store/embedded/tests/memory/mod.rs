@@ -101,6 +101,7 @@ fn increment(number: u8, amount: i64, at: Option<Timestamp>, id: Option<u8>) -> 
         at,
         id,
         period: None,
+        event: None,
     }
 }
 
@@ -113,6 +114,7 @@ fn named(text: String, change: Change) -> Increment {
         at: None,
         id: None,
         period: None,
+        event: None,
     }
 }
 

@@ -75,6 +75,7 @@ fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
             at: Some(now.plus_millis(-late)),
             id: None,
             period: None,
+            event: None,
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
         let mut told = LogOperations::of(board.edition().main().id());
