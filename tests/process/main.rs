@@ -42,6 +42,7 @@ mod instances;
 mod kills;
 mod limits;
 mod live;
+mod loading;
 mod malformed;
 mod metrics;
 mod nameless_lines;

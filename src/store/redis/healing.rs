@@ -19,7 +19,7 @@ use super::claim::{Claim, HELD, act, claim};
 use super::clock;
 use super::editions;
 use super::part::Part;
-use super::servers::{Channel, Node, ServerFailure};
+use super::servers::{Channel, Node, ServerFailure, Unready};
 use super::session::Session;
 use crate::board::{Board, BoardName, Epoch};
 
@@ -341,6 +341,28 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, ServerFailu
     Ok(is_ours)
 }
 
+/// Returns an error that says how far a server is, if it is loading its data. It answers this at any time.
+pub(super) async fn check_loaded(node: &Node) -> Result<(), ServerFailure> {
+    let text = persistence(node).await?;
+    if !Persistence::read(&text).is_loading {
+        return Ok(());
+    }
+    let field = |name: &str| text.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let of = |name: &str| field(name).unwrap_or("?").to_owned();
+    Err(Unready::loading(format!("{} % are loaded, {} s are left", of("loading_loaded_perc"), of("loading_eta_seconds"))))
+}
+
+/// Returns what a server says about its persistence.
+async fn persistence(node: &Node) -> Result<String, ServerFailure> {
+    let mut command = cmd("INFO");
+    command.arg("persistence");
+    match node.send(Channel::Calls, &command).await? {
+        Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::VerbatimString { text, .. } => Ok(text),
+        other => Err(ServerFailure::Corrupt(format!("unexpected reply to INFO: {other:?}"))),
+    }
+}
+
 /// The state of a server's persistence.
 #[derive(Debug, PartialEq, Eq)]
 struct Persistence {
@@ -350,13 +372,7 @@ struct Persistence {
 
 impl Persistence {
     async fn ask(node: &Node) -> Result<Self, ServerFailure> {
-        let mut command = cmd("INFO");
-        command.arg("persistence");
-        match node.send(Channel::Calls, &command).await? {
-            Value::BulkString(bytes) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
-            Value::VerbatimString { text, .. } => Ok(Self::read(&text)),
-            other => Err(ServerFailure::Corrupt(format!("unexpected reply to INFO: {other:?}"))),
-        }
+        Ok(Self::read(&persistence(node).await?))
     }
 
     fn read(text: &str) -> Self {
