@@ -6,6 +6,9 @@ mod waiting;
 #[path = "../support/drawn.rs"]
 mod drawn;
 
+#[path = "../support/documented_user.rs"]
+mod documented_user;
+
 #[path = "../support/skipping.rs"]
 mod skipping;
 
@@ -46,6 +49,7 @@ mod loading;
 mod malformed;
 mod metrics;
 mod nameless_lines;
+mod permissions;
 mod replaying;
 mod retiring;
 mod running;
