@@ -180,6 +180,19 @@ impl Track {
         self.slots
     }
 
+    /// Returns the number of newest slots that answer for this length, in whatever way it is asked for: those that are as
+    /// long, and the [additional](Self::additional_slots) one, so that a window with `cover = full` is never shorter than
+    /// what was asked for. `None` if there are not as many, or if the length cannot be compared with that of a slot.
+    pub fn slots_for(&self, length: Span) -> Option<u32> {
+        let slots = self.calendar.slots_covering(length)?.checked_add(u64::from(self.additional_slots()))?;
+        u32::try_from(slots).ok().filter(|slots| *slots <= self.slots)
+    }
+
+    /// Returns the number of slots that a window has in addition to those that are as long as it: 1 with `cover = full`.
+    pub fn additional_slots(&self) -> u32 {
+        u32::from(self.cover == Cover::Full)
+    }
+
     /// Returns the number of slots that are kept. A ranked track keeps the slots of its window. An unranked one keeps
     /// one slot more, or as many as `keep` asks for.
     pub fn kept(&self) -> u32 {

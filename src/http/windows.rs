@@ -141,16 +141,16 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 /// Get the value of a subject over a window
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
-/// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that
+/// current one, with one more on boards with `cover` `full`; `from` starts at the slot that contains it; without either the whole window is read, which is all that
 /// a window over all time can answer. A board over all time that keeps slots answers `last` and `from` from these, up
 /// to the time for which it keeps them (`keep`). On a board with several windows, `last` is read from the one with the
 /// shortest slots of those that are as long, unless `window` names one. `window` in the response contains the exact
 /// bounds. On boards that keep older slots (`keep`), `as_of` reads the window that ended with the slot containing that
 /// time.
 ///
-/// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It reads one
-/// additional slot at the old end, weighted by the share of it that is still within the window: when half of the newest
-/// slot has passed, the oldest slot counts half, as in sliding-window rate limiters.
+/// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It weights the oldest
+/// slot by the share of it that is still within the window: when half of the newest slot has passed, the oldest slot
+/// counts half, as in sliding-window rate limiters.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(

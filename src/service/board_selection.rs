@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::board::{
-    Board, BoardEdition, BoardTrack, Cover, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
+    Board, BoardEdition, BoardTrack, Definition, MAX_SLOTS, Metric, Span, Timestamp, Track, Unit, WindowLength,
 };
 use crate::store::SlotRange;
 
@@ -133,11 +133,7 @@ fn slots_for(track: &Track, metric: &Metric) -> Option<u32> {
         return own.window.is_as_long_as(metric.window).then_some(1);
     }
     let WindowLength::Span(window) = metric.window else { return track.is_all_time().then_some(1) };
-    let asked = u32::try_from(track.calendar().slots_covering(window)?).ok()?;
-    // A board that covers its window in full also covers a shorter one in full. So its own metric has the same value
-    // here as in its ranking.
-    let more = u32::from(track.cover() == Cover::Full);
-    asked.checked_add(more).filter(|slots| *slots <= track.slots())
+    track.slots_for(window)
 }
 
 /// The usual lengths of slots, finest first.
@@ -217,7 +213,7 @@ pub(super) fn suggested_name(metric: &Metric) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{BoardName, Generation, Mode};
+    use crate::board::{BoardName, Cover, Generation, Mode};
 
     const HOUR: i64 = 3_600_000;
     const NOW: Timestamp = Timestamp::from_millis(500_000 * HOUR);

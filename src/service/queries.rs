@@ -63,7 +63,7 @@ pub struct WindowQuery {
 pub enum Over {
     /// The whole window. On a `from_first` board, the subject's own window.
     Whole,
-    /// As many of the newest slots as are needed to cover this time.
+    /// As many of the newest slots as [answer for](Track::slots_for) this length.
     Last(Span),
     /// All slots from the one that contains this time.
     From(Timestamp),
@@ -204,7 +204,8 @@ impl Service {
                 let (key, subject) = subject.clone().split();
                 let (range, track) = (serving.range(), serving.track.of_key(key));
                 let slot_query = SlotQuery { track, subject, range, as_of: None };
-                Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
+                let over = metric.window.span().map_or(Over::Whole, Over::Last);
+                Ok(PlannedQuery { slot_query, over, edge: Edge::Slots })
             }
         }
     }
@@ -414,16 +415,9 @@ fn range(track: &BoardTrack, query: &WindowQuery) -> Result<SlotRange> {
                 );
                 return Err(ServiceError::InvalidQuery { field: "last", detail });
             };
-            let more = u64::from(query.edge == Edge::Weighted);
-            let within = u32::try_from(slots.saturating_add(more)).ok().filter(|slots| *slots <= track.slots());
-            let too_long = || ServiceError::TooLong {
-                last,
-                slots,
-                slot,
-                most: u64::from(track.slots()) - more,
-                window: track.length(),
-            };
-            within.map(SlotRange::Slots).ok_or_else(too_long)
+            let most = u64::from(track.slots() - track.additional_slots());
+            let too_long = || ServiceError::TooLong { last, slots, slot, most, window: track.length() };
+            track.slots_for(last).map(SlotRange::Slots).ok_or_else(too_long)
         }
     }
 }

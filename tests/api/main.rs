@@ -44,6 +44,7 @@ mod rankings;
 mod refusals;
 mod refused_items;
 mod rolling;
+mod same_question;
 mod samples;
 mod scheduling;
 mod seasons;

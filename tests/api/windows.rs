@@ -38,8 +38,10 @@ async fn a_weighted_edge_counts_the_remaining_share_of_the_oldest_slot() {
         ("?edge=weighted", json!(66_600 + 53), 4),
         // Half of the slot from 08:00 lies after 08:30.
         ("?from=2026-01-02T08:30:00Z&edge=weighted", json!(66_000 + 300), 3),
-        ("?last=1h&edge=slots", json!(60_000), 1),
-        ("?last=1h", json!(60_000), 1),
+        // Never shorter than asked for: the hour before 10:07 begins in the slot from 09:00.
+        ("?last=1h&edge=slots", json!(66_000), 2),
+        ("?last=1h", json!(66_000), 2),
+        ("?last=3h", json!(66_660), 4),
     ] {
         let answer = window(&site, "full", "p", query).await;
         assert_eq!((&answer.body["value"], &answer.body["count"]), (&value, &value), "{query}: {answer:?}");

@@ -6,6 +6,9 @@ mod waiting;
 #[path = "../support/drawn.rs"]
 mod drawn;
 
+#[path = "../support/documented_user.rs"]
+mod documented_user;
+
 #[path = "../support/skipping.rs"]
 mod skipping;
 
@@ -42,9 +45,11 @@ mod instances;
 mod kills;
 mod limits;
 mod live;
+mod loading;
 mod malformed;
 mod metrics;
 mod nameless_lines;
+mod permissions;
 mod replaying;
 mod retiring;
 mod running;

@@ -495,6 +495,17 @@ pub(super) async fn check_server(servers: &Servers) -> Result<()> {
             let at = node.at();
             tracing::warn!(at, "cannot read the server's maxmemory-policy; make sure that it is noeviction");
         }
+        if servers.is_cluster()
+            && let Err(failure @ ServerFailure::Other(_)) = node.check_asking().await
+        {
+            let reason = failure.at(node.at()).to_string();
+            let at = node.at();
+            tracing::warn!(
+                at,
+                reason,
+                "the user may not send ASKING: while a hash slot moves, calls about its boards fail"
+            );
+        }
     }
     Ok(())
 }

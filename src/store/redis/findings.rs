@@ -48,6 +48,17 @@ pub(super) struct Findings {
     pub held: BTreeMap<String, (BoardName, String)>,
     /// The time when all boards were last checked.
     pub looked: Option<Duration>,
+    /// The servers that did not rewrite their append-only file when they were last asked, by address.
+    pub unwilling: BTreeMap<String, Unwilling>,
+}
+
+/// A server that does not rewrite its append-only file.
+#[derive(Debug)]
+pub(super) struct Unwilling {
+    pub run: Arc<str>,
+    /// The time when it was last asked.
+    pub asked: Duration,
+    pub reason: String,
 }
 
 impl Findings {
@@ -107,10 +118,19 @@ impl Health {
             )
         });
         let findings = self.findings.lock();
-        let held = findings.held_boards().into_iter().map(|(name, reason)| {
+        let held = |(name, reason): (&BoardName, &str)| {
             format!("board '{name}' is held: {reason}; see docs/operating.md, then audit it with repair")
-        });
-        held.chain(refused).collect()
+        };
+        let unwilling = |(at, Unwilling { reason, .. }): (&String, &Unwilling)| {
+            format!(
+                "the server at {at} does not rewrite its append-only file ({reason}): if a crash has cut a script in \
+                 the file, half of that script takes effect at a later start of the server, and items that are sent \
+                 again may count twice; grant the user +bgrewriteaof, or set redis_rewrite_aof = false if the file is \
+                 rewritten after each start in another way"
+            )
+        };
+        let held = findings.held_boards().into_iter().map(held);
+        held.chain(refused).chain(findings.unwilling.iter().map(unwilling)).collect()
     }
 
     /// Calls a function with the findings, to read or change them.

@@ -18,8 +18,9 @@ use super::boards;
 use super::claim::{Claim, HELD, act, claim};
 use super::clock;
 use super::editions;
+use super::findings::Unwilling;
 use super::part::Part;
-use super::servers::{Channel, Node, ServerFailure};
+use super::servers::{Channel, Node, ServerFailure, Unready};
 use super::session::Session;
 use crate::board::{Board, BoardName, Epoch};
 
@@ -53,14 +54,18 @@ enum Healing {
 /// Detects restarts of servers, and audits each board that is not known to be complete since the last one.
 pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
     let (mut is_loading, mut is_new) = (false, false);
-    for node in session.servers.nodes() {
+    let nodes = session.servers.nodes();
+    session.health.findings(|findings| findings.unwilling.retain(|at, _| nodes.iter().any(|node| node.at() == at)));
+    for node in nodes {
         // On a new connection this is the first command. The run of the server is read before it.
         let server = Persistence::ask(&node).await?;
         let Some(run) = node.run() else { continue };
         is_new |= note_run(session, node.at(), &run);
         is_loading |= server.is_loading;
-        if server.keeps_aof && !server.is_loading {
-            rewrite_aof(session, &node, &run).await;
+        match server {
+            Persistence { is_loading: true, .. } => {}
+            Persistence { keeps_aof: true, .. } => rewrite_aof(session, &node, &run).await,
+            Persistence { .. } => drop(session.health.findings(|findings| findings.unwilling.remove(node.at()))),
         }
     }
     if is_loading {
@@ -288,57 +293,114 @@ async fn pass(
     Ok(Some(progress))
 }
 
-/// Asks a server to rewrite its append-only file, once per run. If the file was cut inside a script, the next start
-/// would replay only a part of that script. A failure is only logged, because the server is then in no worse state than
-/// without the request.
+/// Has a server rewrite its append-only file, once per run. If the file was cut inside a script, the next start would
+/// replay only a part of that script. A server that refuses is asked again, by every instance, and each has a warning:
+/// one that is not allowed to ask learns it only by asking.
 async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
-    if !session.health.rewrite_aof || session.health.findings(|findings| findings.rewritten.contains(run)) {
+    let (at, now) = (node.at(), session.monotonic());
+    let is_due = session.health.findings(|findings| {
+        let refused = findings.unwilling.get(at).filter(|unwilling| unwilling.run == *run);
+        !findings.rewritten.contains(run) && refused.is_none_or(|refused| now.saturating_sub(refused.asked) >= LOOK)
+    });
+    if !session.health.rewrite_aof || !is_due {
         return;
     }
-    match claim_rewrite(session, run).await {
-        Ok(is_ours) => {
-            session.health.findings(|findings| findings.rewritten.insert(run.clone()));
-            if is_ours {
-                match node.send(Channel::Calls, &cmd("BGREWRITEAOF")).await {
-                    Ok(_) => tracing::info!(at = node.at(), "asked Redis to rewrite its append-only file"),
-                    Err(failure) => {
-                        tracing::warn!(at = node.at(), ?failure, "Redis does not rewrite its append-only file");
-                    }
-                }
+    match ask_to_rewrite(session, node, run).await {
+        Ok(()) => session.health.findings(|findings| {
+            findings.rewritten.insert(run.clone());
+            if findings.unwilling.remove(at).is_some() {
+                tracing::info!(at, "Redis rewrites its append-only file again");
             }
+        }),
+        // It is asked again at once, when it can be reached.
+        Err(failure) if failure.may_pass() => {
+            tracing::debug!(at, ?failure, "Redis cannot be asked to rewrite its append-only file now");
         }
         Err(failure) => {
-            tracing::warn!(?failure, "cannot determine whether Redis was asked to rewrite its append-only file")
+            let (run, reason) = (run.clone(), failure.at(at).to_string());
+            let unwilling = Unwilling { run, asked: now, reason: reason.clone() };
+            if session.health.findings(|findings| findings.unwilling.insert(at.to_owned(), unwilling)).is_none() {
+                tracing::warn!(at, reason, "Redis does not rewrite its append-only file; /readyz says what follows");
+            }
         }
     }
 }
 
-/// Returns whether no instance has asked this run of a server before. If so, records that this instance does.
+/// Asks a server to rewrite its append-only file, unless a different instance has asked this run of it.
+async fn ask_to_rewrite(session: &Session, node: &Node, run: &Arc<str>) -> Result<(), ServerFailure> {
+    if !claim_rewrite(session, run).await? {
+        return Ok(());
+    }
+    match node.send(Channel::Calls, &cmd("BGREWRITEAOF")).await {
+        Ok(_) => tracing::info!(at = node.at(), "asked Redis to rewrite its append-only file"),
+        // This run began it, so it writes what this run has loaded.
+        Err(ServerFailure::Other(error)) if error.to_string().contains("already in progress") => {}
+        Err(failure) => {
+            // So that other instances find out for themselves. If this fails too, this instance still asks again.
+            let mut release = cmd("HDEL");
+            release.arg(session.keys.rewrites()).arg(&**run);
+            drop(session.servers.set(session.keys.rewrites_slot(), Channel::Calls, &release).await);
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether no other instance has asked this run of a server before. If so, records that this instance does.
 async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, ServerFailure> {
     let (key, slot) = (session.keys.rewrites(), session.keys.rewrites_slot());
     let mut claim = cmd("HSETNX");
     claim.arg(&key).arg(run).arg(&session.instance);
-    let is_ours = session.servers.send(slot, Channel::Calls, &claim).await? == Value::Int(1);
-    if is_ours {
-        let mut names = cmd("HKEYS");
-        names.arg(&key);
-        if let Value::Array(runs) = session.servers.read(slot, Channel::Calls, &names).await?
-            && runs.len() > RUNS
-        {
-            // Earlier runs are no longer needed.
-            let mut remove = cmd("HDEL");
-            remove.arg(&key);
-            for old in &runs {
-                if let Value::BulkString(old) = old
-                    && old != run.as_bytes()
-                {
-                    remove.arg(old);
-                }
-            }
-            session.servers.set(slot, Channel::Calls, &remove).await?;
-        }
+    if session.servers.send(slot, Channel::Calls, &claim).await? != Value::Int(1) {
+        let mut claimed_by = cmd("HGET");
+        claimed_by.arg(&key).arg(run);
+        let by = session.servers.read(slot, Channel::Calls, &claimed_by).await?;
+        return Ok(by == Value::BulkString(session.instance.as_bytes().to_vec()));
     }
-    Ok(is_ours)
+    let mut names = cmd("HKEYS");
+    names.arg(&key);
+    if let Value::Array(runs) = session.servers.read(slot, Channel::Calls, &names).await?
+        && runs.len() > RUNS
+    {
+        // Earlier runs are no longer needed.
+        let mut remove = cmd("HDEL");
+        remove.arg(&key);
+        for old in &runs {
+            if let Value::BulkString(old) = old
+                && old != run.as_bytes()
+            {
+                remove.arg(old);
+            }
+        }
+        session.servers.set(slot, Channel::Calls, &remove).await?;
+    }
+    Ok(true)
+}
+
+/// Returns an error that says how far a server is, if it is loading its data. It answers this at any time.
+pub(super) async fn check_loaded(node: &Node) -> Result<(), ServerFailure> {
+    let text = persistence(node).await?;
+    if !Persistence::read(&text).is_loading {
+        return Ok(());
+    }
+    let field = |name: &str| text.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let of = |name: &str| field(name).unwrap_or("?").to_owned();
+    Err(Unready::loading(format!(
+        "{} % are loaded, {} s are left",
+        of("loading_loaded_perc"),
+        of("loading_eta_seconds")
+    )))
+}
+
+/// Returns what a server says about its persistence.
+async fn persistence(node: &Node) -> Result<String, ServerFailure> {
+    let mut command = cmd("INFO");
+    command.arg("persistence");
+    match node.send(Channel::Calls, &command).await? {
+        Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::VerbatimString { text, .. } => Ok(text),
+        other => Err(ServerFailure::Corrupt(format!("unexpected reply to INFO: {other:?}"))),
+    }
 }
 
 /// The state of a server's persistence.
@@ -350,13 +412,7 @@ struct Persistence {
 
 impl Persistence {
     async fn ask(node: &Node) -> Result<Self, ServerFailure> {
-        let mut command = cmd("INFO");
-        command.arg("persistence");
-        match node.send(Channel::Calls, &command).await? {
-            Value::BulkString(bytes) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
-            Value::VerbatimString { text, .. } => Ok(Self::read(&text)),
-            other => Err(ServerFailure::Corrupt(format!("unexpected reply to INFO: {other:?}"))),
-        }
+        Ok(Self::read(&persistence(node).await?))
     }
 
     fn read(text: &str) -> Self {

@@ -104,7 +104,7 @@ use self::partitions::Parts;
 use self::reads::{Ranking, Reads};
 use self::rows::RowChange;
 pub use self::servers::{Address, AddressError};
-use self::servers::{ServerFailure, Servers};
+use self::servers::{ServerFailure, Servers, Unready};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
@@ -123,8 +123,11 @@ use crate::board::{
 
 /// The number of partitions of a new board with many keys on a cluster.
 const SHARDS_OF_KEYS: u32 = 64;
-/// The time for which an instance that starts waits for a master that Sentinels are replacing.
+/// The time for which an instance that starts waits for a master that Sentinels are replacing, or for a server that is
+/// there but busy.
 const SWITCH: Duration = Duration::from_secs(5);
+/// The interval at which an instance that starts says that it waits for a server to load its data.
+const SAY: Duration = Duration::from_secs(10);
 /// The pause between two attempts to start.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -181,6 +184,8 @@ impl RedisStore {
     /// Connects to the server and checks its version (Redis 6.2 or later), its eviction policy (none) and the clock
     /// mode.
     ///
+    /// Waits while a server loads its data, however long that takes, as instances do that are running.
+    ///
     /// Must be called within a Tokio runtime. A separate thread combines writes until the store is dropped.
     ///
     /// Returns [`StoreError::Setup`] or [`StoreError::ClockModeMismatch`] if the configuration must be changed. Other
@@ -191,12 +196,28 @@ impl RedisStore {
                 detail: format!("the prefix '{}' of keys must not be empty or contain braces", options.prefix),
             });
         }
-        let servers = Servers::open(&options.url, options.ca.as_deref()).await?;
-        let deadline = Instant::now() + SWITCH;
+        let mut loading = Loading::default();
+        let servers = loop {
+            match Servers::open(&options.url, options.ca.as_deref()).await {
+                // A node of a cluster that is loading does not name the others.
+                Err(error) if Unready::of(&error) == Some(Unready::Loading) => loading.wait(&error).await,
+                opened => break opened?,
+            }
+        };
+        let mut since = Instant::now();
         let session = loop {
+            // Everything up to here can be repeated.
             match prepare(&servers, &options).await {
-                // The master may have been replaced in the meantime. Everything up to here can be repeated.
-                Err(error) if servers.has_sentinels() && error.is_transient() && Instant::now() < deadline => {
+                Err(error) if Unready::of(&error) == Some(Unready::Loading) => {
+                    loading.wait(&error).await;
+                    since = Instant::now();
+                }
+                // The master may have been replaced in the meantime.
+                Err(error)
+                    if since.elapsed() < SWITCH
+                        && error.is_transient()
+                        && (servers.has_sentinels() || Unready::of(&error).is_some()) =>
+                {
                     sleep(PAUSE).await;
                 }
                 prepared => break Arc::new(prepared?),
@@ -320,9 +341,30 @@ impl RedisStore {
     }
 }
 
+/// A start that waits for servers to load their data.
+#[derive(Debug, Default)]
+struct Loading {
+    /// The time when this was last logged.
+    said: Option<Instant>,
+}
+
+impl Loading {
+    /// Waits before the next attempt, and says at times why.
+    async fn wait(&mut self, error: &StoreError) {
+        if self.said.is_none_or(|said| said.elapsed() >= SAY) {
+            self.said = Some(Instant::now());
+            tracing::warn!(reason = %error, "the start waits until Redis has loaded its data");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
 /// Checks the servers, and opens the clock and the health of the store.
 async fn prepare(servers: &Arc<Servers>, options: &RedisOptions) -> Result<Session> {
     boards::check_server(servers).await?;
+    for node in servers.nodes() {
+        healing::check_loaded(&node).await.map_err(|failure| failure.at(node.at()))?;
+    }
     let keys = StoreKeys::new(&options.prefix);
     let simulated = matches!(options.clock, ClockMode::Simulated(_));
     let reading = clock::open(servers, &keys, options.clock).await?;

@@ -169,6 +169,40 @@ impl ServerFailure {
     }
 }
 
+/// What a server that is there, but not ready, has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store::redis) enum Unready {
+    /// It is loading its data, as after each of its starts. This ends when all of it is loaded.
+    Loading,
+    /// Something else keeps it from answering, such as a script that takes long, or a failover.
+    Busy,
+}
+
+impl Unready {
+    /// Creates the failure of a server that is loading its data and has come so far.
+    pub fn loading(so_far: String) -> ServerFailure {
+        ServerFailure::Busy(RedisError::from((
+            ErrorKind::Server(ServerErrorKind::BusyLoading),
+            "the server is loading its data",
+            so_far,
+        )))
+    }
+
+    /// Returns what keeps the server from being ready, if this is the reason for an error.
+    pub fn of(error: &StoreError) -> Option<Self> {
+        let StoreError::Unreachable { source, .. } = error else { return None };
+        let error: &RedisError = source.downcast_ref()?;
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::BusyLoading) => Some(Unready::Loading),
+            ErrorKind::Server(
+                ServerErrorKind::TryAgain | ServerErrorKind::MasterDown | ServerErrorKind::ClusterDown,
+            ) => Some(Unready::Busy),
+            _ if error.code() == Some("BUSY") => Some(Unready::Busy),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +260,19 @@ mod tests {
             assert!(known(kind, "later").into_failure().is_passing(), "{kind:?}");
         }
         assert!(matches!(known(ServerErrorKind::CrossSlot, "no").into_failure(), ServerFailure::Other(_)));
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_is_told_from_one_that_is_not_there() {
+        let kept_by = |failure: ServerFailure| Unready::of(&failure.at("host:1"));
+        assert_eq!(kept_by(Unready::loading("a half".to_owned())), Some(Unready::Loading));
+        let loading = known(ServerErrorKind::BusyLoading, "Redis is loading the dataset in memory").into_failure();
+        assert_eq!(kept_by(loading), Some(Unready::Loading));
+        assert_eq!(kept_by(said("BUSY", "Redis is busy running a script.")), Some(Unready::Busy));
+        assert_eq!(kept_by(known(ServerErrorKind::ClusterDown, "later").into_failure()), Some(Unready::Busy));
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert_eq!(kept_by(ServerFailure::Unreachable(refused)), None);
+        assert_eq!(kept_by(said("NOPERM", "this user has no permissions")), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
 
 use super::address::Host;
 use super::failure::{Refusal, ServerFailure};
@@ -143,6 +143,16 @@ impl Node {
         };
         let answers = self.exchange(channel, care, exchange).await?;
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
+    }
+
+    /// Returns an error if the user may not send ASKING, which is needed while a hash slot moves. It is valid only for
+    /// the next command, and the connection is shared, so that one is sent with it.
+    pub async fn check_asking(&self) -> Result<(), ServerFailure> {
+        let mut questions = Pipeline::with_capacity(2);
+        questions.add_command(cmd("ASKING")).add_command(cmd("PING"));
+        let answers = self.request_all(Channel::Calls, Care::Repeats, &questions).await;
+        let first = answers.map_err(Refusal::into_failure)?.into_iter().next();
+        first.unwrap_or(Ok(Value::Nil)).map(drop).map_err(Refusal::into_failure)
     }
 
     async fn greet(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
