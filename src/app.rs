@@ -12,7 +12,7 @@ use tokio::net::TcpSocket;
 
 use crate::config::{Config, KeyFile, StoreChoice};
 use crate::descriptors;
-use crate::http::{self, HttpOptions, HttpState, LiveViews};
+use crate::http::{self, Connections, HttpOptions, HttpState, LiveViews};
 use crate::service::{Keys, NamedRules, Scheduler, Service, ServiceError};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::redis::{RedisOptions, RedisStore};
@@ -171,12 +171,14 @@ impl Application {
         ));
         let live = LiveViews::new(service.clone());
         let views = live.clone();
-        let connections = (descriptors::most_connections() / config.workers.max(1)).max(1);
+        let most = descriptors::most_connections();
+        let connections = (most / config.workers.max(1)).max(1);
+        let on_connect = http::on_connect(Connections::new(most, config.trusted_proxies.clone()));
         let server = HttpServer::new(move || {
             let configure = http::configure(state.clone(), views.clone());
             App::new().wrap_fn(http::outermost).configure(configure)
         })
-        .on_connect(http::on_connect)
+        .on_connect(on_connect)
         .workers(config.workers)
         .max_connections(connections)
         // Clients that do not complete their handshake take no more from others than any other idle connection.

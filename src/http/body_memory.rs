@@ -3,20 +3,19 @@
 //! What is counted is what is held: bytes that have arrived, the state of decoders as far as it is used, what the body
 //! is parsed into, and the buffers of its connection. What a header promises is not counted, because it costs nothing.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use metrics::{Gauge, gauge};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::Client;
 use super::codes::Code;
 use super::problem::Problem;
+use super::shares::Shares;
 
 /// A gauge: the bytes of memory that the request bodies in progress take.
 pub(super) const BODY_MEMORY: &str = "rolltop_http_body_memory_bytes";
@@ -45,20 +44,13 @@ const LEAST_WAITING: usize = 8;
 
 /// The memory of all bodies in progress.
 pub(super) struct BodyMemory {
-    limit: usize,
-    held: Mutex<Held>,
+    shares: Shares,
     /// Notified when memory is returned.
     returned: Notify,
     /// The number of bodies that wait for memory, and the largest.
     waiting: AtomicUsize,
     most_waiting: usize,
     gauge: Gauge,
-}
-
-#[derive(Default)]
-struct Held {
-    total: usize,
-    by_client: HashMap<Client, usize>,
 }
 
 /// The memory that one body takes, until it is dropped.
@@ -71,8 +63,7 @@ pub(super) struct Hold {
 impl BodyMemory {
     pub(super) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
-            limit,
-            held: Mutex::default(),
+            shares: Shares::new(limit),
             returned: Notify::new(),
             waiting: AtomicUsize::new(0),
             // What waits takes at most a quarter as much as what is counted.
@@ -89,28 +80,13 @@ impl BodyMemory {
     /// Returns how many bytes all bodies take.
     #[cfg(test)]
     pub(super) fn total(&self) -> usize {
-        self.held.lock().total
+        self.shares.total()
     }
 
     /// Changes the memory of a body of a client. Returns whether there is enough.
-    ///
-    /// A client may have at most as much as it leaves to others. So one alone has half of the memory, and however many
-    /// there are, the next one still finds some.
     fn change(&self, client: Client, from: usize, to: usize) -> bool {
-        let mut held = self.held.lock();
-        let own = held.by_client.get(&client).copied().unwrap_or(0) + to - from;
-        let total = held.total + to - from;
-        if to > from && own > self.limit.saturating_sub(total) {
-            return false;
-        }
-        held.total = total;
+        let Some(total) = self.shares.change(client, from, to) else { return false };
         self.gauge.set(total as f64);
-        if own == 0 {
-            held.by_client.remove(&client);
-        } else {
-            held.by_client.insert(client, own);
-        }
-        drop(held);
         if to < from {
             self.returned.notify_waiters();
         }
@@ -126,13 +102,13 @@ impl Hold {
             ..=UNCOUNTED => 0,
             _ if bytes <= STEP => STEP,
             // Where little memory is configured, the buffers must leave some for the body.
-            _ => (bytes + BUFFERS.min(self.memory.limit / 16)).next_multiple_of(STEP),
+            _ => (bytes + BUFFERS.min(self.memory.shares.limit() / 16)).next_multiple_of(STEP),
         };
         if bytes == self.bytes || self.memory.change(self.client, self.bytes, bytes) {
             self.bytes = bytes;
             return Ok(());
         }
-        let most = self.memory.limit / 2;
+        let most = self.memory.shares.limit() / 2;
         if bytes > most {
             let detail = format!(
                 "the body and what it is parsed into take {bytes} bytes of memory, and one request may take {most}: \
@@ -221,8 +197,7 @@ mod tests {
         first.set(MB).unwrap();
         assert_eq!(memory.total(), 4 * MB + 2 * BUFFERS, "with the buffers of two connections");
         drop((first, second));
-        assert_eq!(memory.total(), 0);
-        assert!(memory.held.lock().by_client.is_empty());
+        assert!(memory.shares.is_free());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The layer around the whole application: what holds for every request and response, whichever part of the program or
 //! of a library handles it.
 
-use std::any::Any;
 use std::cell::Cell;
 
 use actix_web::dev::{Extensions, Service, ServiceRequest, ServiceResponse};
@@ -30,8 +29,8 @@ struct Connection {
     is_ending: Cell<bool>,
 }
 
-/// Prepares a new connection. Give it to the server: `HttpServer::new(…).on_connect(http::on_connect)`.
-pub fn on_connect(_: &dyn Any, data: &mut Extensions) {
+/// Prepares what is known of a new connection.
+pub(super) fn prepare(data: &mut Extensions) {
     data.insert(Connection::default());
 }
 

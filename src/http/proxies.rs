@@ -62,7 +62,7 @@ impl fmt::Display for Network {
 
 impl Network {
     /// Returns whether the network has this address, which must be canonical.
-    fn contains(&self, address: IpAddr) -> bool {
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
         let ((len, own), (other_len, other)) = (bits(self.address), bits(address));
         len == other_len && (own ^ other).checked_shr(len - self.prefix).unwrap_or(0) == 0
     }

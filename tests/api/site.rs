@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use rolltop::board::{BoardName, Rule, Timestamp};
-use rolltop::http::{self, HttpOptions, HttpState, LiveViews};
+use rolltop::http::{self, Connections, HttpOptions, HttpState, LiveViews};
 use rolltop::service::{Keys, NamedRules, PinnedRule, RuleName, Service};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{ClockMode, Store};
@@ -149,7 +149,7 @@ pub fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
     let configure = http::configure(Data::new(HttpState::new(service, options)), live);
     let server = HttpServer::new(move || App::new().wrap_fn(http::outermost).configure(configure.clone()))
-        .on_connect(http::on_connect)
+        .on_connect(http::on_connect(Connections::new(10_000, Vec::new())))
         .workers(2)
         .disable_signals()
         .bind(("127.0.0.1", 0))

@@ -1,11 +1,12 @@
 //! Tests of the limits of the system: few file descriptors, and a log that cannot be written.
 
 use std::fs::File;
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 use crate::harness::process;
 use crate::running::{Running, serve, serve_after};
@@ -51,7 +52,7 @@ async fn too_many_connections_leave_descriptors_for_the_store() {
     let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &[]));
     define(&service).await;
     let mut written = write_for(&service, Duration::ZERO, 0).await;
-    // The connections above the limit wait in the backlog. The connection of `service` was made before them.
+    // Those beyond the share of a client are closed. The connection of `service` was made before them.
     let idle: Vec<TcpStream> = (0..700).map(|_| TcpStream::connect(service.address()).unwrap()).collect();
     written = write_for(&service, Duration::from_secs(4), written).await;
     let open = std::fs::read_dir(format!("/proc/{}/fd", service.id())).unwrap().count();
@@ -63,6 +64,42 @@ async fn too_many_connections_leave_descriptors_for_the_store() {
     let (address, client) = (service.base.clone(), reqwest::Client::new());
     let answer = client.get(format!("{address}/readyz")).timeout(PATIENCE).send().await.unwrap();
     assert!(answer.status().is_success(), "{answer:?}");
+}
+
+/// Connects from this address of the loopback network.
+fn connect_from(address: [u8; 4], service: &Running) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&service.address().parse::<SocketAddr>().unwrap().into()).unwrap();
+    socket.into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_does_not_take_every_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &["--trusted-proxies", "127.0.0.9"]));
+    let request = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let sent = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let mut start = [0; 12];
+        sent.and_then(|()| stream.read_exact(&mut start)).is_ok() && start == *b"HTTP/1.1 200"
+    };
+    // 256 connections in all: this process has few, the first address half of the rest.
+    let mut first: Vec<_> = (0..300).map(|_| connect_from([127, 0, 0, 2], &service)).collect();
+    let served = first.iter_mut().map(request).filter(|is_served| *is_served).count();
+    assert!((110..=128).contains(&served), "{served}");
+    let mut second = connect_from([127, 0, 0, 3], &service);
+    assert!(request(&mut second), "another address is served");
+    let refused = service.metric("rolltop_http_refused_connections_total").await;
+    assert_eq!(refused, (300 - served) as f64);
+    // What is behind a trusted proxy has no share at this border.
+    let mut proxied: Vec<_> = (0..100).map(|_| connect_from([127, 0, 0, 9], &service)).collect();
+    assert!(proxied.iter_mut().all(request));
+    drop((first, proxied));
+    let begun = Instant::now();
+    while !request(&mut connect_from([127, 0, 0, 2], &service)) {
+        assert!(begun.elapsed() < PATIENCE, "a connection is served again after the others are closed");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
