@@ -1,5 +1,7 @@
 //! Logs and metrics, set up once per process.
 
+mod escaping;
+
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -8,6 +10,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use self::escaping::{EscapedFields, EscapedJson};
 use crate::config::LogFormat;
 
 /// The bounds of latency histograms, in seconds: from a read of the embedded store to a request that had to wait.
@@ -29,13 +32,16 @@ pub fn start_logging(format: LogFormat) {
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
-        .with_writer(std::io::stderr)
         .with_ansi(colours)
         // It would report a line that cannot be written with `eprintln!`, which panics for the same reason.
         .log_internal_errors(false);
     let started = match format {
-        LogFormat::Text => builder.finish().with(filter).try_init(),
-        LogFormat::Json => builder.json().finish().with(filter).try_init(),
+        LogFormat::Text => {
+            builder.fmt_fields(EscapedFields).with_writer(std::io::stderr).finish().with(filter).try_init()
+        }
+        LogFormat::Json => {
+            builder.json().with_writer(|| EscapedJson(std::io::stderr())).finish().with(filter).try_init()
+        }
     };
     drop(started); // a subscriber that was installed before is kept
 }

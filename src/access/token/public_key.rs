@@ -29,6 +29,8 @@ pub enum PublicKeyError {
     Private,
     #[error("'alg' of the JWK must be {0}, or absent, and 'use' must be sig, or absent")]
     Purpose(&'static str),
+    #[error("anybody can sign for this key: {0}; make a key pair with a library or `openssl genpkey`")]
+    Weak(&'static str),
     #[error("a key set is an object with 'keys', a list of JWKs: {0}")]
     Set(String),
     #[error("the key set has two keys with the kid '{0}'")]
@@ -78,6 +80,30 @@ impl PublicKey {
     }
 }
 
+/// The numbers that stand for the eight points of Ed25519 whose order divides 8, without their highest bit, which is the
+/// sign of the other coordinate: 0, 1, two of order 8, -1, and 0 and 1 once more with the prime added.
+///
+/// A point of small order times any number is one of eight points, so a signature that holds is found by trying.
+const SMALL_ORDER: [[u64; 4]; 7] = [
+    [0, 0, 0, 0],
+    [1, 0, 0, 0],
+    [0xb027_b2c2_8f95_e826, 0xf098_eff2_89f4_c345, 0x3933_c6d3_05ac_dfd5, 0x05fc_536d_8802_38b1],
+    [0x4fd8_4d3d_706a_17c7, 0x0f67_100d_760b_3cba, 0xc6cc_392c_fa53_202a, 0x7a03_ac92_77fd_c74e],
+    [0xffff_ffff_ffff_ffec, 0xffff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff],
+    [0xffff_ffff_ffff_ffed, 0xffff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff],
+    [0xffff_ffff_ffff_ffee, 0xffff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff],
+];
+
+/// Returns whether anybody can make signatures for this point.
+fn has_small_order(point: &[u8; 32]) -> bool {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(point.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words[3] &= u64::MAX >> 1;
+    SMALL_ORDER.contains(&words)
+}
+
 /// Parses a key set (JWKS): the keys that can be used, with their `kid`. Keys of other types and purposes are left out,
 /// as an identity provider may have some.
 pub fn parse_key_set(text: &str) -> Result<Vec<(String, PublicKey)>, PublicKeyError> {
@@ -111,7 +137,13 @@ impl TryFrom<Jwk> for PublicKey {
         };
         let of_32 = |text| bytes(text).and_then(|bytes| <[u8; 32]>::try_from(bytes).map_err(|_| PublicKeyError::Type));
         let key = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            ("OKP", Some("Ed25519")) => PublicKey::Ed25519(of_32(&jwk.x)?),
+            ("OKP", Some("Ed25519")) => {
+                let point = of_32(&jwk.x)?;
+                if has_small_order(&point) {
+                    return Err(PublicKeyError::Weak("its 'x' is a point of small order"));
+                }
+                PublicKey::Ed25519(point)
+            }
             ("EC", Some("P-256")) => {
                 let mut point = [4; 65];
                 point[1..33].copy_from_slice(&of_32(&jwk.x)?);
@@ -124,6 +156,10 @@ impl TryFrom<Jwk> for PublicKey {
                 // Larger keys take so long to verify that wrong signatures would slow others down.
                 if !(2_048..=4_096).contains(&bits) || n[0] == 0 || e.is_empty() || e.len() > 8 || e[0] == 0 {
                     return Err(PublicKeyError::Type);
+                }
+                // With 1, a signature is the text that it signs. With an even number, none can be made.
+                if e == [1] || e[e.len() - 1] % 2 == 0 {
+                    return Err(PublicKeyError::Weak("its 'e' is 1 or even"));
                 }
                 PublicKey::Rsa { n: n.into(), e: e.into() }
             }
@@ -200,6 +236,32 @@ mod tests {
             with(rsa(256), "e", ""),
         ] {
             assert!(serde_json::from_value::<PublicKey>(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn points_of_small_order_are_refused_however_they_are_written() {
+        let with_x =
+            |x: [u8; 32]| serde_json::from_value::<PublicKey>(with(ed25519(), "x", &URL_SAFE_NO_PAD.encode(x)));
+        for words in SMALL_ORDER {
+            let mut x = [0; 32];
+            for (bytes, word) in x.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *bytes = word.to_le_bytes();
+            }
+            for sign in [0, 0x80] {
+                x[31] = x[31] & 0x7f | sign;
+                let refused = with_x(x).unwrap_err().to_string();
+                assert!(refused.contains("small order"), "{x:?}: {refused}");
+            }
+        }
+        // This is why: the same signature, made without any key, is one of every fourth text.
+        let zero = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, [0; 32]);
+        let forged = [&[1][..], &[0; 63]].concat();
+        assert!((0..200_u32).any(|text| zero.verify(&text.to_le_bytes(), &forged).is_ok()));
+        assert!(with_x([2; 32]).is_ok() && with_x([9; 32]).is_ok());
+        for e in ["AQ", "Ag", "AQAA"] {
+            let refused = serde_json::from_value::<PublicKey>(with(rsa(256), "e", e)).unwrap_err().to_string();
+            assert!(refused.contains("'e' is 1 or even"), "{e}: {refused}");
         }
     }
 
