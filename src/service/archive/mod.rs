@@ -11,6 +11,7 @@
 //! [sheets]: crate::store::Store::sheets
 
 mod finding;
+mod first;
 mod hidden;
 mod packing;
 mod reading;
@@ -19,6 +20,7 @@ mod sheet;
 
 use std::sync::Arc;
 
+pub(super) use self::first::Version;
 use self::hidden::KnownLines;
 use self::packing::Packing;
 use self::reading::Reading;
