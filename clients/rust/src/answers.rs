@@ -504,6 +504,9 @@ answers! {
         repaired: u64,
         /// The number of slots that are missing in the store.
         missing_slots: u64,
+        /// The damaged sheets of packed periods, and what is wrong with each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        damaged_sheets: Vec<String>,
         /// The milliseconds that it took.
         took_ms: u64,
     }

@@ -34,6 +34,8 @@ export interface components {
         Audit: {
             /** @description The name of the board. */
             board: string;
+            /** @description The damaged sheets of packed periods, and what is wrong with each, at most 20. Each is one of the differences. */
+            damaged_sheets?: string[];
             /**
              * Format: int64
              * @description Number of subjects whose score differs from the sum of their slots.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use futures_util::future::try_join_all;
 
 use super::reading::{Reading, Shown};
-use super::{Rankings, hidden};
+use super::{Rankings, about_period, hidden};
 use crate::board::BoardTrack;
 use crate::store::{self, Lines, PageStart, Place, Ranked, StoreError};
 
@@ -39,7 +39,7 @@ impl Rankings {
                 }
                 Ok(Some((reading.page_from(&PageStart::Offset(0), most).await?.items, version)))
             };
-            return read.await;
+            return read.await.map_err(|error| about_period(track, error));
         }
         let lines = self.store.page_from(track, &PageStart::Offset(0), most).await?.items;
         let kept = self.kept_of(track, &lines).await?;

@@ -231,6 +231,7 @@ contract! {
         packing::subjects_that_are_hidden_and_shown_while_a_period_is_packed_have_one_line,
         packing::many_subjects_are_removed_from_a_packed_period_at_once,
         packing::packed_periods_leave_the_archive_and_go_with_their_board,
+        packing::an_audit_finds_damaged_sheets_and_repairs_what_follows_from_others,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
         ties::ties_are_counted_by_every_read,
