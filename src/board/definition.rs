@@ -169,7 +169,7 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Season, required = false)]
     pub season: Option<Season>,
-    /// Lines also have `from`, the rank that the subject had at the beginning of this hour (`1h`) or day (`1d`) in the
+    /// Lines also have `from`, the rank that the subject had just before this hour (`1h`) or day (`1d`) began in the
     /// time zone of the board, or in the period before (`period`, on a board with a season). An hour or day must be a
     /// whole number of slots. Not for a metric with `BY`. Default: lines have no `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

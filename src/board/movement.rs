@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Calendar, Definition, DefinitionError, Mode, Span, Subject, Timestamp, WindowLength};
 
-/// The instants whose ranks lines show beside the present ones.
+/// The instants just before which lines show their ranks beside the present ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Movement {
     /// The beginning of each hour.
@@ -85,7 +85,7 @@ pub struct EarlierRank {
     pub subject: Option<Subject>,
 }
 
-/// The first lines of a ranking as they were at a boundary.
+/// The first lines of a ranking as they were just before a boundary: what leaves the window there still counts.
 #[derive(Clone, Debug)]
 pub struct EarlierRanks {
     at: Timestamp,

@@ -26,6 +26,12 @@ pub(super) async fn run(args: AuditArgs) -> anyhow::Result<()> {
     let audit = format.show(request, table).await?;
     match audit.differences {
         left if left > audit.repaired => {
+            if !audit.damaged_sheets.is_empty() {
+                bail!(
+                    "{left} differences, of which some are sheets of ended periods; `rolltop audit {board} --repair` corrects \
+                     what follows from other data, and the rest is restored from a backup"
+                )
+            }
             bail!(
                 "{} of {} subjects differ; `rolltop audit {board} --repair` corrects them",
                 left,
@@ -46,6 +52,9 @@ fn table(audit: &Audit) -> Table {
         format!("{subjects_checked} subjects compared in {took_ms} ms, {differences} differ, {repaired} corrected");
     if *missing_slots > 0 {
         note.push_str(&format!(", {} slots are missing in the store", cell(Some(missing_slots))));
+    }
+    for damaged in &audit.damaged_sheets {
+        note.push_str(&format!("\n{damaged}"));
     }
     match audit.examples.is_empty() {
         true => Table::default().note(note),

@@ -22,7 +22,7 @@ pub(super) struct DefinitionArgs {
     /// Begin again with each period: every=1mo, or more such as every=14d,start=2026-11-02,grace=1h,archive=12,archive_top=1000
     #[arg(long, value_name = "MEMBER=VALUE,…", value_delimiter = ',')]
     season: Vec<String>,
-    /// Show in each line the rank at the beginning of this hour (1h) or day (1d), or in the period before (period)
+    /// Show in each line the rank just before this hour (1h) or day (1d) began, or in the period before (period)
     #[arg(long, value_name = "1h|1d|period")]
     movement: Option<String>,
     /// Any other member of the definition, such as decimals=2 or timezone=Europe/Berlin; may be given several times

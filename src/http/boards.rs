@@ -396,6 +396,10 @@ pub(super) struct Audit {
     repaired: u64,
     /// Number of slots that should exist but do not. Their data is lost, and the ranking may be its last copy.
     missing_slots: u64,
+    /// The damaged sheets of packed periods, and what is wrong with each, at most 20. Each is one of the differences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    damaged_sheets: Vec<String>,
     /// Duration in milliseconds.
     took_ms: u64,
 }
@@ -427,6 +431,9 @@ pub(super) struct AuditDifference {
 /// a board that `/readyz` reports as held after a restart of Redis. On a board with several windows, each window is
 /// audited, and the numbers are sums. The slots that a board keeps over all time do not add up to its scores, so each
 /// score is compared with the total stored beside them.
+///
+/// Of a packed period it checks that its sheets are there, can be read, are in order and name each other; the audit of a board
+/// without `period` and `of` checks all packed periods. With `repair=true` those that follow from others are written again.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(
@@ -468,6 +475,7 @@ pub(super) async fn audit(
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,
+        damaged_sheets: report.damaged_sheets,
         took_ms: response::millis(report.took),
         board: name,
     }))

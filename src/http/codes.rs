@@ -257,9 +257,9 @@ request_codes! {
     /// A metric or rule needs a field that the event does not have; `field` names it.
     MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing",
         "Add the field to the member fields.";
-    /// This version cannot read the definition of the board: a newer version wrote it, or it is damaged. Nothing was
-    /// done; `board` names the board, and the detail says how to recover. Other boards are not affected.
-    BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read",
+    /// This version cannot read the definition of the board, or a packed period of it: a newer version wrote it, or it is
+    /// damaged. Nothing was done; `board` names the board, and the detail says how to recover. Nothing else is affected.
+    BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition or period cannot be read",
         "Use the version of the service that wrote the board, or follow the detail.";
     /// An internal error occurred; `request_id` identifies it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error",

@@ -75,8 +75,8 @@ pub(super) fn tier() -> Object {
 
 /// The rank of a line at an earlier time. Always optional.
 pub(super) fn rank_before() -> Object {
-    let description = "The competition rank at the instant `from_as_of`; null if the subject was not among the first \
-        1,000 then. Absent on a board without `movement`, and if the ranks then are not known.";
+    let description = "The competition rank just before the instant `from_as_of`, or in the period before; null if \
+        the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.";
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))

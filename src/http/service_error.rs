@@ -155,7 +155,9 @@ impl From<StoreError> for Problem {
             StoreError::ImportOpen => Problem::new(Code::ImportOpen, detail),
             StoreError::NoImport { .. } => Problem::new(Code::ImportRefused, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
-            StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
+            StoreError::Unreadable { name, .. } | StoreError::DamagedPeriod { name, .. } => {
+                Problem::new(Code::BoardUnreadable, detail).with("board", name)
+            }
             StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
             StoreError::ClockModeMismatch { .. }
             | StoreError::Corrupt { .. }

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::archive::{self, Checked};
 use crate::board::{Amount, BoardEdition, BoardTrack, Frame, Value, WindowLength};
 use crate::store::{self, AuditCursor, Difference, Store};
 
@@ -26,16 +27,24 @@ pub struct AuditReport {
     pub repaired: u64,
     /// The number of slots that should exist but do not: a part of the data is lost.
     pub missing_slots: u64,
+    /// The sheets of packed periods that are damaged, and what is wrong with each, at most 20. Each of them is one of the
+    /// differences.
+    pub damaged_sheets: Vec<String>,
     /// The elapsed wall-clock time.
     pub took: Duration,
 }
 
-/// Audits every track of an edition. Kept slots are audited as those of any unranked board: they do not have to add up
-/// to the score of the total.
+/// Audits every track of an edition, and with the current one the packed periods of its board. Kept slots are audited as
+/// those of any unranked board: they do not have to add up to the score of the total.
 pub(super) async fn run_all(store: &dyn Store, edition: &BoardEdition, repair: bool) -> store::Result<AuditReport> {
     let mut report = run(store, &edition.main_track(), repair).await?;
     for track in edition.each_track().skip(1) {
         report.add(run(store, &track, repair).await?);
+    }
+    if edition.number() == 0 {
+        for period in edition.board().each_period().filter(|period| period.main_track().packed().is_some()) {
+            report.add(run(store, &period.main_track(), repair).await?);
+        }
     }
     Ok(report)
 }
@@ -50,6 +59,8 @@ impl AuditReport {
         self.examples.extend(other.examples.into_iter().take(room));
         self.repaired += other.repaired;
         self.missing_slots += other.missing_slots;
+        let room = EXAMPLES.saturating_sub(self.damaged_sheets.len());
+        self.damaged_sheets.extend(other.damaged_sheets.into_iter().take(room));
         self.took += other.took;
     }
 }
@@ -57,6 +68,21 @@ impl AuditReport {
 /// Audits one track. After each step it pauses for as long as the step took, so that other requests run.
 async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
+    if let Some(packed) = track.packed() {
+        let Checked { frame, lines, damaged, examples, repaired } =
+            archive::check(store, track, packed, repair).await?;
+        return Ok(AuditReport {
+            frame,
+            subjects_checked: lines,
+            differences: damaged,
+            worst: Value::ZERO,
+            examples: Vec::new(),
+            repaired,
+            missing_slots: 0,
+            damaged_sheets: examples,
+            took: started.elapsed(),
+        });
+    }
     let mut cursor = AuditCursor::default();
     let (mut checked, mut differences, mut worst, mut repaired, mut missing_slots) = (0, 0, Value::ZERO, 0, 0);
     let mut examples = Vec::new();
@@ -84,6 +110,7 @@ async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Resu
                     examples,
                     repaired,
                     missing_slots,
+                    damaged_sheets: Vec::new(),
                     took: started.elapsed(),
                 });
             }

@@ -1,18 +1,21 @@
 //! The ranks of an earlier time that lines show beside the present ones.
 //!
 //! Within a boundary they do not change, so each instance reads them once for each boundary, with the first answer after
-//! it. Those of a period before are the ranks of its first page, which late items change until it is sealed.
+//! it. Those of a period before are the ranks that its page shows at the time of the answer: late items, and subjects that
+//! are hidden, shown or removed, change them as they change that page. So what is kept of them is used only while the page
+//! is the same, whoever read it when.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::archive::Version;
 use super::{About, Service};
 use crate::board::{
     BoardEdition, BoardTrack, EarlierRank, EarlierRanks, Frame, Generation, Movement, Timestamp, TrackId,
 };
-use crate::store::{Lines, Ranked};
+use crate::store::Ranked;
 
 /// The largest number of tracks whose ranks an instance keeps: a few megabytes.
 const MOST: usize = 64;
@@ -24,8 +27,8 @@ pub(super) struct KnownRanks(Mutex<HashMap<(Generation, TrackId), Known>>);
 #[derive(Clone)]
 struct Known {
     ranks: Arc<EarlierRanks>,
-    /// The lines that they were made of, and whether these are final, if they are those of a period.
-    of_lines: Option<(Lines, bool)>,
+    /// What they were made of, if they are those of a period.
+    version: Option<Version>,
 }
 
 impl KnownRanks {
@@ -87,34 +90,27 @@ impl Service {
                 return None;
             }
         };
-        self.known_ranks.put(track, Known { ranks: ranks.clone(), of_lines: None });
+        self.known_ranks.put(track, Known { ranks: ranks.clone(), version: None });
         Some(ranks)
     }
 
     async fn ranks_of_period_before(&self, track: &BoardTrack) -> Option<Arc<EarlierRanks>> {
         let before = period_before(&track.edition())?;
-        let (end, is_final, of) = (before.period()?.end, before.is_final(), before.main_track());
+        let (end, of) = (before.period()?.end, before.main_track());
         let known = self.known_ranks.get(&of);
-        if let Some(Known { ranks, of_lines: Some((_, true)) }) = &known {
-            return Some(ranks.clone());
-        }
-        let page = match self.rankings.page(&of, 0, EarlierRanks::MOST as u32).await {
-            Ok(page) => page,
+        let version = known.as_ref().and_then(|known| known.version.as_ref());
+        let (lines, version) = match self.rankings.first_lines(&of, EarlierRanks::MOST as u32, version).await {
+            Ok(Some(first)) => first,
+            Ok(None) => return known.map(|known| known.ranks),
             Err(error) => {
                 tracing::debug!(board = %of.board().name(), %error, "lines are shown without their earlier ranks");
                 return None;
             }
         };
-        if let Some(Known { ranks, of_lines: Some((lines, false)) }) = known
-            && !is_final
-            && lines == page.items
-        {
-            return Some(ranks);
-        }
         let subject = |line: &Ranked| Some(line.subject.clone()).filter(|subject| subject.removed_line().is_none());
         let line = |line: &Ranked| EarlierRank { rank: line.rank, subject: subject(line) };
-        let ranks = Arc::new(EarlierRanks::new(end, page.items.iter().map(line).collect()));
-        self.known_ranks.put(&of, Known { ranks: ranks.clone(), of_lines: Some((page.items, is_final)) });
+        let ranks = Arc::new(EarlierRanks::new(end, lines.iter().map(line).collect()));
+        self.known_ranks.put(&of, Known { ranks: ranks.clone(), version: Some(version) });
         Some(ranks)
     }
 }

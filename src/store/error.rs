@@ -99,6 +99,11 @@ pub enum StoreError {
         "the definition of board '{name}' cannot be read: {reason}; if a newer version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the store or remove the board's keys"
     )]
     Unreadable { name: String, reason: String },
+    /// The sheets of a packed period are not what this version wrote.
+    #[error(
+        "period {period} of board '{name}' cannot be read: {detail}; everything else of the board can; an audit of the period names each damaged sheet, with repair=true it writes those again that follow from others, and the rest is restored from a backup of the store"
+    )]
+    DamagedPeriod { name: String, period: String, detail: String },
     /// The store's data was deleted from outside the service.
     #[error("the store at {at} was emptied: the boards of the configuration are being defined again")]
     Emptied { at: String },

@@ -1,6 +1,7 @@
 //! Movement: the rank at an earlier time that each kind of answer shows.
 
 use reqwest::Method;
+use rolltop::board::BoardName;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -111,6 +112,65 @@ async fn lines_show_the_rank_in_the_period_before() {
     client.delete("/v1/boards/b/subjects/b").await;
     let ended = client.get("/v1/boards/b/rankings?period=2026-01-03").await.body;
     assert_eq!(shown(&ended["items"]), [("c", Some(0))]);
+}
+
+/// Packs the ended periods, as the scheduler does.
+async fn pack(site: &Site) {
+    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
+    assert!(site.service().pack_periods(&board).await.unwrap());
+}
+
+#[actix_web::test]
+async fn ranks_in_the_period_before_follow_from_its_page_and_not_from_when_it_was_read() {
+    let orders = [(false, false), (true, false), (false, true), (true, true)];
+    let cases = ["all", "1", "2"].into_iter().flat_map(|top| orders.map(|(read, packed)| (top, read, packed)));
+    for (top, is_read, is_packed) in cases {
+        let what = format!("archive_top {top}, read {is_read}, packed {is_packed}");
+        let archive_top: Json = top.parse::<u32>().map_or(json!("all"), |top| json!(top));
+        let season = json!({"every": "1d", "grace": "2h", "archive": 2, "archive_top": archive_top});
+        let metric = "SUM(all, sale, amount, seller)";
+        let site = defined(json!({"metric": metric, "season": season, "movement": "period"})).await;
+        let client = &site.client;
+        add(client, &[("a", 5), ("b", 3), ("c", 1)]).await;
+        client.set_clock("2026-01-03T05:00:00Z").await;
+        add(client, &[("a", 1), ("b", 2), ("c", 3)]).await;
+        let ranks = async || {
+            let page = client.get("/v1/boards/b/rankings").await.body;
+            ["a", "b", "c"].map(|who| {
+                let line = page["items"].as_array().unwrap().iter().find(|line| line["subject"] == who);
+                line.map(|line| line["from"].as_u64())
+            })
+        };
+        let before = if is_read { Some(ranks().await) } else { None };
+        if is_packed {
+            client.get("/v1/boards/b/rankings?period=previous").await;
+            pack(&site).await;
+            let after = if is_read { Some(ranks().await) } else { None };
+            assert_eq!(before, after, "{what}");
+        }
+        client.put("/v1/boards/b/subjects/a/hidden", json!({})).await;
+        let expected = match top {
+            // The line of the hidden subject is the only one that is kept.
+            "1" => [None, Some(None), Some(None)],
+            "2" => [None, Some(Some(1)), Some(None)],
+            _ => [None, Some(Some(1)), Some(Some(2))],
+        };
+        for _ in 0..2 {
+            assert_eq!(ranks().await, expected, "{what}, hidden");
+        }
+        if !is_packed {
+            pack(&site).await;
+            assert_eq!(ranks().await, expected, "{what}, hidden and packed");
+        }
+        client.delete("/v1/boards/b/subjects/a/hidden").await;
+        let shown = match top {
+            "1" => [Some(Some(1)), Some(None), Some(None)],
+            "2" => [Some(Some(1)), Some(Some(2)), Some(None)],
+            _ => [Some(Some(1)), Some(Some(2)), Some(Some(3))],
+        };
+        assert_eq!(ranks().await, shown, "{what}, shown again");
+        assert!(before.is_none_or(|before| before == shown), "{what}, before");
+    }
 }
 
 #[actix_web::test]

@@ -1,6 +1,7 @@
 //! Seasons: periods that are listed, read, named by writes, followed and closed.
 
 use rolltop::board::BoardName;
+use rolltop::store::SheetId;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -407,4 +408,47 @@ async fn the_first_lines_of_a_period_are_kept() {
     let with_keys = json!({"metric": "COUNT(all, e, s BY k)", "season": {"every": "1d", "archive_top": 5}});
     let refused = client.put("/v1/boards/x", with_keys).await;
     assert!(refused.status == 422 && refused.body["detail"].as_str().unwrap().contains("'archive_top'"), "{refused:?}");
+}
+
+#[actix_web::test]
+async fn a_damaged_period_is_named_with_the_way_out() {
+    let site = with_days().await;
+    let client = &site.client;
+    for (who, amount) in [("a", 3), ("b", 5), ("c", 1)] {
+        sell(client, who, amount).await;
+    }
+    client.set_clock("2026-01-03T02:00:00Z").await;
+    sell(client, "a", 1).await;
+    pack(&site).await;
+    let board = site.store.board(&BoardName::parse("b").unwrap()).await.unwrap().unwrap();
+    let track = board.each_period().nth(1).unwrap().main_track();
+    let change = async |id: SheetId, from: &str, to: &str| {
+        assert!(site.store.change_sheet(&track, id, Some(from), to).await.unwrap(), "{id}");
+    };
+    let head = site.store.sheets(&track, &[SheetId::Head]).await.unwrap().texts[0].clone().unwrap();
+    let audit = async |more: &str| client.post(&format!("/v1/boards/b/audit{more}"), json!({})).await.body;
+    let whole = audit("").await;
+    assert_eq!((&whole["differences"], whole.get("damaged_sheets")), (&json!(0), None), "{whole}");
+    change(SheetId::Head, &head, "x").await;
+    for path in ["rankings?period=previous", "subjects/a?period=2026-01-02", "periods"] {
+        let refused = client.get(&format!("/v1/boards/b/{path}")).await;
+        assert_eq!((refused.refusal(), &refused.body["board"]), ((503, "board_unreadable"), &json!("b")), "{path}");
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("period 2026-01-02 of board 'b' cannot be read") && detail.contains("audit"),
+            "{detail}"
+        );
+    }
+    assert_eq!(client.get("/v1/boards/b/rankings").await.body["items"][0]["subject"], "a");
+    for period in ["", "?period=previous"] {
+        let found = audit(period).await;
+        assert_eq!((&found["differences"], &found["repaired"]), (&json!(1), &json!(0)), "{found}");
+        assert_eq!(found["damaged_sheets"], json!(["sheet h of period 2026-01-02 cannot be read"]));
+    }
+    assert_eq!(audit("?period=current").await["differences"], 1, "it is the board itself");
+    let found = audit("?repair=true").await;
+    assert_eq!((&found["differences"], &found["repaired"]), (&json!(1), &json!(1)), "{found}");
+    assert_eq!(audit("").await["differences"], 0);
+    let page = client.get("/v1/boards/b/rankings?period=previous").await.body;
+    assert_eq!((&page["total"], &page["items"][0]["subject"]), (&json!(3), &json!("b")), "{page}");
 }

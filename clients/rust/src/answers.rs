@@ -51,7 +51,7 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
-        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// The rank just before the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
@@ -141,7 +141,7 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
-        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// The rank just before the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
@@ -184,7 +184,7 @@ answers! {
         /// The name of the best [tier](crate::Board::tiers) that the subject reaches. None if it reaches none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<String>,
-        /// The rank at the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
+        /// The rank just before the earlier time `from_as_of`, on a board whose definition has `movement`. None if the ranks then
         /// are not known, and `Some(None)` if the subject was not among the first 1,000.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_present")]
         from: Option<Option<u64>>,
@@ -504,6 +504,9 @@ answers! {
         repaired: u64,
         /// The number of slots that are missing in the store.
         missing_slots: u64,
+        /// The damaged sheets of packed periods, and what is wrong with each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        damaged_sheets: Vec<String>,
         /// The milliseconds that it took.
         took_ms: u64,
     }

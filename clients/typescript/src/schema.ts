@@ -34,6 +34,8 @@ export interface components {
         Audit: {
             /** @description The name of the board. */
             board: string;
+            /** @description The damaged sheets of packed periods, and what is wrong with each, at most 20. Each is one of the differences. */
+            damaged_sheets?: string[];
             /**
              * Format: int64
              * @description Number of subjects whose score differs from the sum of their slots.
@@ -283,7 +285,7 @@ export interface components {
         ChangedRow: {
             /**
              * Format: int64
-             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /** @description Position in the view, from 1. Subjects with equal scores have different positions. */
@@ -512,7 +514,7 @@ export interface components {
              */
             mode?: "sliding" | "from_first";
             /**
-             * @description Lines also have `from`, the rank that the subject had at the beginning of this hour (`1h`) or day (`1d`) in the
+             * @description Lines also have `from`, the rank that the subject had just before this hour (`1h`) or day (`1d`) began in the
              *     time zone of the board, or in the period before (`period`, on a board with a season). An hour or day must be a
              *     whole number of slots. Not for a metric with `BY`. Default: lines have no `from`.
              */
@@ -1295,7 +1297,7 @@ export interface components {
         LookupEntry: {
             /**
              * Format: int64
-             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /**
@@ -1642,7 +1644,7 @@ export interface components {
         RankingEntry: {
             /**
              * Format: int64
-             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /**
@@ -2161,7 +2163,7 @@ export interface components {
             capped?: boolean;
             /**
              * Format: int64
-             * @description The competition rank at the instant `from_as_of`; null if the subject was not among the first 1,000 then. Absent on a board without `movement`, and if the ranks then are not known.
+             * @description The competition rank just before the instant `from_as_of`, or in the period before; null if the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.
              */
             from?: number | null;
             /** @description Whether the subject is hidden: it is in no ranking, and has no rank. Absent if it is not, or if it is shadowed. */

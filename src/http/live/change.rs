@@ -19,7 +19,7 @@ use crate::service::{Page, Ranked, tiers_of_lines};
 pub(in crate::http) struct RankingChange {
     #[serde(flatten)]
     frame: FrameShown,
-    /// The instant whose ranks `from` shows, on a board with `movement`. Absent if they are not known.
+    /// The instant just before which `from` is the rank, on a board with `movement`. Absent if they are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
     from_as_of: Option<Timestamp>,

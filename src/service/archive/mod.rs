@@ -10,7 +10,9 @@
 //!
 //! [sheets]: crate::store::Store::sheets
 
+mod checking;
 mod finding;
+mod first;
 mod hidden;
 mod packing;
 mod reading;
@@ -19,6 +21,8 @@ mod sheet;
 
 use std::sync::Arc;
 
+pub(super) use self::checking::{Checked, check};
+pub(super) use self::first::Version;
 use self::hidden::KnownLines;
 use self::packing::Packing;
 use self::reading::Reading;
@@ -45,11 +49,20 @@ macro_rules! read {
         match $track.packed() {
             None => $self.store.$read($track, $($argument),*).await,
             Some(packed) => {
-                let reading = Reading::begin(&*$self.store, &$self.known, $track, packed).await?;
-                reading.$read($($argument),*).await
+                let read = async {
+                    Reading::begin(&*$self.store, &$self.known, $track, packed).await?.$read($($argument),*).await
+                };
+                read.await.map_err(|error| about_period($track, error))
             }
         }
     };
+}
+
+/// Says which period cannot be read, of an error about its sheets.
+fn about_period(track: &BoardTrack, error: StoreError) -> StoreError {
+    let StoreError::Corrupt { detail } = error else { return error };
+    let period = track.edition().period_name().map(|name| name.to_string()).unwrap_or_default();
+    StoreError::DamagedPeriod { name: track.board().name().to_string(), period, detail }
 }
 
 impl Rankings {

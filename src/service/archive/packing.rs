@@ -21,7 +21,7 @@ use crate::board::{BoardTrack, Packed, Subject, Value};
 use crate::store::{self, NextTo, PageStart, Place, SheetId, Store, StoreError};
 
 /// The number of sheets of the register that are gathered in one walk over the lines: about 30 MB.
-const GATHERED: u64 = 16_384;
+pub(super) const GATHERED: u64 = 16_384;
 /// The number of times that a step is repeated because subjects were hidden, shown or removed meanwhile. While subjects are
 /// removed one after the other, about every second attempt is disturbed.
 const ATTEMPTS: usize = 64;
@@ -60,7 +60,7 @@ struct Next {
 }
 
 /// Waits for as long as the work took, so that other requests run.
-async fn pause(started: Instant) {
+pub(super) async fn pause(started: Instant) {
     tokio::time::sleep(started.elapsed()).await;
 }
 

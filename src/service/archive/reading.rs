@@ -17,7 +17,15 @@ pub(super) struct Reading<'a> {
     finder: Finder<'a>,
     packed: Packed,
     hidden: HiddenLines,
+    removals: u64,
     frame: Frame,
+}
+
+/// What the lines that a packed ranking shows follow from: they are the same while it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::service) struct Shown {
+    removals: u64,
+    hidden: Vec<u64>,
 }
 
 impl<'a> Reading<'a> {
@@ -32,9 +40,14 @@ impl<'a> Reading<'a> {
         let Sheets { frame, texts } = store.sheets(track, &[SheetId::Head]).await?;
         let head = texts.into_iter().next().flatten().ok_or_else(|| finding::missing(SheetId::Head))?;
         let head = Head::read(&head)?;
+        let removals = head.removals;
         let hidden = known.lines_of(store, track, head, hidden).await?;
         let finder = Finder { store, track, lines: packed.lines };
-        Ok(Self { finder, packed, hidden, frame })
+        Ok(Self { finder, packed, hidden, removals, frame })
+    }
+
+    pub(super) fn version(&self) -> Shown {
+        Shown { removals: self.removals, hidden: self.hidden.lines.clone() }
     }
 
     fn track(&self) -> &BoardTrack {

@@ -86,7 +86,7 @@ pub(super) async fn remove_from(
             let mut head = Head::read(text)?;
             let left_out = line.filter(|line| was_hidden && !head.left_out.contains(line));
             head.left_out.extend(left_out);
-            head.removals += 1;
+            head.removals = head.removals.wrapping_add(1);
             Ok(Some(head.print()))
         };
         let without = |text: &str| {

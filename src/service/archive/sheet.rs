@@ -70,7 +70,8 @@ impl<'t> LineSheet<'t> {
     /// Reads the text of a sheet of this track.
     pub(super) fn read(track: &BoardTrack, text: &'t str) -> Result<Self, StoreError> {
         let mut rows = text.lines();
-        let tied_from = rows.next().and_then(|first| first.parse().ok()).ok_or_else(|| damaged("its first line"))?;
+        let tied_from = rows.next().and_then(|first| first.parse().ok()).filter(|number| *number < MOST_LINES);
+        let tied_from = tied_from.ok_or_else(|| damaged("its first line"))?;
         let mut lines: Vec<Line<'t>> = Vec::with_capacity(LINES as usize);
         for row in rows {
             let (score, subject) = row.split_once('\t').ok_or_else(|| damaged("a line without a tab"))?;
@@ -141,7 +142,7 @@ impl Head {
     pub(super) fn read(text: &str) -> Result<Self, StoreError> {
         let numbers: Option<Vec<u64>> = text.split(' ').map(|number| number.parse().ok()).collect();
         match numbers.as_deref() {
-            Some(&[lines, total, removals, ref left_out @ ..]) => {
+            Some(&[lines, total, removals, ref left_out @ ..]) if lines <= MOST_LINES => {
                 Ok(Self { lines, total, removals, left_out: left_out.to_vec() })
             }
             _ => Err(damaged("the numbers of its lines")),
@@ -157,6 +158,18 @@ impl Head {
 /// Returns the number of sheets of a ranking with this many lines, which has at least one.
 pub(super) fn sheets_of(lines: u64) -> u64 {
     lines.div_ceil(LINES).max(1)
+}
+
+/// Returns the entries of a sheet of the register. The last one is cut if the text is damaged.
+pub(super) fn entries_of(text: &str) -> impl Iterator<Item = &[u8]> {
+    text.as_bytes().chunks(ENTRY)
+}
+
+/// Returns the number of the sheet of lines that an entry of the register names.
+pub(super) fn sheet_of(entry: &[u8]) -> Option<u64> {
+    let digit = |byte: &u8| SIX_BITS.iter().position(|digit| digit == byte).unwrap_or_default() as u64;
+    let digits = entry.get(ENTRY - SHEET_DIGITS..ENTRY)?;
+    Some(digits.iter().fold(0, |number, byte| number << 6 | digit(byte)))
 }
 
 /// Where the register has a subject.
@@ -186,9 +199,8 @@ impl Registered {
         let mut hash = String::new();
         self.append(&mut hash, 0);
         hash.truncate(ENTRY - SHEET_DIGITS);
-        let digit = |byte: &u8| SIX_BITS.iter().position(|digit| digit == byte).unwrap_or_default() as u64;
-        let own = text.as_bytes().chunks_exact(ENTRY).filter_map(move |entry| entry.strip_prefix(hash.as_bytes()));
-        own.map(move |sheet| sheet.iter().fold(0, |number, byte| number << 6 | digit(byte)))
+        let own = text.as_bytes().chunks_exact(ENTRY).filter(move |entry| entry.starts_with(hash.as_bytes()));
+        own.map(|entry| sheet_of(entry).unwrap_or_default())
     }
 
     /// Returns the text of its sheet of the register without the entry of a subject whose line was in this sheet of lines.

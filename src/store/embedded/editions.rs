@@ -75,15 +75,15 @@ impl Embedded {
     /// Makes the steps of the board's season that are due. Returns whether there were any: then the board has other
     /// editions than the caller knows.
     ///
-    /// Nobody waits for the disk here: a start that does not find a step in the log makes it again, and everything that
-    /// was written after it is after it in the log.
+    /// Nobody waits for the disk here, and everything that is written after a step is after it in the log. But a step is
+    /// written at once: a start that does not find it makes the one that is due then, which leaves periods out.
     pub(super) fn turn_season(&self, live: &LiveBoard, state: &mut BoardState) -> Result<bool> {
         let mut has_turned = false;
         while let Some(to) = state.board.season_step(state.now()) {
             let definition = serde_json::to_string(to.definition()).map_err(encoding)?;
             let form = to.stored_editions().unwrap_or_default();
             let (left, operations) = self.install(state, &Arc::new(to), (&definition, &form));
-            live.logged.add(self.journal().append(&operations), operations.len());
+            live.logged.add(self.journal().append_at_once(&operations), operations.len());
             live.list(state);
             self.drop_later(left);
             has_turned = true;

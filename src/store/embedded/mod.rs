@@ -231,10 +231,10 @@ impl Embedded {
     }
 
     /// Appends the ranks of earlier times that the log does not have yet, before anything that is written after them.
-    /// Nobody waits for the disk here: see [`turn_season`](Self::turn_season).
+    /// They are written at once, though nobody waits: after a crash the ranks of a boundary may not be known any more.
     fn log_noted_ranks(&self, live: &LiveBoard, state: &mut BoardState) {
         if let Some(operations) = state.unlogged_ranks() {
-            live.logged.add(self.journal().append(&operations), operations.len());
+            live.logged.add(self.journal().append_at_once(&operations), operations.len());
         }
     }
 

@@ -233,6 +233,7 @@ contract! {
         packing::many_subjects_are_removed_from_a_packed_period_at_once,
         packing::packed_periods_leave_the_archive_and_go_with_their_board,
         packing::a_period_is_packed_while_another_one_takes_late_items,
+        packing::an_audit_finds_damaged_sheets_and_repairs_what_follows_from_others,
         distribution::a_distribution_is_that_of_the_lines,
         distribution::a_distribution_is_that_of_one_key,
         ties::ties_are_counted_by_every_read,

@@ -497,3 +497,68 @@ pub async fn a_period_is_packed_while_another_one_takes_late_items(site: Site) {
     let score = |units| Value::Exact(Amount(units));
     assert_eq!(scores, [vec![score(2), score(1)], vec![score(14), score(1)], vec![score(5), score(3)]]);
 }
+
+pub async fn an_audit_finds_damaged_sheets_and_repairs_what_follows_from_others(site: Site) {
+    let board = site.define("board", &season("SUM(all, e, v, s)", "")).await;
+    let subjects: Vec<Subject> = (0..600).map(|number| subject(&format!("s{number:03}"))).collect();
+    for some in subjects.chunks(300) {
+        site.count(&board, some.iter().enumerate().map(|(at, who)| plus(who.as_str(), 1 + at as i64 / 7)).collect())
+            .await;
+    }
+    let service = sealed(&site, &board).await;
+    pack(&service, &board).await;
+    let track = first(&service, &board).await.edition().main_track();
+    let before = all_reads(&service, &board, &subjects).await;
+    let period = || EditionChoice::Period(PeriodName::new(PERIOD));
+    let audit = async |repair: bool| {
+        let edition = service.edition(&Caller::trusted(), board.name(), period()).await.unwrap();
+        let report = service.audit(&edition, repair).await.unwrap().answer;
+        assert_eq!(report.damaged_sheets.len() as u64, report.differences);
+        (report.subjects_checked, report.repaired, report.damaged_sheets.join("; "))
+    };
+    assert_eq!(audit(false).await, (600, 0, String::new()));
+    let text = async |id| site.store.sheets(&track, &[id]).await.unwrap().texts[0].clone().unwrap();
+    let set = async |id, to: &str| {
+        assert!(site.store.change_sheet(&track, id, Some(&text(id).await), to).await.unwrap(), "{id}");
+    };
+    // What follows from the lines is written again, as it was.
+    for (id, to, what) in [
+        (SheetId::Head, "600 600", "cannot be read"),
+        (SheetId::Head, "599 600 0", "has other numbers than the board"),
+        (SheetId::Head, "600 600 0 600", "names lines that do not exist"),
+        (SheetId::Register(1), "", "does not name the lines that there are"),
+        (SheetId::Register(2), "nonsense", "does not name the lines that there are"),
+    ] {
+        set(id, to).await;
+        let expected = format!("sheet {id} of period {PERIOD} {what}");
+        assert_eq!(audit(false).await, (600, 0, expected.clone()));
+        assert_eq!(audit(true).await, (600, 1, expected));
+        assert_eq!(audit(false).await, (600, 0, String::new()));
+        assert_same(&before, &all_reads(&service, &board, &subjects).await, &id.to_string());
+    }
+    // Lines are nowhere else. A subject that was exchanged is not the one that the register names.
+    let lines = text(SheetId::Lines(1)).await;
+    let (cut, last) = lines.rsplit_once('\n').unwrap();
+    let exchanged = format!("{cut}\n{}x", last);
+    let worse = format!("0{}", &lines[lines.find('\n').unwrap()..]);
+    for (to, what) in [
+        ("?", "cannot be read"),
+        (cut, "has another number of lines"),
+        (exchanged.as_str(), "does not name the lines that there are"),
+        (worse.as_str(), "is not in the order of the ranking"),
+    ] {
+        set(SheetId::Lines(1), to).await;
+        let found = audit(false).await;
+        assert!(found.2.contains(what), "{found:?}");
+        set(SheetId::Lines(1), &lines).await;
+        assert_eq!(audit(false).await, (600, 0, String::new()));
+    }
+    // Subjects that are removed, and removals that ended halfway, are no damage.
+    for who in ["s000", "s299"] {
+        service.remove(&service.refreshed(&board).await.unwrap(), &subject(who), None).await.unwrap();
+        assert_eq!(audit(false).await, (600, 0, String::new()), "{who}");
+    }
+    let without = text(SheetId::Lines(2)).await.replace("s001", "");
+    set(SheetId::Lines(2), &without).await;
+    assert_eq!(audit(true).await, (600, 0, String::new()));
+}

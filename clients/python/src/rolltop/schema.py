@@ -597,6 +597,7 @@ WindowQuery = TypedDict(
 
 class Audit(TypedDict):
     board: str
+    damaged_sheets: NotRequired[list[str]]
     differences: int
     examples: list[AuditDifference]
     missing_slots: int

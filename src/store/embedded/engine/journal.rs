@@ -160,6 +160,16 @@ impl Journal {
         sequence
     }
 
+    /// Appends operations for which no caller waits, and has them written without waiting for others. Returns the sequence of
+    /// their frame.
+    pub(in super::super) fn append_at_once(&self, operations: &LogOperations) -> u64 {
+        let mut pending = self.pending.lock();
+        let sequence = self.add(&mut pending, operations);
+        pending.wake_requested = true;
+        self.wake.notify_one();
+        sequence
+    }
+
     /// Appends operations. Returns the sequence of their frame, and a ticket that acknowledges them and all operations
     /// before.
     pub(in super::super) fn append_and_wait(&self, operations: &LogOperations) -> (u64, Ticket) {
@@ -403,5 +413,25 @@ impl Journal {
 fn send_outcome(waiting: Vec<Acknowledgement>, outcome: AckOutcome) {
     for waiter in waiting {
         waiter.send(outcome).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::TrackId;
+
+    #[test]
+    fn what_is_appended_at_once_does_not_wait_for_others() {
+        let journal = Journal::new(Durability::EverySecond, Duration::from_secs(1), "here".to_owned(), 1);
+        let mut operations = LogOperations::of(TrackId(7));
+        operations.advanced(5);
+        let started = Instant::now();
+        journal.append(&operations);
+        assert!(journal.take(started + Duration::from_millis(30)).0.is_some());
+        assert!(started.elapsed() >= Duration::from_millis(30), "nobody waits for it");
+        journal.append_at_once(&operations);
+        assert!(journal.take(Instant::now() + Duration::from_secs(60)).0.is_some());
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

@@ -5,6 +5,7 @@ use super::crashes::survives;
 use super::*;
 use crate::board::{BoardTrack, Packed};
 use crate::store::SheetId;
+use crate::store::embedded::storage::files::simulated::Crash;
 
 /// The number of writes in a period.
 const EACH: usize = 3;
@@ -76,6 +77,31 @@ fn periods_survive_crashes_with_always() {
 #[test]
 fn periods_survive_crashes_with_everysec() {
     survives(Durability::EverySecond, script, check);
+}
+
+#[test]
+fn a_period_that_began_with_a_read_survives_a_kill() {
+    let disk = Simulated::new();
+    runtime().block_on(async {
+        let store = open(&disk, Durability::EverySecond).unwrap();
+        script(&store, &AtomicUsize::new(0)).await.unwrap();
+        store.set_clock(START.plus_millis(PERIODS as i64 * DAY)).await.unwrap();
+        let board = store.board(&name()).await.unwrap().unwrap();
+        let begun = sealed(&store, board).await.unwrap().0.edition().period();
+        let is_there = async |left: &Simulated| {
+            let store = open(left, Durability::EverySecond).unwrap();
+            let board = store.board(&name()).await.unwrap().unwrap();
+            let found = board.each_period().any(|period| period.period() == begun);
+            store.close().await.unwrap();
+            found
+        };
+        // Nothing else is written, and nobody waits.
+        let started = std::time::Instant::now();
+        while !is_there(&disk.crash(7, Crash::Killed)).await {
+            assert!(started.elapsed() < Duration::from_secs(20), "the period is not in the log");
+        }
+        store.close().await.unwrap();
+    });
 }
 
 /// The number of sheets of the period that is packed.
