@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import unittest
+from asyncio.subprocess import PIPE
 
 from service import Service
 
@@ -126,6 +128,38 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
                     else:
                         break
             self.assertEqual(seen, [["a"], ["b", "a"]])
+
+    async def test_a_loop_over_a_live_ranking_may_be_left_at_any_time(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("left")
+            await board.define({"metric": "COUNT(24h, x, s)", "slot": "1h"})
+            await board.add_now("a")
+        for leave in ("break", "raise KeyError", "asyncio.current_task().cancel()", "await client.close(); break"):
+            # A program of its own: what is wrong is printed as its generators are closed.
+            program = LEAVING.format(url=self.service.url, leave=leave)
+            process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=PIPE, stderr=PIPE)
+            said, wrong = await process.communicate()
+            with self.subTest(leave=leave):
+                self.assertEqual((said.split(), wrong.decode()), ([b"a", b"left"], ""))
+
+
+LEAVING = """
+import asyncio
+from rolltop import AsyncRolltop
+
+async def main():
+    client = AsyncRolltop("{url}")
+    try:
+        async for ranking in client.board("left").live():
+            print(ranking["items"][0]["subject"], flush=True)
+            {leave}
+    except (KeyError, asyncio.CancelledError):
+        pass
+    await client.close()
+    print("left")
+
+asyncio.run(main())
+"""
 
 
 if __name__ == "__main__":

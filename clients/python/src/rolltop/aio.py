@@ -7,6 +7,7 @@ import itertools
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import TracebackType
@@ -28,6 +29,8 @@ T = TypeVar("T")
 log = logging.getLogger("rolltop")
 # The number of calls after which `add` lets others run, even if it need not wait.
 TURN = 64
+# The number of live rankings that wait for a caller who is slower than they change. Then the newest replaces the one before.
+WAITING_RANKINGS = 100
 
 
 class AsyncSender:
@@ -356,22 +359,47 @@ class AsyncBoard:
             wanted["cursor"] = end["next"]
 
     async def live(self, **options: Unpack[InLive]) -> AsyncGenerator[schema.Ranking, None]:
-        live, attempt = LiveRanking(), 0
+        waiting, has_more = deque[schema.Ranking](), asyncio.Event()
         path, params = calls.of_board(self.name, "stream"), calls.top(self.name, options).query()
-        while True:
-            reader, pause_after = Lines(), None
-            try:
-                async for line in self._client._stream(path, params, live.last_id):
-                    if event := reader.read(line):
-                        attempt = 0
-                        if ranking := live.take(*event):
-                            yield ranking
-            except RolltopError as error:
-                if not error.is_transient or error.code == "unexpected_answer":
-                    raise
-                pause_after = error.retry_after
-            await asyncio.sleep(pause(attempt, pause_after))
-            attempt += 1
+
+        async def follow() -> None:
+            live, attempt = LiveRanking(), 0
+            while True:
+                reader, pause_after = Lines(), None
+                try:
+                    # Nothing in this loop waits, so what ends it early ends the innermost of its generators first.
+                    async for line in self._client._stream(path, params, live.last_id):
+                        if event := reader.read(line):
+                            attempt = 0
+                            if ranking := live.take(*event):
+                                if len(waiting) == WAITING_RANKINGS:
+                                    waiting.pop()
+                                waiting.append(ranking)
+                                has_more.set()
+                except RolltopError as error:
+                    if not error.is_transient or error.code == "unexpected_answer":
+                        raise
+                    pause_after = error.retry_after
+                await asyncio.sleep(pause(attempt, pause_after))
+                attempt += 1
+
+        # A caller that leaves its loop leaves this generator to be closed at some time. If it had another one open then,
+        # the two would be closed at the same time, each by the other too, which asyncio refuses. So a task has those.
+        following = asyncio.ensure_future(follow())
+        following.add_done_callback(lambda _: has_more.set())
+        try:
+            while True:
+                while waiting:
+                    yield waiting.popleft()
+                if following.done():
+                    following.result()
+                has_more.clear()
+                await has_more.wait()
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+            if not following.cancelled():
+                following.exception()  # or it is logged that nobody has seen it
 
     async def lookup(
         self, subjects: Iterable[str], *, ranks: bool = True, **options: Unpack[InPeriod]
