@@ -140,7 +140,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/tiers",
         Manage,
         || web::to(tiers::put),
-        &[QUERY, BODY, BOARD, &[NotRanked, Unsupported], WRITE],
+        &[QUERY, BODY, BOARD, &[NotRanked, Unsupported, MemoryFull], WRITE],
     ),
     operation(
         Method::GET,
@@ -226,7 +226,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}/hidden",
         Manage,
         || web::to(moderation::hide),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[NotRanked, TooManyModerated], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,
@@ -240,7 +240,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/subjects/{subject}/frozen",
         Manage,
         || web::to(moderation::freeze),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::DELETE,
@@ -261,7 +261,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/hidden",
         Manage,
         || web::to(moderation::hide_several),
-        &[QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::GET,
@@ -275,7 +275,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/frozen",
         Manage,
         || web::to(moderation::freeze_several),
-        &[QUERY, BODY, BOARD, BY, &[TooManyModerated], FROZEN, WRITE],
+        &[QUERY, BODY, BOARD, BY, &[TooManyModerated, MemoryFull], FROZEN, WRITE],
     ),
     operation(
         Method::POST,
@@ -432,7 +432,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         simulated_only: true,
     },
     operation(Method::GET, "/v1/keys", Admin, || web::to(keys::list), &[QUERY, READ]),
-    operation(Method::POST, "/v1/keys", Admin, || web::to(keys::create), &[QUERY, BODY, &[KeyConflict], WRITE]),
+    operation(
+        Method::POST,
+        "/v1/keys",
+        Admin,
+        || web::to(keys::create),
+        &[QUERY, BODY, &[KeyConflict, MemoryFull], WRITE],
+    ),
     Operation {
         method: Method::GET,
         path: "/v1/keys/self",

@@ -41,6 +41,13 @@ impl ModeratedSubjects {
             || self.subjects.contains_key(subject)
     }
 
+    /// Returns whether a change makes the lists longer. O(log n).
+    pub(super) fn grows_with(&self, subject: &str, change: ModerationChange) -> bool {
+        let before = self.moderation(subject);
+        let after = before.after(change);
+        [ModerationList::Hidden, ModerationList::Frozen].iter().any(|list| after.is_in(*list) && !before.is_in(*list))
+    }
+
     /// Changes what is set for a subject. Returns its text and what is set now, if that is something else. O(log n).
     pub(super) fn change(&mut self, subject: &str, change: ModerationChange) -> Option<(Arc<str>, Moderation)> {
         let known = self.subjects.get_key_value(subject);
@@ -151,6 +158,19 @@ mod tests {
         }
         assert_eq!((total(&moderated, ModerationList::Hidden), total(&moderated, ModerationList::Frozen)), (0, 0));
         assert_eq!(moderated.memory_bytes(), 0);
+    }
+
+    #[test]
+    fn only_what_makes_a_list_longer_takes_memory() {
+        let mut moderated = ModeratedSubjects::default();
+        let [hide, shadow] = [Visibility::Hidden, Visibility::Shadowed].map(ModerationChange::Visibility);
+        moderated.change("a", hide);
+        for (change, grows) in
+            [(hide, false), (shadow, false), (ModerationChange::Frozen(true), true), (ModerationChange::Clear, false)]
+        {
+            assert_eq!(moderated.grows_with("a", change), grows, "{change:?}");
+        }
+        assert!(moderated.grows_with("b", shadow) && !moderated.grows_with("b", ModerationChange::Clear));
     }
 
     #[test]

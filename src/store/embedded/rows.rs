@@ -1,9 +1,11 @@
 //! The rows of all tables, in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::memory::{Memory, Share};
 use super::storage::manifest::RowsByTable;
 use crate::store::{Result, Rows, StoreError, TableName};
 
@@ -13,7 +15,12 @@ pub(super) struct StoredRows {
     /// Locked for one call, and never across an await. A change is appended to the journal under this lock, so the
     /// order in the log is the order in memory.
     tables: Mutex<BTreeMap<String, Table>>,
+    /// The bytes of all tables. Changed only while they are locked.
+    memory: Share,
 }
+
+/// The approximate bytes of a row beside its texts: what they are allocated with, and its place in the tree.
+const ROW_BYTES: usize = (24 + 24) * 3 / 2 + 32;
 
 #[derive(Debug)]
 struct Table {
@@ -34,8 +41,10 @@ pub(super) enum RowChange<T> {
 }
 
 impl StoredRows {
-    pub(super) fn new(rows: RowsByTable) -> Self {
-        Self { tables: Mutex::new(rows.into_iter().map(|(name, rows)| (name, Table::new(rows))).collect()) }
+    pub(super) fn new(rows: RowsByTable, memory: &Arc<Memory>) -> Self {
+        let tables = rows.into_iter().map(|(name, rows)| (name, Table::new(rows))).collect();
+        let memory = Share::new(memory, memory_bytes(&tables));
+        Self { tables: Mutex::new(tables), memory }
     }
 
     /// Returns the rows of a table, or `None` if the table has the version `known`.
@@ -73,6 +82,7 @@ impl StoredRows {
             None => drop(table.rows.remove(id)),
         }
         (table.version, table.bytes) = (draw_version(), bytes);
+        self.memory.set(memory_bytes(&tables));
         Ok(RowChange::Changed(appended))
     }
 
@@ -100,6 +110,11 @@ impl Table {
     }
 }
 
+/// Returns the bytes that the tables use. O(number of tables).
+fn memory_bytes(tables: &BTreeMap<String, Table>) -> usize {
+    tables.values().map(|table| table.bytes + table.rows.len() * ROW_BYTES).sum()
+}
+
 /// Draws a version that was never used before. It is random instead of counted up, because versions are not stored: a
 /// store that was restored could otherwise reach a number again that stood for different rows.
 fn draw_version() -> u64 {
@@ -113,7 +128,7 @@ mod tests {
     #[test]
     fn tables_of_later_versions_are_kept() {
         let later: RowsByTable = [("later".to_owned(), [("a".to_owned(), "1".to_owned())].into())].into();
-        let rows = StoredRows::new(later.clone());
+        let rows = StoredRows::new(later.clone(), &Memory::counted_only(1_000));
         assert_eq!(rows.read(TableName::Keys, None).unwrap().rows, BTreeMap::new());
         assert_eq!(rows.copy(), later);
         assert_eq!(rows.bytes(), 2);
@@ -121,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_refused_change_is_not_appended() {
-        let rows = StoredRows::new(RowsByTable::new());
+        let rows = StoredRows::new(RowsByTable::new(), &Memory::counted_only(1_000));
         let text = "t".repeat(TableName::MAX_BYTES);
         let append = || panic!("nothing has changed");
         for (from, to) in [(None, Some(&*text)), (Some("1"), Some("2")), (Some("1"), None), (None, None)] {
@@ -135,7 +150,7 @@ mod tests {
     fn versions_are_not_repeated_by_a_store_that_is_opened_again() {
         let mut versions = std::collections::BTreeSet::new();
         for _ in 0..3 {
-            let rows = StoredRows::new(RowsByTable::new());
+            let rows = StoredRows::new(RowsByTable::new(), &Memory::counted_only(1_000));
             for (from, to) in [(None, Some("1")), (Some("1"), None), (None, Some("2"))] {
                 assert!(versions.insert(rows.read(TableName::Keys, None).unwrap().version));
                 assert_eq!(rows.change(TableName::Keys, "a", (from, to), || ()).unwrap(), RowChange::Changed(()));

@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::engine::Ticket;
 use super::imports::Imports;
 use super::log_operations::LogOperations;
-use super::memory::Room;
+use super::memory::{Demand, Level, Room};
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{
@@ -350,21 +350,25 @@ impl Store for Embedded {
         for some in changes.chunks(MODERATED_TOGETHER) {
             let bytes = some.iter().map(|(subject, _)| subject.as_str().len() + 16).sum::<usize>();
             let permit = self.journal().admit(bytes + 64)?;
-            let (is_done, ticket) = self.change_state(board, |state, operations| {
+            let room = self.room();
+            let (done, ticket) = self.change_state(board, |state, operations| {
                 for (subject, change) in some {
                     if !state.moderated.has_room_for(subject.as_str(), *change) {
-                        return (false, Awaited::Yes);
+                        return (Err(StoreError::TooManyModerated), Awaited::Yes);
+                    }
+                    let grows =
+                        !room.is_enough_for(Demand::More) && state.moderated.grows_with(subject.as_str(), *change);
+                    if grows {
+                        return (Err(StoreError::MemoryFull), Awaited::Yes);
                     }
                     if let Some(moderation) = state.moderate(subject.as_str(), *change) {
                         operations.moderated(subject.as_str(), moderation);
                     }
                 }
-                (true, Awaited::Yes)
+                (Ok(()), Awaited::Yes)
             })?;
             drop(permit);
-            if !is_done {
-                return Err(StoreError::TooManyModerated);
-            }
+            done?;
             tickets.push(ticket);
         }
         // What was set before may still be on its way to the disk. The response confirms it, so it has to wait for it.
@@ -457,6 +461,14 @@ impl Store for Embedded {
 
     async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
         table.check(id, from, to)?;
+        // Near the limit no row is new. Keys are still rotated and revoked, and their uses noted.
+        let is_longer = to.map_or(0, str::len) > from.map_or(0, str::len);
+        match table {
+            TableName::KeyUses => {}
+            _ if from.is_none() && to.is_some() => self.memory.check_room_for_new()?,
+            TableName::Tiers if is_longer && self.memory.level() == Level::Full => return Err(StoreError::MemoryFull),
+            _ => {}
+        }
         let mut operations = LogOperations::of_store();
         operations.row(table.as_str(), id, to);
         let permit = self.journal().admit(operations.len())?;

@@ -107,7 +107,7 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         state.trust = clock.trust_of_board(state.now());
     }
     let boards: Arc<Boards> = Arc::new(Boards::new(boards));
-    let rows = Arc::new(StoredRows::new(rows));
+    let rows = Arc::new(StoredRows::new(rows, &memory));
     let journal = Arc::new(Journal::new(
         options.durability,
         pace.unknown_after,

@@ -1,9 +1,10 @@
 //! Tests of a store with little memory: it is filled until it refuses, used on, and opened again.
 
 use super::*;
+use crate::board::{ModerationChange, Visibility};
 use crate::store::embedded::memory::Level;
 use crate::store::embedded::storage::files::simulated::Crash;
-use crate::store::{Rejection, StoreError};
+use crate::store::{Rejection, StoreError, TableName};
 
 const LIMIT: usize = 3 << 20;
 
@@ -166,6 +167,91 @@ async fn a_store_that_is_full_can_be_opened_again_within_the_limit() {
             let outcomes = add(&copy, board, known).await.unwrap();
             assert!(matches!(outcomes[..], [Outcome::Duplicate { .. }, Outcome::Counted { .. }]), "{outcomes:?}");
         }
+    }
+}
+
+/// The kinds of what is stored on request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Subjects,
+    Values,
+    Ids,
+    Hidden,
+    Frozen,
+    Tiers,
+    Keys,
+    Boards,
+}
+
+/// Stores some more of one kind. Returns whether that was refused, because there is no memory for it.
+async fn is_refused(store: &Embedded, boards: &[Arc<Board>], kind: Kind, step: usize) -> bool {
+    let numbers = step * 100..step * 100 + 100;
+    let added = |board: Arc<Board>, items: Vec<Increment>| async move {
+        let outcomes = add(store, &board, items).await.unwrap();
+        outcomes.contains(&Outcome::Rejected(Rejection::MemoryFull))
+    };
+    let change = match kind {
+        Kind::Subjects => {
+            let items = numbers.map(|number| item(&boards[0], number, 1, false)).collect();
+            return added(boards[0].clone(), items).await;
+        }
+        Kind::Values => {
+            let items = numbers.map(|number| item(&boards[1], 7, number as i64, false)).collect();
+            return added(boards[1].clone(), items).await;
+        }
+        Kind::Ids => {
+            let id = |number| EventId::parse(&format!("an id of {number:0>100}")).unwrap();
+            let with_id = |number| Increment { id: Some(id(number)), ..item(&boards[0], 7, 1, false) };
+            return added(boards[0].clone(), numbers.map(with_id).collect()).await;
+        }
+        Kind::Tiers | Kind::Keys => {
+            let table = if kind == Kind::Tiers { TableName::Tiers } else { TableName::Keys };
+            let changed = store.change_row(table, &format!("row {step}"), None, Some(&"x".repeat(2_000))).await;
+            return refused(changed.map(|is_changed| assert!(is_changed)));
+        }
+        Kind::Boards => return refused(define_named(store, &format!("board-of-{step}"), METRICS[0]).await.map(drop)),
+        Kind::Hidden => ModerationChange::Visibility(Visibility::Hidden),
+        Kind::Frozen => ModerationChange::Frozen(true),
+    };
+    let subject = |number| Subject::parse(&format!("a subject of {number:0>400}")).unwrap();
+    let changes: Vec<_> = numbers.map(|number| (subject(number), change)).collect();
+    refused(store.moderate(&boards[0], &changes).await)
+}
+
+fn refused(result: Result<()>) -> bool {
+    match result {
+        Err(StoreError::MemoryFull) => true,
+        other => other.is_err_and(|error| panic!("{error}")),
+    }
+}
+
+/// Tests that each kind of what is stored is counted, refused near the limit, and read again within the limit after the
+/// process was killed.
+#[tokio::test]
+async fn each_kind_alone_fills_a_store_until_it_refuses() {
+    use Kind::{Boards, Frozen, Hidden, Ids, Keys, Subjects, Tiers, Values};
+    for kind in [Subjects, Values, Ids, Hidden, Frozen, Tiers, Keys, Boards] {
+        let disk = Simulated::new();
+        let store = open_limited(&disk);
+        let boards = define_all(&store).await;
+        let mut step = 0;
+        while !is_refused(&store, &boards, kind, step).await {
+            step += 1;
+            assert!(store.memory.used() < LIMIT * 11 / 10, "{kind:?}: {} bytes and not refused", store.memory.used());
+            assert!(step < 20_000, "{kind:?} is not counted: {} bytes", store.memory.used());
+        }
+        let used = store.memory.used();
+        assert!((LIMIT / 10 * 9..LIMIT * 11 / 10).contains(&used), "{kind:?}: {used}");
+        let copy = open_limited(&disk.crash(0, Crash::Killed));
+        let after = copy.memory.used();
+        assert!(after <= used * 11 / 10, "{kind:?}: {after} bytes after the start, {used} before");
+        let boards = define_all(&copy).await;
+        if copy.memory.level() == Level::Full {
+            assert!(is_refused(&copy, &boards, kind, step + 1).await, "{kind:?}");
+        }
+        // What was set is lifted and removed however little memory there is.
+        let subject = Subject::parse(&format!("a subject of {:0>400}", 7)).unwrap();
+        copy.moderate(&boards[0], &[(subject, ModerationChange::Clear)]).await.unwrap();
     }
 }
 
