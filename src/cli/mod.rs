@@ -216,14 +216,8 @@ fn print_error(why: impl std::fmt::Display) {
 }
 
 /// The options that may stand before the command, and whether a value follows.
-const BEFORE_COMMAND: [(&str, bool); 6] = [
-    ("--url", true),
-    ("--profile", true),
-    ("--ca", true),
-    ("--connect-to", true),
-    ("--json", false),
-    ("--csv", false),
-];
+const BEFORE_COMMAND: [(&str, bool); 6] =
+    [("--url", true), ("--profile", true), ("--ca", true), ("--connect-to", true), ("--json", false), ("--csv", false)];
 
 /// Moves options that stand before the command behind it: `rolltop --url … top posts` means `rolltop top --url … posts`.
 fn with_command_first(mut args: Vec<OsString>) -> Vec<OsString> {
