@@ -52,8 +52,8 @@ async fn too_many_connections_leave_descriptors_for_the_store() {
     let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &[]));
     define(&service).await;
     let mut written = write_for(&service, Duration::ZERO, 0).await;
-    // Those beyond the share of a client are closed. The connection of `service` was made before them.
-    let idle: Vec<TcpStream> = (0..700).map(|_| TcpStream::connect(service.address()).unwrap()).collect();
+    // Those beyond the share of a client are closed. `service` is another client, which may open further ones.
+    let idle: Vec<TcpStream> = (0..700).map(|_| connect_from([127, 0, 0, 2], &service)).collect();
     written = write_for(&service, Duration::from_secs(4), written).await;
     let open = std::fs::read_dir(format!("/proc/{}/fd", service.id())).unwrap().count();
     assert!(open < 500, "{open} of 512 descriptors are open");
@@ -77,7 +77,11 @@ fn connect_from(address: [u8; 4], service: &Running) -> TcpStream {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_does_not_take_every_connection() {
     let folder = tempfile::tempdir().unwrap();
-    let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &["--trusted-proxies", "127.0.0.9"]));
+    let service = Running::launch(serve_after(
+        "ulimit -n 512",
+        folder.path(),
+        &["--trusted-proxies", "127.0.0.9", "--anonymous", "all"],
+    ));
     let request = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let sent = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -98,6 +98,7 @@ impl Session {
                     // Nothing new is stored either.
                     difference(&stored, &found, "").or_else(|| difference(&found, &stored, ""))
                 }
+                _ if reads_more(call) => None,
                 _ => difference(answer, &found, ""),
             };
             if found_status != *status || difference.is_some() {
@@ -107,6 +108,14 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns whether a call asks for a length of time on a board with `cover = "full"`. The earlier build read one slot less
+/// than for the window of the board, for a query by metric and for a rule, of the same length. Only the status is compared.
+fn reads_more(call: &Call) -> bool {
+    let Call::Json(_, path, _) = call else { return false };
+    let is_full = ["/v1/boards/flat-count/", "/v1/boards/sum/"].iter().any(|board| path.starts_with(board));
+    is_full && path.contains("/window?last=") && !path.contains("edge=weighted")
 }
 
 /// Returns stored data with one text for each float: Redis writes 17 digits of a score, Valkey as few as are needed.

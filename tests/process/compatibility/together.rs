@@ -262,7 +262,9 @@ impl Together {
                 paths.push(format!("{board}/subjects/{who}{query}"));
                 paths.push(format!("{board}/subjects/{who}/window{query}"));
             }
-            for query in ["last=20m", "last=2h"] {
+            // Of boards with `cover = "full"` the earlier build reads one slot less.
+            let lengths = if self.boards[name].0["cover"] == "full" { &[][..] } else { &["last=20m", "last=2h"] };
+            for query in lengths {
                 paths.push(format!("{board}/subjects/{who}/window?{query}"));
             }
             for path in paths {
