@@ -141,6 +141,8 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             said, wrong = await process.communicate()
             with self.subTest(leave=leave):
                 self.assertEqual((said.split(), wrong.decode()), ([b"a", b"left"], ""))
+        async with AsyncRolltop(self.service.url) as client:
+            await client.board("left").undefine()
 
 
 LEAVING = """
