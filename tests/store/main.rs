@@ -24,6 +24,7 @@ mod contract;
 mod given;
 mod model;
 mod oracle;
+mod patient;
 mod site;
 
 mod embedded_only;

@@ -18,6 +18,7 @@ use crate::altered::{Alteration, Altered};
 use crate::documented_user;
 use crate::given::{OnTrack, Units, definition, exact, name, new_board, subject, t, unranked};
 use crate::oracle::Oracle;
+use crate::patient::Patient;
 use crate::redis_cluster::RedisCluster;
 use crate::redis_server::{Engine, RedisServer};
 
@@ -170,7 +171,10 @@ impl Home {
                 for _ in 0..10 {
                     match RedisStore::connect(options.clone()).await {
                         Err(error) if error.is_transient() => {}
-                        connected => return altered(connected.expect("a Redis store"), to),
+                        connected => {
+                            let store = connected.expect("a Redis store");
+                            return altered(Arc::new(Patient { store }), to);
+                        }
                     }
                 }
                 panic!("{} cannot be reached", options.url)
