@@ -6,6 +6,9 @@ mod waiting;
 #[path = "../support/drawn.rs"]
 mod drawn;
 
+#[path = "../support/documented_user.rs"]
+mod documented_user;
+
 #[path = "../support/skipping.rs"]
 mod skipping;
 
@@ -21,6 +24,7 @@ mod contract;
 mod given;
 mod model;
 mod oracle;
+mod patient;
 mod site;
 
 mod embedded_only;

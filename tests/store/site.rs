@@ -15,8 +15,10 @@ use rolltop::store::{
 use tempfile::TempDir;
 
 use crate::altered::{Alteration, Altered};
+use crate::documented_user;
 use crate::given::{OnTrack, Units, definition, exact, name, new_board, subject, t, unranked};
 use crate::oracle::Oracle;
+use crate::patient::Patient;
 use crate::redis_cluster::RedisCluster;
 use crate::redis_server::{Engine, RedisServer};
 
@@ -130,7 +132,8 @@ impl Home {
         let key = if to.key.is_some() { "-key" } else { "" };
         let name = format!("{}{cluster}{parts}{key}", engine.name);
         static PREFIXES: AtomicU64 = AtomicU64::new(0);
-        let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
+        // The documented user has the keys of the default prefix.
+        let prefix = format!("rolltop:site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
         Home::Redis { name, url, prefix, to }
     }
 
@@ -168,7 +171,10 @@ impl Home {
                 for _ in 0..10 {
                     match RedisStore::connect(options.clone()).await {
                         Err(error) if error.is_transient() => {}
-                        connected => return altered(connected.expect("a Redis store"), to),
+                        connected => {
+                            let store = connected.expect("a Redis store");
+                            return altered(Arc::new(Patient { store }), to);
+                        }
                     }
                 }
                 panic!("{} cannot be reached", options.url)
@@ -198,28 +204,32 @@ fn altered(store: Arc<dyn Store>, to: &Alteration) -> Arc<dyn Store> {
     }
 }
 
-/// Returns the server that all tests of this process share. Each test has its own prefix.
+/// Returns the server that all tests of this process share, for the documented user. Each test has its own prefix.
 fn server_url(engine: &Engine) -> String {
     static SERVERS: Mutex<Vec<(Engine, RedisServer)>> = Mutex::new(Vec::new());
     let mut servers = SERVERS.lock();
     let at = servers.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
-        servers.push((engine.clone(), RedisServer::start(engine)));
+        let server = RedisServer::start(engine);
+        documented_user::create(&server, &documented_user::rules());
+        servers.push((engine.clone(), server));
         servers.len() - 1
     });
-    servers[at].1.url()
+    documented_user::url(&servers[at].1.url())
 }
 
-/// Returns the cluster that all tests of this process share. Each test has its own prefix.
+/// Returns the cluster that all tests of this process share, for the documented user. Each test has its own prefix.
 fn cluster_url(engine: &Engine) -> String {
     static CLUSTERS: Mutex<Vec<(Engine, RedisCluster)>> = Mutex::new(Vec::new());
     let mut clusters = CLUSTERS.lock();
     let at = clusters.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
         // No node of it ever ends. On a machine that is busy with other tests, a node may not run for a second.
         let patient = ["--save", "", "--appendonly", "no", "--cluster-node-timeout", "60000"];
-        clusters.push((engine.clone(), RedisCluster::start_with(engine, 6, 0, &patient)));
+        let cluster = RedisCluster::start_with(engine, 6, 0, &patient);
+        cluster.nodes.iter().for_each(|node| documented_user::create(node, &documented_user::rules()));
+        clusters.push((engine.clone(), cluster));
         clusters.len() - 1
     });
-    clusters[at].1.url()
+    documented_user::url(&clusters[at].1.url())
 }
 
 /// An empty store of its own, on a simulated clock that starts at [`START`] by default.

@@ -5,11 +5,9 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use super::*;
+use crate::documented_user;
+use crate::redis_cluster::Sentinel;
 use crate::redis_server::free_port;
-
-/// The permissions that a user needs according to the documentation.
-const PERMISSIONS: &str = "on >pa/ss:w@rd ~rolltop:* -@all +@read +@write +@scripting +@connection -@dangerous \
-                           +time +info +config|get +role +asking +cluster|slots +cluster|info";
 
 /// Creates a certificate authority, `ca.pem`, and a server certificate that it signs, `server.pem` and `server.key`.
 fn make_certificates(folder: &Path) {
@@ -34,9 +32,11 @@ async fn every_call_works_over_tls_with_the_documented_permissions() {
     let mut spoken = 0;
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
-        let mut words = vec!["ACL", "SETUSER", "app"];
-        words.extend(PERMISSIONS.split(' '));
-        behind::<()>(&server, &words);
+        let rules: Vec<&str> = documented_user::rules()
+            .into_iter()
+            .map(|rule| if rule == ">password" { ">pa/ss:w@rd" } else { rule })
+            .collect();
+        documented_user::create(&server, &rules);
         let user = format!("redis://app:pa%2Fss:w@rd@{}", server.address());
         let store = RedisStore::connect(options(user, ClockMode::Simulated(t(START)))).await.unwrap();
         let flush = || behind::<()>(&server, &["SCRIPT", "FLUSH"]);
@@ -78,4 +78,32 @@ async fn every_call_works_over_tls_with_the_documented_permissions() {
         assert!(refused.to_string().contains("rediss://"), "{refused}");
     }
     assert!(spoken > 0, "no server here speaks TLS");
+}
+
+/// Returns the rules without one of them.
+fn without<'r>(rules: &[&'r str], one: &str) -> Vec<&'r str> {
+    assert!(rules.contains(&one), "{one} is not documented");
+    rules.iter().copied().filter(|rule| *rule != one).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_documented_users_suffice_behind_sentinels_and_role_is_needed() {
+    for engine in Engine::available() {
+        let sentinel = tokio::task::block_in_place(|| Sentinel::start(&engine, 3_000));
+        let rules = documented_user::rules();
+        let allow = |rules: &[&str]| sentinel.servers.iter().for_each(|server| documented_user::create(server, rules));
+        for one in &sentinel.sentinels {
+            documented_user::create(one, &documented_user::rules_on_sentinels());
+        }
+        let url = documented_user::url(&sentinel.url()) + "?sentinel_user=app&sentinel_password=password";
+        allow(&rules);
+        let store = RedisStore::connect(options(url.clone(), ClockMode::System)).await.unwrap();
+        let board = hourly(&store, "hot").await;
+        assert_eq!(add(&store, &board, [item("a", 1)]).await.outcomes, [counted(1)]);
+        drop(store);
+        allow(&without(&rules, "+role"));
+        let refused = RedisStore::connect(options(url, ClockMode::System)).await.err().unwrap();
+        let said = refused.to_string().to_lowercase();
+        assert!(said.contains("noperm") || said.contains("no permission"), "{refused}");
+    }
 }

@@ -2,6 +2,8 @@
 //! is held for a decision.
 
 use super::*;
+use crate::documented_user;
+use crate::waiting::Wait;
 
 pub(super) const PERSISTENT: &[&str] = &["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
 
@@ -46,10 +48,17 @@ pub(super) fn cut_inside_a_script(server: &RedisServer, text: &[u8]) {
     std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(write as u64).unwrap();
 }
 
+/// Starts a server that has the documented user after each of its starts.
+fn with_documented_user(engine: &Engine) -> RedisServer {
+    let rules = documented_user::rules();
+    RedisServer::start_with(engine, &[PERSISTENT, &["--user", "app"], &rules].concat())
+}
+
 /// Restarts a server on the truncated file. The server drops the truncated script at its first start, and applies half
 /// of it at its second.
 async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStore>, Arc<Board>) {
-    let options = RedisOptions { rewrite_aof: rewrites, ..options(server.url(), ClockMode::Simulated(t(START))) };
+    let url = documented_user::url(&server.url());
+    let options = RedisOptions { rewrite_aof: rewrites, ..options(url, ClockMode::Simulated(t(START))) };
     let store = RedisStore::connect(options).await.unwrap();
     let board = hourly(&store, "hot").await;
     tend(server, &[&store], &board).await;
@@ -79,7 +88,7 @@ async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStor
 #[tokio::test]
 async fn a_partially_replayed_script_is_healed_automatically() {
     for engine in Engine::available() {
-        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let mut server = with_documented_user(&engine);
         let (store, board) = after_a_cut(&mut server, false).await;
         let (_, differences, _) = audit(&store, &board, false).await;
         // Valkey drops the half again.
@@ -96,11 +105,45 @@ async fn a_partially_replayed_script_is_healed_automatically() {
 #[tokio::test]
 async fn a_rewritten_append_only_file_replays_no_partial_script() {
     for engine in Engine::available() {
-        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let mut server = with_documented_user(&engine);
         let (store, board) = after_a_cut(&mut server, true).await;
         assert_eq!(audit(&store, &board, false).await.1, []);
         let asked: Vec<String> = behind(&server, &["HKEYS", "rolltop:1:rewrites"]);
         assert_eq!(asked.len(), 2, "one rewrite for each run: {asked:?}");
+    }
+}
+
+/// Tests that a rewrite that was refused is asked for again, by every instance, and that each says so until it is done.
+#[tokio::test]
+async fn a_refused_rewrite_is_a_warning_until_it_is_done() {
+    for engine in Engine::available() {
+        let server = RedisServer::start_with(&engine, PERSISTENT);
+        let refusing: Vec<&str> = documented_user::rules().into_iter().chain(["-bgrewriteaof"]).collect();
+        documented_user::create(&server, &refusing);
+        let url = documented_user::url(&server.url());
+        let connect = || RedisStore::connect(options(url.clone(), ClockMode::Simulated(t(START))));
+        let stores = [connect().await.unwrap(), connect().await.unwrap()];
+        let reasons = |store: &RedisStore| {
+            let warnings = store.warnings();
+            assert!(warnings.iter().all(|warning| warning.contains("+bgrewriteaof")), "{warnings:?}");
+            warnings.len()
+        };
+        for store in &stores {
+            for _ in 0..2 {
+                store.tend().await.unwrap();
+                assert_eq!(reasons(store), 1);
+            }
+        }
+        assert_eq!(behind::<u64>(&server, &["HLEN", "rolltop:1:rewrites"]), 0, "nobody has done it");
+        documented_user::create(&server, &documented_user::rules());
+        let wait = Wait::begin("every instance to learn that the file is rewritten");
+        while stores.iter().map(|store| reasons(store)).sum::<usize>() > 0 {
+            wait.rest(stores[0].warnings()).await;
+            for store in &stores {
+                store.tend().await.unwrap();
+            }
+        }
+        assert_eq!(behind::<u64>(&server, &["HLEN", "rolltop:1:rewrites"]), 1, "one of them has asked");
     }
 }
 
