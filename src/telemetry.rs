@@ -10,6 +10,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub(crate) use self::escaping::is_hidden;
 use self::escaping::{EscapedFields, EscapedJson};
 use crate::config::LogFormat;
 

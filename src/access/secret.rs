@@ -163,9 +163,18 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
             let start = from + at + prefix.len();
             let is_of_secret = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
             let len = shown[start..].bytes().take_while(is_of_secret).count();
-            // An id alone is no secret.
-            if len > 16 {
-                shown.to_mut().replace_range(start..start + len, "…");
+            let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
+            let rest = &shown[start + len..];
+            let gap = rest.bytes().take_while(|byte| byte.is_ascii_punctuation()).count();
+            let further = rest[gap..].bytes().take_while(is_digit).count();
+            match len {
+                17.. => shown.to_mut().replace_range(start..start + len, "…"),
+                // An id alone is no secret, but what follows it may be.
+                16 if further >= 64 => {
+                    let begin = start + len + gap;
+                    shown.to_mut().replace_range(begin..begin + further, "…");
+                }
+                _ => {}
             }
             from = start;
         }

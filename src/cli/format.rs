@@ -9,6 +9,7 @@ use rolltop_client::{Decimal, Request};
 use serde::de::DeserializeOwned;
 
 use super::output::say;
+use crate::telemetry::is_hidden;
 
 /// How to print the answer.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -173,12 +174,6 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
             shown
         })
         .into()
-}
-
-fn is_hidden(char: char) -> bool {
-    let is_format =
-        |char| matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    char.is_control() || is_format(char)
 }
 
 /// Returns the text of a cell: of what is not known, `-`.

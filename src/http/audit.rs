@@ -99,6 +99,9 @@ mod tests {
             (format!("/v1/rt_5f1c2a9d04b7e386_{bits}"), "/v1/rt_…"),
             (format!("/v1/rt%5F5f1c2a9d04b7e386%5f{bits}%0Ax"), "/v1/rt_…\\nx"),
             ("/v1/%65yJhbGciOiJIUzI1NiJ9.eyJh.x".to_owned(), "/v1/eyJ…"),
+            (format!("/v1/keys/rt_5f1c2a9d04b7e386/{bits}"), "/v1/keys/rt_5f1c2a9d04b7e386/…"),
+            (format!("/v1/keys/rt_5f1c2a9d04b7e386%2F{bits}/x"), "/v1/keys/rt_5f1c2a9d04b7e386/…/x"),
+            ("/v1/keys/rt_5f1c2a9d04b7e386/rotate".to_owned(), "/v1/keys/rt_5f1c2a9d04b7e386/rotate"),
         ] {
             assert_eq!(shown(&target), expected);
         }

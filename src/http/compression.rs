@@ -18,16 +18,23 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Bodies below this size in bytes are not compressed: they fit into one packet in any case.
 const MIN_BYTES: usize = 1_024;
 
-/// Compresses the body of a response if it is large enough and the client accepts a supported coding. O(bytes).
+/// Compresses the body of a response if it is large enough, not compressed yet, and the client accepts a supported
+/// coding. O(bytes).
 ///
 /// This is not asynchronous, because an encoder takes kilobytes, and every request would carry them in its future.
 pub(super) fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>) -> HttpResponse<Bytes> {
-    if response.body().len() < MIN_BYTES || !request.headers().contains_key(ACCEPT_ENCODING) {
+    if response.body().len() < MIN_BYTES || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
     let Some(coding) = accepted(request) else { return response };
-    let mut compressed = Vec::with_capacity(response.body().len() / 4);
-    let body = &response.body()[..];
+    let Some(compressed) = compressed(coding, response.body()) else { return response };
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
+    response.set_body(compressed)
+}
+
+/// Returns the compressed form of a body. O(bytes).
+pub(super) fn compressed(coding: ContentEncoding, body: &[u8]) -> Option<Bytes> {
+    let mut compressed = Vec::with_capacity(body.len() / 4);
     let level = level(coding);
     // Reading from memory never waits.
     let done = match coding {
@@ -37,14 +44,16 @@ pub(super) fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>)
     };
     if !matches!(done, Some(Ok(_))) {
         tracing::debug!(?done, "a response was not compressed");
-        return response;
+        return None;
     }
-    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
-    response.set_body(compressed.into())
+    Some(compressed.into())
 }
 
 /// Returns the coding that the client prefers: of equally preferred ones br, zstd, gzip.
-fn accepted(request: &HttpRequest) -> Option<ContentEncoding> {
+pub(super) fn accepted(request: &HttpRequest) -> Option<ContentEncoding> {
+    if !request.headers().contains_key(ACCEPT_ENCODING) {
+        return None;
+    }
     let supported = [Encoding::zstd(), Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
     match AcceptEncoding::parse(request).ok()?.negotiate(supported.iter())? {
         Encoding::Known(ContentEncoding::Identity) | Encoding::Unknown(_) => None,
@@ -71,7 +80,7 @@ pub(super) struct StreamEncoder {
 impl StreamEncoder {
     /// Returns an encoder of the coding that the client prefers, or `None` if it accepts none.
     pub(super) fn of(request: &HttpRequest) -> Option<Self> {
-        let coding = if request.headers().contains_key(ACCEPT_ENCODING) { accepted(request) } else { None }?;
+        let coding = accepted(request)?;
         Some(Self { coding, encoder: Encoder::new(coding) })
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use actix_web::http::header::{CONTENT_ENCODING, ContentEncoding};
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
@@ -12,7 +14,7 @@ use super::codes::Code;
 use super::problem::Problem;
 use super::service_error;
 use super::state::HttpState;
-use super::{metrics, response};
+use super::{compression, metrics, response};
 use crate::access::{Caller, Scope};
 
 /// Readiness of the instance.
@@ -120,8 +122,17 @@ pub(super) async fn metrics(
     }
 }
 
-/// The OpenAPI document as JSON, serialized once.
-pub(super) struct Document(pub(super) Bytes);
+/// The OpenAPI document as JSON, serialized once, and compressed once for each coding.
+pub(super) struct Document {
+    json: Bytes,
+    compressed: Mutex<Vec<(ContentEncoding, Bytes)>>,
+}
+
+impl Document {
+    pub(super) fn new(json: String) -> Self {
+        Self { json: json.into(), compressed: Mutex::default() }
+    }
+}
 
 /// Get the OpenAPI document
 ///
@@ -130,6 +141,18 @@ pub(super) struct Document(pub(super) Bytes);
     get, path = "/openapi.json", operation_id = "getOpenApi", tag = "operations",
     responses((status = 200, description = "The document.", content_type = "application/json", body = Object)),
 )]
-pub(super) async fn openapi(document: Data<Document>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").body(document.0.clone())
+pub(super) async fn openapi(request: HttpRequest, document: Data<Document>) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.content_type("application/json");
+    let Some(coding) = compression::accepted(&request) else { return response.body(document.json.clone()) };
+    let known = document.compressed.lock().iter().find(|(known, _)| *known == coding).map(|(_, body)| body.clone());
+    let body = known.or_else(|| {
+        let body = compression::compressed(coding, &document.json)?;
+        document.compressed.lock().push((coding, body.clone()));
+        Some(body)
+    });
+    match body {
+        Some(body) => response.insert_header((CONTENT_ENCODING, coding.as_str())).body(body),
+        None => response.body(document.json.clone()),
+    }
 }

@@ -82,10 +82,9 @@ pub(super) struct AllKeysReceipt {
 /// those of all keys. That passes over everything that the board holds, in steps while other requests are answered: it
 /// takes as long as an audit. What is counted for the subject in the meantime may stay.
 ///
-/// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and
-/// the response is about the main window. What is counted for the subject in the meantime may be missing from the later
-/// ones. The same applies to a total over all time and the slots kept beside it. After an error, send the request
-/// again.
+/// On a board with several windows, the subject is removed from each in an atomic step of its own, and the response is
+/// about the main window. What is counted for the subject in the meantime may be missing from some of them. The same
+/// applies to a total over all time and the slots kept beside it. After an error, send the request again.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
     params(

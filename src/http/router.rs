@@ -33,7 +33,7 @@ use crate::access::Caller;
 /// built, because metric handles are created then.
 pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
     let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
-    let document = Data::new(Document(document.into()));
+    let document = Data::new(Document::new(document));
     metrics::describe();
     live::describe();
     move |app| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{EditionChoice, Result, Service, ServiceError};
 use crate::access::{Caller, Scope};
-use crate::board::{Board, Edition, Metric, Period, PeriodName, Span, Timestamp};
+use crate::board::{Amount, Board, Change, Counted, Edition, Metric, Period, PeriodName, Span, Timestamp};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// The time in milliseconds by which a board must remember an id for longer than its token is valid: an item may be
@@ -27,12 +27,16 @@ impl Service {
         // The items of a request name one period, or none.
         let named = batch.increments.first().and_then(|first| first.period);
         let times: Vec<_> = named.iter().flat_map(|_| batch.increments.iter().map(|increment| increment.at)).collect();
+        let are_samples = batch.increments.first().is_some_and(|first| matches!(first.change, Change::Set { .. }));
         let added = self.store.add(board, batch).await;
         if matches!(added, Err(StoreError::BoardChanged)) {
             self.refreshed(board).await?;
         }
         let mut added = added?;
         self.note_newer(&added);
+        if added.newer.as_ref().is_some_and(|newer| counts_nothing_of(board, newer, are_samples)) {
+            return Err(StoreError::BoardChanged.into());
+        }
         let present = added.newer.as_ref().unwrap_or(board);
         if let Some(sealed) = named.and_then(|start| sealed_from(present, start)) {
             // They are in the period that they name, which takes no items any more.
@@ -95,4 +99,23 @@ pub(super) fn translate(board: &Board, increments: &mut [Increment]) {
     for increment in increments {
         increment.other = Some(Box::new(other.translated(&increment.change, current, increment.retract)));
     }
+}
+
+/// Returns whether no edition that a board has now counts what increments for its current edition in an earlier epoch say:
+/// that one has gone, with what it counted, and they must be parsed again.
+fn counts_nothing_of(known: &Board, newer: &Board, are_samples: bool) -> bool {
+    let from = known.edition();
+    let example = match known.kind().counts_values() {
+        true => Counted::parse("value").ok().map(Change::Seen),
+        false => Some(Change::Amount(Amount::one(known.decimals()))),
+    };
+    newer.season().is_none()
+        && newer.editions().iter().all(|edition| {
+            let counts = |change: &Change| !matches!(edition.translated(change, from, false), Change::Not(_));
+            edition.id() != from.id()
+                && match are_samples {
+                    true => !edition.has_same_samples_as(from),
+                    false => !example.as_ref().is_some_and(counts),
+                }
+        })
 }

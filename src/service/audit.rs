@@ -115,7 +115,7 @@ async fn run(store: &dyn Store, track: &BoardTrack, repair: bool) -> store::Resu
                 });
             }
         }
-        tokio::time::sleep(step_started.elapsed()).await;
+        store::rest(step_started).await;
     }
 }
 

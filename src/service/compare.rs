@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use futures_util::future::try_join;
 use parking_lot::Mutex;
 
 use super::{NextTo, Place, Result, Service, ServiceError, StoreError, WindowChoice};
@@ -155,11 +156,17 @@ impl Service {
         }
         for (number, track) in tracks.iter().enumerate() {
             let mut walk = Walk::of(track);
-            while let Some(subjects) = self.next_subjects(track, &mut walk).await? {
-                for subjects in subjects.chunks(Compared::MAX_SUBJECTS) {
-                    let values = self.compare_settled(tracks, subjects).await?;
-                    comparison.lock().add(number, subjects, values);
-                }
+            let mut next = self.next_subjects(track, &mut walk).await?;
+            while let Some(subjects) = next {
+                // The next ones are read while some are compared.
+                let compare = async {
+                    for subjects in subjects.chunks(Compared::MAX_SUBJECTS) {
+                        let values = self.compare_settled(tracks, subjects).await?;
+                        comparison.lock().add(number, subjects, values);
+                    }
+                    Ok(())
+                };
+                ((), next) = try_join(compare, self.next_subjects(track, &mut walk)).await?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use super::import_tracks::source_of;
@@ -18,6 +19,8 @@ use crate::store::{self, Content, ContentsCursor, MAX_FILLED, StoreError};
 /// The time after which an instance begins a fill that another one has begun and may not end, or again one that failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The number of calls at the same time that give cells. A step of a walk has as many pieces only if the store is distant.
+const AT_ONCE: usize = 8;
 /// The number of walks after which a fill is given up until the next tick, because subjects are removed all the time.
 const WALKS: usize = 8;
 
@@ -210,10 +213,15 @@ impl Service {
             let cells: HashSet<(Subject, Timestamp)> = step.contents.into_iter().map(cell).collect();
             for to in targets {
                 let cells = wanted(from, to, &cells);
-                for cells in cells.chunks(MAX_FILLED) {
-                    self.store.fill(from, to, cells).await?;
-                    self.fills.add(successor, cells.len());
-                }
+                let fill = |cells: &'_ [(Subject, Timestamp)]| {
+                    let cells = cells.to_vec();
+                    async move {
+                        self.store.fill(from, to, &cells).await?;
+                        self.fills.add(successor, cells.len());
+                        store::Result::Ok(())
+                    }
+                };
+                stream::iter(cells.chunks(MAX_FILLED).map(fill)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
             }
             match step.next {
                 Some(next) => cursor = next,

@@ -9,7 +9,7 @@ use super::reads::ranked;
 use super::{Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, ModerationChange, ModerationList, RankingKey, Subject};
-use crate::store::{Moderated, StoreError, TextRange};
+use crate::store::{self, Moderated, StoreError, TextRange};
 
 /// The number of subjects that are read at a time to find those of a name or key.
 const READ_TOGETHER: u32 = 1_000;
@@ -106,7 +106,7 @@ impl Service {
                     Some((last, _)) => after = Some(last),
                     None => break,
                 }
-                tokio::time::sleep(started.elapsed()).await;
+                store::rest(started).await;
             }
         }
         Ok(())

@@ -14,10 +14,10 @@ use super::ranking_keys::spelled_key;
 use super::{About, AboutBoard, Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, RankingKey, Subject, Timestamp};
-use crate::store::{ContentsCursor, Removal, StoreError};
+use crate::store::{self, ContentsCursor, Removal, StoreError};
 
 /// The number of subjects that are removed at the same time.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 /// The number of times that a walk begins again because the store has lost its position.
 const MOST_RESTARTS: u32 = 3;
 
@@ -161,7 +161,7 @@ impl Service {
                 let mut removals = stream::iter(meant).map(remove).buffer_unordered(AT_ONCE);
                 while removals.try_next().await?.is_some() {}
                 cursor = step.next;
-                tokio::time::sleep(started.elapsed()).await;
+                store::rest(started).await;
             }
         }
         // A subject without contents may be hidden or frozen.

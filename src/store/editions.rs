@@ -31,7 +31,7 @@ pub struct Compared {
 
 impl Compared {
     /// The largest number of subjects that one call compares.
-    pub const MAX_SUBJECTS: usize = 200;
+    pub const MAX_SUBJECTS: usize = 1_000;
 }
 
 /// The largest number of cells that one [fill](super::Store::fill) names.

@@ -146,6 +146,7 @@ mod place;
 mod receive;
 pub mod redis;
 mod redivision;
+mod rest;
 mod results;
 mod rows;
 mod sheets;
@@ -166,6 +167,7 @@ pub use lines::Lines;
 pub(crate) use place::compare_scores;
 pub use place::{Direction, NextTo, PageStart, Place, TextRange, ValuePlace, ValuesStart};
 pub use redivision::CopyProgress;
+pub(crate) use rest::rest;
 pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Keys, Listing, Lookup, Moderated, Page, Ranked, Removal,
     RetireStep, SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
@@ -393,8 +395,9 @@ pub trait Store: Send + Sync + 'static {
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
 
     /// Returns a bounded part of what the subjects have in the live slots of a track. Start with
-    /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents; a single subject may
-    /// have more than that, then it is returned in several steps.
+    /// [`ContentsCursor::default`]. Aims for a few milliseconds, and for 1,000 to 4,000 contents, up to 8 times as many
+    /// from a distant server; a single subject may have more than that, then it is returned in several steps. What is
+    /// there during the whole walk is returned once, in no order.
     ///
     /// Returns [`StoreError::WalkLost`] if the walk cannot continue: the store or its server was restarted, or too many
     /// other walks of the same track began.

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 
 /// Returns whether a character is not seen as itself: controls, and the format characters of Unicode, which reverse
 /// text, hide in it, or separate lines.
-fn is_hidden(character: char) -> bool {
+pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

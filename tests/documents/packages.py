@@ -62,6 +62,29 @@ def typescript_client(root: Path, target: Path) -> Path:
     return folder
 
 
+def rust_crate(root: Path, target: Path, dependencies: str, main: str) -> Path:
+    """Packs the Rust client, compiles a program with it in an empty project, and returns the program.
+
+    `dependencies` is what stands in the Cargo.toml of the project, with the path of a clone."""
+    folder = target / "rust"
+    folder.mkdir(parents=True, exist_ok=True)
+    package = ["cargo", "package", "--quiet", "--locked", "--allow-dirty", "--no-verify", "-p", "rolltop-client"]
+    quietly([*package, "--target-dir", str(folder / "packed")], root)
+    archive = next((folder / "packed/package").glob("rolltop-client-*.crate"))
+    shutil.rmtree(folder / "unpacked", ignore_errors=True)
+    shutil.unpack_archive(archive, folder / "unpacked", "gztar", filter="data")
+    unpacked = next((folder / "unpacked").iterdir())
+    project = folder / "project"
+    (project / "src").mkdir(parents=True, exist_ok=True)
+    manifest = '[package]\nname = "example"\nversion = "0.1.0"\nedition = "2024"\n\n[workspace]\n\n' + dependencies
+    (project / "Cargo.toml").write_text(manifest.replace("rolltop/clients/rust", str(unpacked)))
+    (project / "src/main.rs").write_text(main)
+    # The versions with which everything else is tested.
+    shutil.copy(root / "Cargo.lock", project / "Cargo.lock")
+    quietly(["cargo", "build", "--quiet", "--config", "profile.dev.debug=0", "--target-dir", str(folder / "built")], project)
+    return folder / "built/debug/example"
+
+
 def compiler(root: Path) -> str:
     """Returns the TypeScript compiler."""
     return os.fspath(root / "clients/typescript/node_modules/.bin/tsc")

@@ -54,6 +54,8 @@ class Session:
         self.port, self.second, self.redis = free_port(), free_port(), free_port()
         # What texts of the document stand for, such as the cursor that it shows.
         self.learned: dict[str, str] = {}
+        # Of the crates in the document.
+        self.dependencies = ""
         for name in ("var/lib/rolltop", "var/backups/rolltop", "tmp"):
             (self.folder / name).mkdir(parents=True)
         self.environment = {

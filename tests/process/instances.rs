@@ -268,4 +268,12 @@ async fn increments_are_decided_by_the_editions_that_another_instance_has_change
     a.ok("DELETE", &format!("{path}/previous"), None).await;
     b.ok("PUT", &format!("{path}/subjects/t"), Some(json!({"amount": 0.5}))).await;
     assert_eq!(a.ok("GET", &format!("{path}/subjects/t"), None).await["score"], json!(0.5));
+    // An amount says nothing to a board that counts values by now: it is not answered as counted.
+    a.ok("PUT", next, Some(json!({"metric": "COUNT_DISTINCT(2h, sale, seller, buyer)", "slot": "1h"}))).await;
+    promote(&a, next).await;
+    a.ok("DELETE", &format!("{path}/previous"), None).await;
+    let (status, problem) = b.call("POST", increments, Some(json!({"subject": "u", "amount": 1}))).await;
+    assert_eq!(status, 422, "{problem}");
+    b.ok("POST", increments, Some(json!({"subject": "u", "value": "x"}))).await;
+    assert_eq!(a.ok("GET", &format!("{path}/subjects/u"), None).await["score"], 1);
 }

@@ -1,4 +1,4 @@
-//! A client of [Rolltop](https://docs.rs/rolltop), a service that counts events and keeps rankings over sliding
+//! A client of Rolltop, a service that counts events and keeps rankings over sliding
 //! windows.
 //!
 //! ```no_run

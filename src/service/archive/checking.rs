@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::finding::TOGETHER;
-use super::packing::{GATHERED, pause};
+use super::packing::GATHERED;
 use super::sheet::{Head, LINES, LineSheet, Registered, entries_of, sheet_of, sheets_of};
 use crate::board::{BoardTrack, Frame, Packed, Value};
 use crate::store::{self, SheetId, Store, StoreError, compare_scores};
@@ -141,7 +141,7 @@ impl<'a> Checking<'a> {
                 for ((id, text), expected) in ids.iter().zip(texts).zip(expected) {
                     self.check_register_sheet(*id, text.as_deref(), expected).await?;
                 }
-                pause(started).await;
+                store::rest(started).await;
             }
             from = until;
         }
@@ -220,7 +220,7 @@ impl<'a> Checking<'a> {
                     }
                 }
             }
-            pause(started).await;
+            store::rest(started).await;
         }
         Ok(register)
     }

@@ -59,11 +59,6 @@ struct Next {
     hidden: Vec<Place>,
 }
 
-/// Waits for as long as the work took, so that other requests run.
-pub(super) async fn pause(started: Instant) {
-    tokio::time::sleep(started.elapsed()).await;
-}
-
 impl<'a> Packing<'a> {
     /// Returns the packing of the ranking of a period to which nothing is written any more.
     pub(super) fn of(store: &'a dyn Store, track: &'a BoardTrack) -> Self {
@@ -168,7 +163,7 @@ impl<'a> Packing<'a> {
             at.tie = Some((sheet.lines[last].score, sheet.tie_of(at.lines, last)));
             at.lines += sheet.lines.len() as u64;
             at.last = next.lines.into_iter().last();
-            pause(started).await;
+            store::rest(started).await;
         }
         let mut total = at.lines;
         if !at.is_end {
@@ -291,7 +286,7 @@ impl<'a> Packing<'a> {
                 if !self.store.change_sheet(self.track, SheetId::Register(number), None, &text).await? {
                     return Ok(false);
                 }
-                pause(started).await;
+                store::rest(started).await;
             }
             next = until;
         }
@@ -308,7 +303,7 @@ impl<'a> Packing<'a> {
             for (text, number) in finder.texts(&ids).await?.iter().zip(some) {
                 each(*number, &LineSheet::read(self.track, text)?);
             }
-            pause(started).await;
+            store::rest(started).await;
         }
         Ok(())
     }
@@ -330,7 +325,7 @@ impl<'a> Packing<'a> {
                     removing::remove_from(self.store, self.track, subject, was_hidden).await?;
                 }
             }
-            pause(started).await;
+            store::rest(started).await;
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use super::part::Part;
 use super::servers::{Channel, Node, ServerFailure, Unready};
 use super::session::Session;
 use crate::board::{Board, BoardName, Epoch};
+use crate::store::rest;
 
 const RENEW: Duration = Duration::from_secs(5);
 /// The interval at which new boards of other instances are looked for, once all known boards are complete.
@@ -288,7 +289,7 @@ async fn pass(
             }
             renewed = Instant::now();
         }
-        tokio::time::sleep(begun.elapsed()).await;
+        rest(begun).await;
     }
     Ok(Some(progress))
 }

@@ -86,6 +86,7 @@ mod several_tracks;
 mod sheets;
 mod sizing;
 mod store_clock;
+mod stretches;
 mod timekeeping;
 mod version;
 mod writes;
@@ -95,7 +96,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, try_join_all};
 use tokio::time::sleep;
 
 use self::findings::Health;
@@ -297,22 +298,25 @@ impl RedisStore {
         self.following(track.board(), exact).await
     }
 
-    /// Removes the data of a subject from every track.
-    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject, removing: Removing) -> Result<Removal> {
+    /// Removes the data of a subject from every track. Also returns whether it may be hidden or frozen.
+    async fn remove_data(&self, board: &Arc<Board>, subject: &Subject, removing: Removing) -> Result<(Removal, bool)> {
         self.check_writable(board).await?;
-        let mut removals = Vec::with_capacity(board.tracks().len());
-        for track in board.each_track() {
+        let remove_from = |track: BoardTrack| async move {
             let part = self.session.part_for(&track, subject);
             timekeeping::admit(&self.session, &part.clock).await?;
             let remove = || async {
                 match track.is_ranked() {
                     true => retire::remove(&self.session, &part, subject, removing).await,
-                    false => reads::remove(&self.session, &part, subject).await,
+                    false => reads::remove(&self.session, &part, subject).await.map(|removal| (removal, true)),
                 }
             };
-            removals.push(self.following(board, remove).await?);
-        }
-        Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)
+            self.following(board, remove).await
+        };
+        let removed = try_join_all(board.each_track().map(remove_from)).await?;
+        let may_be_moderated = removed.iter().any(|(_, is_moderated)| *is_moderated);
+        let removals = removed.into_iter().map(|(removal, _)| removal).collect();
+        let removal = Removal::of_board(board, removals).ok_or(StoreError::BoardChanged)?;
+        Ok((removal, may_be_moderated))
     }
 
     /// Removes the data of a subject, unless an increment that is to replace it will be rejected.
@@ -592,9 +596,11 @@ impl Store for RedisStore {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        let removal = self.remove_data(board, subject, Removing::Subject).await?;
-        // The tracks are changed one after the other, and each has to know until then whether the subject is hidden.
-        self.moderate(board, &[(subject.clone(), ModerationChange::Clear)]).await?;
+        let (removal, may_be_moderated) = self.remove_data(board, subject, Removing::Subject).await?;
+        if may_be_moderated {
+            // Until every track is changed, each has to know whether the subject is hidden.
+            self.moderate(board, &[(subject.clone(), ModerationChange::Clear)]).await?;
+        }
         Ok(removal)
     }
 

@@ -26,13 +26,13 @@ const CALLS: usize = 8;
 const CELLS: u64 = 2_000;
 const CELLS_OF_SKETCHES: u64 = 400;
 
-/// Removes a subject from a ranked board.
+/// Removes a subject from a ranked track. Also returns whether anything is set for it: whether it is hidden or frozen.
 pub(super) async fn remove(
     session: &Session,
     part: &Part,
     subject: &Subject,
     removing: Removing,
-) -> Result<Removal, ServerFailure> {
+) -> Result<(Removal, bool), ServerFailure> {
     let track = &part.track;
     let answer = session.ask(part, &REMOVE, |moment, call| {
         let forget = if removing == Removing::Subject { "1" } else { "" };
@@ -46,7 +46,8 @@ pub(super) async fn remove(
     });
     let ScriptAnswer { frame, mut reply, .. } = answer.await?;
     let score = reply.score(track.kind())?.or(track.kind().absent());
-    Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
+    let removal = Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? };
+    Ok((removal, reply.count()? == 1))
 }
 
 /// Subtracts all expired slots from the ranking of a key, if it has [`SMALL`] subjects at most. Returns the floor of

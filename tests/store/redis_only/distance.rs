@@ -5,13 +5,16 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rolltop::access::Caller;
+use rolltop::board::Aggregate;
 use rolltop::service::Service;
+use rolltop::store::{Content, ContentsCursor};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::given::With;
 
 /// A connection to the server that delays everything in each direction. Records when scripts were called.
 struct Way {
@@ -105,5 +108,86 @@ async fn network_latency_does_not_shrink_retire_steps() {
         assert!(calls < 1_000, "{calls} calls for {SUBJECTS} subjects");
         assert!(most >= 2, "{most} scripts were under way at once");
         assert_eq!(audit(&store, &board, false).await.1, []);
+    }
+}
+
+/// Returns what a walk over all contents returns, sorted, and the number of its steps. `between` is called after each.
+async fn walked(
+    store: &RedisStore,
+    board: &Arc<Board>,
+    between: impl AsyncFn(usize),
+) -> (Vec<(String, Timestamp, i64)>, usize) {
+    let (mut all, mut cursor, mut steps) = (Vec::new(), Some(ContentsCursor::default()), 0);
+    while let Some(at) = cursor {
+        let step = store.contents_step(&board.main(), at).await.unwrap();
+        for (subject, content) in step.contents {
+            let Content::Cell { slot, aggregate: Aggregate::Sum(amount) } = content else { panic!("{content:?}") };
+            all.push((subject.as_str().to_owned(), slot, amount.0));
+        }
+        cursor = step.next;
+        steps += 1;
+        between(steps).await;
+    }
+    all.sort();
+    (all, steps)
+}
+
+/// Several stretches of slots are read at the same time, and each cell once.
+#[tokio::test(flavor = "multi_thread")]
+async fn walks_and_audits_of_a_distant_server_are_those_of_a_near_one_in_fewer_steps() {
+    const SUBJECTS: i64 = 600;
+    const SLOTS: i64 = 40;
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let near = simulated(&server).await;
+        let board = define(&near, "wide", "SUM(60h, sale, amount, seller)", "1h").await;
+        let now = near.now().await.unwrap();
+        let back = |slots: i64| now.plus_millis(-3_600_000 * slots);
+        for slot in 0..SLOTS {
+            let all = (0..SUBJECTS).map(|who| item(&format!("s{who}"), 1 + who + slot).at_time(back(slot)));
+            near.add(&board, Batch { increments: all.collect(), return_scores: false }).await.unwrap();
+        }
+        // Subjects without a score, one of them in several slots, and a score that is wrong.
+        let (name, generation) = (board.name(), board.generation());
+        for (slot, ghost) in [(3, "ghost"), (17, "ghost"), (38, "ghost"), (21, "spook")] {
+            let key = format!("rolltop:1:{{{name}}}:{generation}:s:{}", back(slot).millis() / 3_600_000 * 3_600_000);
+            behind::<()>(&server, &["HSET", &key, ghost, "7"]);
+        }
+        behind::<()>(&server, &["ZINCRBY", &format!("rolltop:1:{{{name}}}:{generation}:r"), "5", "s9"]);
+        let way = Way::to(server.port, Duration::from_millis(10)).await;
+        let url = format!("redis://127.0.0.1:{}", way.port);
+        let far = async || RedisStore::connect(options(url.clone(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let nothing = async |_| {};
+
+        let (contents, steps_near) = walked(&near, &board, nothing).await;
+        assert_eq!(contents.len() as i64, SUBJECTS * SLOTS + 4);
+        let (contents_far, steps_far) = walked(&*far().await, &board, nothing).await;
+        assert!(contents == contents_far, "{} and {} cells", contents.len(), contents_far.len());
+        assert!(2 * steps_far < steps_near, "{steps_far} steps, and {steps_near} on a near server");
+        assert!(way.most_under_way(Duration::from_millis(20)) >= 4);
+
+        let found = audit(&near, &board, false).await;
+        assert_eq!((found.0, found.1.len()), (SUBJECTS as u64 + 2, 3), "{:?}", found.1);
+        let sorted = |mut differences: Vec<(String, i64, i64)>| {
+            differences.sort();
+            differences
+        };
+        let (checked, differences, _) = audit(&*far().await, &board, false).await;
+        assert_eq!((checked, sorted(differences)), (found.0, sorted(found.1)));
+
+        // A slot of which the walk does not know comes into being within a stretch that it has not come to.
+        let between = async |step| {
+            if step == 1 {
+                let late = [item("late", 1).at_time(back(55)), item("late", 2).at_time(back(45))];
+                near.add(&board, batch(late)).await.unwrap();
+            }
+        };
+        let (mut during, _) = walked(&*far().await, &board, between).await;
+        during.retain(|(subject, ..)| subject != "late");
+        assert!(contents == during, "{} and {} cells", contents.len(), during.len());
+
+        let repaired = audit(&*far().await, &board, true).await;
+        assert_eq!(repaired.2, 3);
+        assert_eq!(audit(&near, &board, false).await.1, []);
     }
 }

@@ -27,8 +27,8 @@ struct Suspect {
     found: Option<Difference>,
 }
 
-/// Compares as many of the pending subjects as one script reads. With `repair`, repairs those that differ. Subjects
-/// that change in the meantime are read again, together.
+/// Compares as many of the pending subjects as one script reads, or several if the server is distant. With `repair`,
+/// repairs those that differ. Subjects that change in the meantime are read again, together.
 pub(super) async fn compare(
     session: &Session,
     part: &Part,
@@ -36,6 +36,7 @@ pub(super) async fn compare(
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
     let (count, _) = portion(part.track.kind(), part.existing().slots.len());
+    let count = count.saturating_mul(session.servers.at_once(part.slot()));
     let names = progress.pending.split_off(progress.pending.len().saturating_sub(count));
     let since = progress.since.map(Timestamp::from_millis);
     let mut open: Vec<Suspect> = names.into_iter().map(|name| Suspect { name, last: None, found: None }).collect();

@@ -8,14 +8,17 @@
 
 use std::collections::HashSet;
 
-use super::progress::{AuditPlace, AuditProgress};
+use futures_util::future::{BoxFuture, try_join_all};
+
+use super::progress::{AuditPlace, AuditProgress, Found};
 use crate::board::{Frame, Timestamp};
 use crate::store::AuditStep;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
+use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ScriptAnswer, Session};
+use crate::store::redis::stretches::{Given, Stretch, divided};
 
 /// The number of subjects of a slot or of the ranking that one script looks at.
 const LOOKED_AT: usize = 1_000;
@@ -34,40 +37,23 @@ pub(super) async fn find(
     progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
-    let (place, cursor, key, from) = match &progress.place {
-        AuditPlace::Totals { cursor } => ("totals", cursor, "", None),
-        AuditPlace::Ranking { cursor, key } => ("ranking", cursor, &**key, None),
-        AuditPlace::Hidden { cursor } => ("hidden", cursor, "", None),
-        AuditPlace::Slots { from, cursor } => ("slots", cursor, "", from.map(Timestamp::from_millis)),
+    let (place, cursor, key) = match &progress.place {
+        AuditPlace::Totals { cursor } => ("totals", &**cursor, ""),
+        AuditPlace::Ranking { cursor, key } => ("ranking", &**cursor, &**key),
+        AuditPlace::Hidden { cursor } => ("hidden", &**cursor, ""),
+        AuditPlace::Slots { left } => {
+            let left = left.clone();
+            return find_in_slots(session, part, progress, left, repair).await.map(Some);
+        }
         AuditPlace::End => return Ok(None),
     };
-    let looks_at_slots = place == "slots";
-    let most = if looks_at_slots { SLOTS } else { 0 };
-    let answer = session.step(part, &AUDIT_FIND, |moment, call| {
-        let slots = slots_from(&moment.existing.slots, from, most);
-        // If the slot in which to continue no longer exists, the next one is begun.
-        let is_there = from.is_none() || slots.first().copied() == from;
-        call.arg("place", place).arg("cursor", if is_there { cursor } else { "0" }).arg("key", key);
-        call.arg("subjects", looked_at(part, looks_at_slots));
-        call.arg("version", if repair { session.token() } else { String::new() });
-        call.arg("from", start_text(from)).arg("slots", most);
-        for start in slots {
-            call.key(part.keys.slot(*start)).more(start.millis());
-        }
-        slots.to_vec()
+    let answer = session.step(part, &AUDIT_FIND, |_, call| {
+        look_for(session, part, (place, key), repair, call);
+        call.arg("from", "-inf").arg("slots", 0).arg("cursor", cursor).arg("read", 0);
     });
-    let ScriptAnswer { frame, asked: slots, mut reply, .. } = answer.await?;
-    let (cursor, whole, missing_slots) = (reply.text()?, reply.count()? as usize, reply.count()?);
-    let key = reply.text()?;
-    let mut seen = HashSet::new();
-    while !reply.is_empty() {
-        let subject = reply.text()?;
-        if seen.insert(subject.clone()) {
-            progress.pending.push(subject);
-        }
-    }
-    progress.since = slots.first().filter(|_| looks_at_slots).map(|start| start.millis());
-    progress.below = progress.since.filter(|_| !progress.pending.is_empty());
+    let LookedThrough { frame, cursor, key, subjects, missing_slots, .. } = LookedThrough::of(answer.await?)?;
+    progress.since = None;
+    progress.pending = subjects;
     let beginning = || "0".to_owned();
     progress.place = match (&progress.place, cursor == "0") {
         (AuditPlace::Totals { .. }, false) => AuditPlace::Totals { cursor },
@@ -77,20 +63,91 @@ pub(super) async fn find(
         }
         (AuditPlace::Ranking { .. }, _) => AuditPlace::Hidden { cursor: beginning() },
         (AuditPlace::Hidden { .. }, false) => AuditPlace::Hidden { cursor },
-        (AuditPlace::Hidden { .. }, true) => AuditPlace::Slots { from: None, cursor: beginning() },
-        (AuditPlace::Slots { .. }, is_at_start) => match slots.get(whole) {
-            Some(start) => {
-                AuditPlace::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }
-            }
-            // There may be more slots than this call named.
-            None if slots.len() == most => {
-                AuditPlace::Slots { from: slots.last().map(|last| last.millis() + 1), cursor: beginning() }
-            }
-            None => AuditPlace::End,
-        },
-        (AuditPlace::End, _) => AuditPlace::End,
+        (AuditPlace::Hidden { .. }, true) => AuditPlace::Slots { left: vec![Stretch::default()] },
+        (AuditPlace::Slots { .. } | AuditPlace::End, _) => AuditPlace::End,
     };
     Ok(Some(AuditStep { missing_slots, ..super::step_of(frame) }))
+}
+
+/// Looks for subjects in slots: in those of one stretch, or of several if the server is distant.
+async fn find_in_slots(
+    session: &Session,
+    part: &Part,
+    progress: &mut AuditProgress,
+    left: Vec<Stretch>,
+    repair: bool,
+) -> Result<AuditStep, ServerFailure> {
+    let at_once = session.servers.at_once(part.slot());
+    let mut left = divided(left, part, at_once);
+    let rest = left.split_off(left.len().min(at_once));
+    // Boxed, because the compiler would have to look deep into callers otherwise.
+    let look = |stretch: Stretch| -> BoxFuture<'_, _> { Box::pin(look_through(session, part, stretch, repair)) };
+    let mut step: Option<AuditStep> = None;
+    let mut still_left = Vec::new();
+    for (looked, left) in try_join_all(left.into_iter().map(look)).await? {
+        let LookedThrough { frame, asked, subjects, missing_slots, .. } = looked;
+        let step = step.get_or_insert_with(|| super::step_of(frame));
+        step.missing_slots += missing_slots;
+        still_left.extend(left);
+        if let Some(first) = asked.slots.first().filter(|_| !subjects.is_empty()) {
+            progress.add_found(Found { subjects, since: first.millis() });
+        }
+    }
+    still_left.extend(rest);
+    progress.place = if still_left.is_empty() { AuditPlace::End } else { AuditPlace::Slots { left: still_left } };
+    step.ok_or(ServerFailure::KeptChanging)
+}
+
+/// Looks for subjects in some slots of a stretch. Also returns what is left of it.
+async fn look_through(
+    session: &Session,
+    part: &Part,
+    stretch: Stretch,
+    repair: bool,
+) -> Result<(LookedThrough<Given>, Option<Stretch>), ServerFailure> {
+    let answer = session.step(part, &AUDIT_FIND, |moment, call| {
+        look_for(session, part, ("slots", ""), repair, call);
+        stretch.give(moment, None, SLOTS, call)
+    });
+    let looked = LookedThrough::of(answer.await?)?;
+    let left = stretch.after(&looked.asked, looked.whole, &looked.cursor);
+    Ok((looked, left))
+}
+
+/// Adds the arguments that do not depend on the slots.
+fn look_for(session: &Session, part: &Part, (place, key): (&str, &str), repair: bool, call: &mut ScriptCall) {
+    call.arg("place", place).arg("key", key).arg("subjects", looked_at(part, place == "slots"));
+    call.arg("version", if repair { session.token() } else { String::new() });
+}
+
+/// The result of one script.
+struct LookedThrough<T> {
+    frame: Frame,
+    asked: T,
+    /// Where it continues, and in rankings of several keys, in that of which key.
+    cursor: String,
+    key: String,
+    /// The number of slots that were looked through completely.
+    whole: usize,
+    missing_slots: u64,
+    /// Each once.
+    subjects: Vec<String>,
+}
+
+impl<T> LookedThrough<T> {
+    fn of(answer: ScriptAnswer<T>) -> Result<Self, ServerFailure> {
+        let ScriptAnswer { frame, asked, mut reply, .. } = answer;
+        let (cursor, whole, missing_slots) = (reply.text()?, reply.count()? as usize, reply.count()?);
+        let key = reply.text()?;
+        let (mut seen, mut subjects) = (HashSet::new(), Vec::new());
+        while !reply.is_empty() {
+            let subject = reply.text()?;
+            if seen.insert(subject.clone()) {
+                subjects.push(subject);
+            }
+        }
+        Ok(Self { frame, asked, cursor, key, whole, missing_slots, subjects })
+    }
 }
 
 /// Looks for the pending subjects in some of the slots before those in which they were found, and drops those that are
@@ -137,17 +194,6 @@ fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
     (BYTES / bytes).clamp(10, LOOKED_AT)
 }
 
-pub(super) fn start_text(from: Option<Timestamp>) -> String {
-    from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string())
-}
-
-/// Returns the oldest slots from a start on, oldest first, at most `most`.
-pub(super) fn slots_from(slots: &[Timestamp], from: Option<Timestamp>, most: usize) -> &[Timestamp] {
-    let first = slots.partition_point(|start| from.is_some_and(|from| *start < from));
-    let rest = &slots[first..];
-    &rest[..rest.len().min(most)]
-}
-
 /// Returns the newest slots before a start, newest first, at most `most`.
 fn slots_below(slots: &[Timestamp], below: Timestamp, most: usize) -> Vec<Timestamp> {
     let end = slots.partition_point(|start| *start < below);
@@ -162,10 +208,6 @@ mod tests {
     fn the_number_of_slots_passed_to_a_script_is_bounded() {
         let at = Timestamp::from_millis;
         let slots: Vec<_> = (0..10).map(|i| at(i * 100)).collect();
-        assert_eq!(slots_from(&slots, None, 3), &slots[..3]);
-        assert_eq!(slots_from(&slots, Some(at(101)), 3), &slots[2..5]);
-        assert_eq!(slots_from(&slots, Some(at(800)), 3), &slots[8..]);
-        assert_eq!(slots_from(&slots, Some(at(901)), 3), &[] as &[Timestamp]);
         assert_eq!(slots_below(&slots, at(300), 2), [at(200), at(100)]);
         assert_eq!(slots_below(&slots, at(101), 5), [at(100), at(0)]);
         assert_eq!(slots_below(&slots, at(0), 5), []);

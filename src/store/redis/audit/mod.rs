@@ -78,10 +78,13 @@ pub(super) async fn step(
     progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<AuditStep, ServerFailure> {
-    let mut found = match progress.pending.is_empty() {
-        true => find::find(session, part, progress, repair).await?,
-        false => None,
-    };
+    let mut found = None;
+    if progress.pending.is_empty() {
+        match progress.waiting.pop() {
+            Some(waiting) => progress.add_found(waiting),
+            None => found = find::find(session, part, progress, repair).await?,
+        }
+    }
     let further = match progress.below.map(Timestamp::from_millis) {
         Some(below) => Some(step_of(find::leave_out(session, part, progress, below).await?)),
         None => compare::compare(session, part, progress, repair).await?,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::Track;
 use crate::store::redis::kinds;
+use crate::store::redis::stretches::Stretch;
 use crate::store::{AuditCursor, AuditStep};
 
 /// The position of an audit, and its results so far. Serialized as the cursor.
@@ -18,10 +19,21 @@ pub(in crate::store::redis) struct AuditProgress {
     /// For slots: the pending subjects have no data in the slots from this start to `since`. The slots before this
     /// start are still to be checked. `None` after they were.
     pub(super) below: Option<i64>,
+    /// For slots: subjects that were found in other slots at the same time, and wait until the pending ones are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) waiting: Vec<Found>,
     pub checked: u64,
     pub differences: u64,
     pub repaired: u64,
     pub missing_slots: u64,
+}
+
+/// Subjects that were found in slots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub subjects: Vec<String>,
+    /// The first of these slots.
+    pub since: i64,
 }
 
 /// The place where subjects are looked for.
@@ -37,9 +49,8 @@ pub(super) enum AuditPlace {
     },
     /// Hidden subjects with a score and without a total.
     Hidden { cursor: String },
-    /// Subjects that are neither in the ranking nor in the totals, in the first slot from this start on and those after
-    /// it.
-    Slots { from: Option<i64>, cursor: String },
+    /// Subjects that are neither in the ranking nor in the totals, in these stretches of slots.
+    Slots { left: Vec<Stretch> },
     /// Nowhere: everything was looked through.
     End,
 }
@@ -55,8 +66,8 @@ impl AuditProgress {
             false => AuditPlace::End,
         };
         let (checked, differences, repaired, missing_slots) = (0, 0, 0, 0);
-        let (pending, since, below) = (Vec::new(), None, None);
-        Self { place, pending, since, below, checked, differences, repaired, missing_slots }
+        let (pending, since, below, waiting) = (Vec::new(), None, None, Vec::new());
+        Self { place, pending, since, below, waiting, checked, differences, repaired, missing_slots }
     }
 
     pub(super) fn parse(cursor: &AuditCursor, track: &Track) -> Option<Self> {
@@ -69,12 +80,10 @@ impl AuditProgress {
     /// Returns whether the cursors are numbers. The server would report others as an error of the script.
     fn is_sound(&self) -> bool {
         match &self.place {
-            AuditPlace::Totals { cursor }
-            | AuditPlace::Ranking { cursor, .. }
-            | AuditPlace::Hidden { cursor }
-            | AuditPlace::Slots { cursor, .. } => {
+            AuditPlace::Totals { cursor } | AuditPlace::Ranking { cursor, .. } | AuditPlace::Hidden { cursor } => {
                 !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_digit())
             }
+            AuditPlace::Slots { left } => left.iter().all(Stretch::is_sound),
             AuditPlace::End => true,
         }
     }
@@ -85,7 +94,19 @@ impl AuditProgress {
     }
 
     pub fn is_done(&self) -> bool {
-        self.place == AuditPlace::End && self.pending.is_empty()
+        self.place == AuditPlace::End && self.pending.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Adds subjects that were found in slots. The first ones are compared next, the others wait.
+    pub(super) fn add_found(&mut self, found: Found) {
+        match self.pending.is_empty() {
+            true => {
+                self.pending = found.subjects;
+                self.since = Some(found.since);
+                self.below = self.since.filter(|_| !self.pending.is_empty());
+            }
+            false => self.waiting.push(found),
+        }
     }
 
     /// Adds the results of a step.
@@ -121,7 +142,7 @@ mod tests {
         for place in [
             AuditPlace::Totals { cursor: "184467".to_owned() },
             AuditPlace::Ranking { cursor: "7".to_owned(), key: "a{\"b".to_owned() },
-            AuditPlace::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
+            AuditPlace::Slots { left: vec![Stretch::default()] },
             AuditPlace::End,
         ] {
             let pending = vec!["a".to_owned(), "\"{ä}".to_owned()];

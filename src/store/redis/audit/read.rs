@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::find::{slots_from, start_text};
+use futures_util::future::{BoxFuture, try_join_all};
+
 use crate::board::{Frame, Kind, Timestamp};
 use crate::store::redis::kinds::{self, ValueLimits};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::AUDIT;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::redis::session::{ScriptAnswer, Session};
+use crate::store::redis::session::{ATTEMPTS, ScriptAnswer, Session};
+use crate::store::rest;
 
 /// The largest number of slots that one script looks at.
 const SLOTS_READ: usize = 2_100;
@@ -35,6 +37,17 @@ pub(super) struct Piece {
     is_last: bool,
 }
 
+impl Piece {
+    /// Returns the data of its subjects, which one script has read completely.
+    fn into_readings(self) -> impl Iterator<Item = Reading> {
+        let Self { frame, version, held, starts, .. } = self;
+        held.into_iter().map(move |held| {
+            let (starts, version) = (starts.clone(), version.clone());
+            Reading { frame, held, starts, version, is_one_piece: true, is_atomic: true }
+        })
+    }
+}
+
 /// The complete data of one subject.
 pub(super) struct Reading {
     pub frame: Frame,
@@ -57,18 +70,20 @@ pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
     (subjects, (cells / subjects).min(SLOTS_READ))
 }
 
-/// Reads the data of subjects, in one script. If there are more slots than were known or than one script reads, reads
-/// one subject after the other, in pieces. The number of subjects must not exceed that of [`portion`].
+/// Reads the data of subjects, of as many in one script as that may read. Several scripts are under way together if the
+/// server is distant. If one script cannot read all slots, reads one subject after the other, in pieces.
 pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, ServerFailure> {
-    let (count, most) = portion(part.track.kind(), part.existing().slots.len());
-    if names.len() <= count {
-        let Piece { frame, version, held, starts, is_last } = read(session, part, names, None, most).await?;
-        if is_last {
-            let reading = |held| {
-                let (starts, version) = (starts.clone(), version.clone());
-                Reading { frame, held, starts, version, is_one_piece: true, is_atomic: true }
-            };
-            return Ok(held.into_iter().map(reading).collect());
+    for _ in 0..ATTEMPTS {
+        let (count, most) = portion(part.track.kind(), part.existing().slots.len());
+        // Boxed, because the compiler would have to look deep into callers otherwise.
+        let read = |some| -> BoxFuture<'_, _> { Box::pin(read(session, part, some, None, most)) };
+        let pieces: Vec<Piece> = try_join_all(names.chunks(count).map(read)).await?;
+        if pieces.iter().all(|piece| piece.is_last) {
+            return Ok(pieces.into_iter().flat_map(Piece::into_readings).collect());
+        }
+        // There were more slots than this instance knew. Now it knows them.
+        if portion(part.track.kind(), part.existing().slots.len()).1 <= most {
+            break;
         }
     }
     let mut readings = Vec::with_capacity(names.len());
@@ -88,7 +103,8 @@ pub(super) async fn read(
 ) -> Result<Piece, ServerFailure> {
     let answer = session.step(part, &AUDIT, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
-        call.arg("from", start_text(from)).arg("slots", most).arg("subjects", names.len()).all(names);
+        let first = from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string());
+        call.arg("from", first).arg("slots", most).arg("subjects", names.len()).all(names);
         for start in slots {
             call.key(part.keys.slot(*start)).more(start.millis());
         }
@@ -138,13 +154,30 @@ async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Readin
             let held = Held { score: held.score, total: held.total, cells };
             return Ok(Reading { frame, held, starts: starts.into(), version, is_one_piece, is_atomic });
         }
-        tokio::time::sleep(begun.elapsed()).await;
+        rest(begun).await;
     }
+}
+
+/// Returns the oldest slots from a start on, oldest first, at most `most`.
+fn slots_from(slots: &[Timestamp], from: Option<Timestamp>, most: usize) -> &[Timestamp] {
+    let first = slots.partition_point(|start| from.is_some_and(|from| *start < from));
+    let rest = &slots[first..];
+    &rest[..rest.len().min(most)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reading_names_the_oldest_slots_from_a_start_on() {
+        let at = Timestamp::from_millis;
+        let slots: Vec<_> = (0..10).map(|i| at(i * 100)).collect();
+        assert_eq!(slots_from(&slots, None, 3), &slots[..3]);
+        assert_eq!(slots_from(&slots, Some(at(101)), 3), &slots[2..5]);
+        assert_eq!(slots_from(&slots, Some(at(800)), 3), &slots[8..]);
+        assert_eq!(slots_from(&slots, Some(at(901)), 3), &[] as &[Timestamp]);
+    }
 
     #[test]
     fn an_audit_script_reads_a_bounded_number_of_cells() {

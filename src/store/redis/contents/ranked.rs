@@ -2,62 +2,89 @@
 
 use std::collections::HashSet;
 
+use futures_util::future::{BoxFuture, try_join_all};
 use serde::{Deserialize, Serialize};
 
 use super::cells::damaged;
-use super::{AIM, NoStep, PartStep, is_cursor, run_of};
-use crate::board::Timestamp;
+use super::frames::retain_live;
+use super::{AIM, NoStep, PartStep, run_of};
+use crate::board::{Frame, Subject};
 use crate::store::Content;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::CONTENTS;
 use crate::store::redis::session::{ScriptAnswer, Session};
+use crate::store::redis::stretches::{Stretch, divided};
 
 /// The largest number of slots that one script reads.
 const SLOTS: usize = 200;
 /// The approximate number of bytes of cells that one script returns, if they are large.
 const BYTES: usize = 500_000;
 
-/// The position of a walk: a slot, and the server's cursor within it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The position of a walk: the stretches that are left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SlotPlace {
-    from: i64,
-    /// Empty at the beginning of the slot, as is `run`.
-    cursor: String,
+    left: Vec<Stretch>,
+    /// The process of the server whose cursors these have.
     run: String,
 }
 
-/// Reads some cells.
+impl Default for SlotPlace {
+    fn default() -> Self {
+        Self { left: vec![Stretch::default()], run: String::new() }
+    }
+}
+
+/// What a script has read of a stretch.
+struct StretchRead {
+    frame: Frame,
+    contents: Vec<(Subject, Content)>,
+    left: Option<Stretch>,
+}
+
+/// Reads some cells: of one stretch, or of several if the server is distant.
 pub(super) async fn step(session: &Session, part: &Part, place: SlotPlace) -> Result<PartStep<SlotPlace>, NoStep> {
+    let before = run_of(session, part);
+    let is_continued = place.left.iter().any(Stretch::is_within_slot);
+    if is_continued && (place.run != before || !place.left.iter().all(Stretch::is_sound)) {
+        return Err(NoStep::Lost);
+    }
+    let at_once = session.servers.at_once(part.slot());
+    let mut left = divided(place.left, part, at_once);
+    let rest = left.split_off(left.len().min(at_once));
+    // Boxed, because the compiler would have to look deep into callers otherwise.
+    let read = |stretch| -> BoxFuture<'_, _> { Box::pin(read(session, part, stretch)) };
+    let reads = try_join_all(left.iter().map(read)).await?;
+    let Some(frame) = reads.iter().map(|read| read.frame).max_by_key(|frame| (frame.window.head, frame.as_of)) else {
+        return Err(NoStep::Lost);
+    };
+    let (mut contents, mut left) = (Vec::new(), Vec::new());
+    for read in reads {
+        contents.extend(read.contents);
+        left.extend(read.left);
+    }
+    retain_live(part, &frame, &mut contents);
+    left.extend(rest);
+    let run = run_of(session, part);
+    if run != before && (is_continued || left.iter().any(Stretch::is_within_slot)) {
+        return Err(NoStep::Lost);
+    }
+    Ok(PartStep { frame, contents, next: (!left.is_empty()).then_some(SlotPlace { left, run }) })
+}
+
+/// Reads some cells of a stretch.
+async fn read(session: &Session, part: &Part, stretch: &Stretch) -> Result<StretchRead, NoStep> {
     let kind = kinds::of(part.track.kind());
     let cells = (BYTES / kind.largest_cell()).clamp(10, AIM);
-    let before = run_of(session, part);
-    if !place.cursor.is_empty() && (place.run != before || !is_cursor(&place.cursor)) {
-        return Err(NoStep::Lost);
-    }
     let answer = session.step(part, &CONTENTS, |moment, call| {
-        let begun = Timestamp::from_millis(place.from);
-        let from = begun.max(moment.window.floor);
-        let slots: Vec<Timestamp> =
-            moment.existing.slots.iter().copied().filter(|start| *start >= from).take(SLOTS).collect();
-        // If the slot in which to continue no longer exists, the next one is begun.
-        let is_there = !place.cursor.is_empty() && slots.first() == Some(&begun);
-        call.arg("from", from.millis()).arg("slots", SLOTS);
-        call.arg("cursor", if is_there { &place.cursor } else { "0" }).arg("cells", cells);
-        for start in &slots {
-            call.key(part.keys.slot(*start)).more(start.millis());
-        }
-        (slots, is_there)
+        call.arg("cells", cells);
+        stretch.give(moment, Some(moment.window.floor), SLOTS, call)
     });
-    let ScriptAnswer { frame, asked: (slots, is_continued), mut reply, .. } = answer.await?;
-    let after = run_of(session, part);
-    if is_continued && after != before {
-        return Err(NoStep::Lost);
-    }
+    let ScriptAnswer { frame, asked: given, mut reply, .. } = answer.await?;
     let (cursor, whole) = (reply.text()?, reply.count()? as usize);
     let mut contents = Vec::new();
-    for slot in &slots {
+    for slot in &given.slots {
         if reply.is_empty() {
             break;
         }
@@ -73,14 +100,5 @@ pub(super) async fn step(session: &Session, part: &Part, place: SlotPlace) -> Re
             }
         }
     }
-    let next = match slots.get(whole) {
-        Some(start) if cursor == "0" => Some(SlotPlace { from: start.millis(), ..SlotPlace::default() }),
-        Some(start) => Some(SlotPlace { from: start.millis(), cursor, run: after }),
-        // There may be more slots than this call named.
-        None if slots.len() == SLOTS => {
-            slots.last().map(|last| SlotPlace { from: last.millis() + 1, ..SlotPlace::default() })
-        }
-        None => None,
-    };
-    Ok(PartStep { frame, contents, next })
+    Ok(StretchRead { frame, contents, left: stretch.after(&given, whole, &cursor) })
 }

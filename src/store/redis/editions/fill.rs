@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use redis::cmd;
 
@@ -22,7 +23,7 @@ use crate::store::redis::several_tracks::{Attempt, OwnCall, call};
 /// The largest number of slots of the track that gives of which one script reads the cells, unless a single slot of the
 /// other one has more.
 const SLOTS: usize = 1_000;
-/// The number of partitions that are filled at the same time.
+/// The number of partitions that are filled at the same time, and of scripts for each. They wait for their turns.
 const TOGETHER: usize = 8;
 /// The approximate number of values that are read at once.
 const VALUES: usize = 500;
@@ -70,14 +71,14 @@ async fn fill_share(
     }
 }
 
-async fn fill_cells(
-    session: &Session,
-    parts: &[Arc<Part>; 2],
-    cells: Vec<&(Subject, Timestamp)>,
+async fn fill_cells<'a>(
+    session: &'a Session,
+    parts: &'a [Arc<Part>; 2],
+    cells: Vec<&'a (Subject, Timestamp)>,
 ) -> Result<(), ServerFailure> {
     let [from, to] = [&parts[0].track, &parts[1].track];
     let mut known = HashSet::new();
-    let mut wanted: Vec<(&Subject, Timestamp)> = Vec::with_capacity(cells.len());
+    let mut wanted: Vec<(&'a Subject, Timestamp)> = Vec::with_capacity(cells.len());
     for (subject, slot) in cells {
         let cell = (subject, to.calendar().slot_of(*slot));
         if known.insert(cell) {
@@ -89,41 +90,44 @@ async fn fill_cells(
     let slots = wanted.iter().map(within).max().unwrap_or(1);
     let most = kinds::of(to.kind()).limits().ranked_changes;
     let most = if to.kind() == Kind::Sketch { most / slots } else { most.min(SLOTS / slots) };
+    let mut calls: Vec<BoxFuture<'a, Result<(), ServerFailure>>> = Vec::new();
     for some in wanted.chunks(most.max(1)) {
-        let given: Vec<Given<'_>> = some.iter().map(|(subject, slot)| Given::Cell { subject, slot: *slot }).collect();
-        give(session, parts, &given).await?;
+        let given: Vec<Given<'a>> = some.iter().map(|(subject, slot)| Given::Cell { subject, slot: *slot }).collect();
+        calls.push(Box::pin(async move { give(session, parts, &given).await }));
     }
-    Ok(())
+    stream::iter(calls).buffer_unordered(TOGETHER).try_collect().await
 }
 
 /// Gives all values of subjects. These are read in pieces without a script, because what happens to a value meanwhile
 /// happens in both tracks, and of two times of a value the later one counts, in whichever order they come.
-async fn fill_values(
-    session: &Session,
-    parts: &[Arc<Part>; 2],
-    cells: Vec<&(Subject, Timestamp)>,
+async fn fill_values<'a>(
+    session: &'a Session,
+    parts: &'a [Arc<Part>; 2],
+    cells: Vec<&'a (Subject, Timestamp)>,
 ) -> Result<(), ServerFailure> {
+    let subjects: HashSet<&Subject> = cells.into_iter().map(|(subject, _)| subject).collect();
+    let mut calls: Vec<BoxFuture<'a, Result<(), ServerFailure>>> = Vec::new();
+    for subject in subjects {
+        calls.push(Box::pin(fill_values_of(session, parts, subject)));
+    }
+    stream::iter(calls).buffer_unordered(TOGETHER).try_collect().await
+}
+
+async fn fill_values_of(session: &Session, parts: &[Arc<Part>; 2], subject: &Subject) -> Result<(), ServerFailure> {
     let most = kinds::of(parts[1].track.kind()).limits().ranked_changes;
-    let mut known = HashSet::new();
-    for (subject, _) in cells {
-        if !known.insert(subject) {
-            continue;
-        }
-        for gone in [false, true] {
-            let key = if gone { parts[0].keys.gone(subject) } else { parts[0].keys.seen(subject) };
-            let mut cursor = "0".to_owned();
-            loop {
-                let (next, contents) = values(session, &parts[0], &key, gone, &cursor).await?;
-                let given: Vec<Given<'_>> =
-                    contents.into_iter().map(|content| Given::Value { subject, content }).collect();
-                for some in given.chunks(most) {
-                    give(session, parts, some).await?;
-                }
-                if next == "0" {
-                    break;
-                }
-                cursor = next;
+    for gone in [false, true] {
+        let key = if gone { parts[0].keys.gone(subject) } else { parts[0].keys.seen(subject) };
+        let mut cursor = "0".to_owned();
+        loop {
+            let (next, contents) = values(session, &parts[0], &key, gone, &cursor).await?;
+            let given: Vec<Given<'_>> = contents.into_iter().map(|content| Given::Value { subject, content }).collect();
+            for some in given.chunks(most) {
+                give(session, parts, some).await?;
             }
+            if next == "0" {
+                break;
+            }
+            cursor = next;
         }
     }
     Ok(())

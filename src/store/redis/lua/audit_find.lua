@@ -1,11 +1,12 @@
 -- Returns a bounded number of subjects for an audit to compare.
 --
--- KEYS  1-5 the board (board.lua), then the slots to look through
--- ARGV  the board's, `place`: where to look: `totals`, `ranking`, `hidden` or `slots`, `cursor` within it, or within the
---       first of the slots, `key`: in rankings of several keys, the one to continue with, or '' for the first, number of
---       `subjects` to look at, `version`: a new board version, to remove slots that do not exist from the index, or '',
---       `from`: start of the first slot to look through, or `-inf`, `slots`: the largest number of slots, then the
---       start of each of those slots: all that exist from the first one on, but no more than that number
+-- KEYS  1-5 the board (board.lua), then the slots to look through, and perhaps one that is only named
+-- ARGV  the board's, `place`: where to look: `totals`, `ranking`, `hidden` or `slots`, `key`: in rankings of several
+--       keys, the one to continue with, or '' for the first, number of `subjects` to look at, `version`: a new board
+--       version, to remove slots that do not exist from the index, or '', `from`: start of the first slot to look
+--       through, or `-inf`, `slots`: the largest number of slots to name, `cursor` within the place, or within the first
+--       of the slots, number of slots to `read`, then the start of each of those slots: all that exist from the first
+--       one on, but no more than `slots`
 -- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were looked through completely,
 --       number of slots that the index names and that do not exist, the key with which to continue or '', then the
 --       subjects: of the totals all; of the ranking and of the hidden subjects those without a total; of a slot those
@@ -17,7 +18,7 @@
 --       the slots' data never leaves the server; a slot is missing only if index and key are read together
 
 local FIRST = FIXED_ARGUMENTS
-local SLOTS = #ARGV - FIRST
+local READ = tonumber(ARGV.read)
 -- The largest number of rankings whose subjects are counted: 0.5 ms.
 local MOST_COUNTED = 1000
 
@@ -25,7 +26,7 @@ local early = enter()
 if early then
   return early
 end
-if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, SLOTS) then
+if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, #ARGV - FIRST) then
   return stale_keys()
 end
 
@@ -105,7 +106,7 @@ else
   local gone = {}
   -- A subject in a later slot may have been compared for an earlier slot already. So when a slot is continued at a
   -- cursor, only the rest of that slot is looked at: then the caller can recognize such a subject by its oldest slot.
-  local last = cursor ~= '0' and 1 or SLOTS
+  local last = cursor ~= '0' and 1 or READ
   while whole < last and room > 0 do
     local key, start = KEYS[6 + whole], ARGV[FIRST + 1 + whole]
     room = room - 4

@@ -1,9 +1,9 @@
 -- Returns what subjects have in live slots of a ranked board, a bounded part of it.
 --
--- KEYS  1-5 the board (board.lua), then the slots to read
--- ARGV  the board's, `from`: start of the first slot to read, `slots`: the largest number of slots to read, `cursor`
---       within the first of them, number of `cells` to read, then the start of each of those slots: all that exist from
---       the first one on, but no more than that number
+-- KEYS  1-5 the board (board.lua), then the slots to read, and perhaps one that is only named
+-- ARGV  the board's, number of `cells` to read, `from`: start of the first slot to read, `slots`: the largest number of
+--       slots to name, `cursor` within the first of them, number of slots to `read`, then the start of each of those
+--       slots: all that exist from the first one on, but no more than `slots`
 -- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were read completely, then for
 --       each slot that was read, also in part, a list: subject, cell, …
 -- errors  stale_keys: other slots exist
@@ -12,19 +12,19 @@
 -- why a script: the slots must be live when they are read, after the window was advanced
 
 local FIRST = FIXED_ARGUMENTS
-local SLOTS = #ARGV - FIRST
+local READ = tonumber(ARGV.read)
 
 local early = enter()
 if early then
   return early
 end
-if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, SLOTS) then
+if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, #ARGV - FIRST) then
   return stale_keys()
 end
 
 local reply = ok()
 local cursor, whole, room = ARGV.cursor, 0, tonumber(ARGV.cells)
-while whole < SLOTS and room > 0 do
+while whole < READ and room > 0 do
   local scanned = call('HSCAN', KEYS[6 + whole], cursor, 'COUNT', room)
   reply[7 + whole] = scanned[2]
   cursor = scanned[1]

@@ -4,7 +4,7 @@
 -- ARGV  the board's, `subject`, `version`: the new board version, `forget`: '1' if noted ranks no longer name the subject,
 --       otherwise ''; then the start of each of those slots
 -- reply ok, now, reading, retiring, its previous score or '', number of live slots and number of retiring slots that
---       had an amount
+--       had an amount, 1 if anything is set for the subject (hidden.lua), otherwise 0
 -- errors  stale_keys: other slots exist
 --       importing: an import is open; nothing was done
 -- cost  O(log subjects + slots)
@@ -67,5 +67,5 @@ recount()
 call('HINCRBY', META, 'upheavals', 1)
 touch(ARGV.version)
 local reply = ok()
-reply[5], reply[6], reply[7] = score, live, retiring
+reply[5], reply[6], reply[7], reply[8] = score, live, retiring, marks and letters(ARGV.subject) and 1 or 0
 return reply

@@ -282,12 +282,13 @@ scripts! {
         REMOVE = "remove" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "subject", "version", "forget"];
         AUDIT = "audit" after ["clock", "board", "hidden", "rankings"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
         AUDIT_FIND = "audit_find" after ["clock", "board", "hidden", "rankings"] with 5 keys
-            ["board", "place", "cursor", "key", "subjects", "version", "from", "slots"] repeatable;
+            ["board", "place", "key", "subjects", "version", "from", "slots", "cursor", "read"] repeatable;
         AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys
             ["board", "below", "slots", "subjects"] repeatable;
         AUDIT_REPAIR = "audit_repair" after ["clock", "board", "hidden", "rankings"] with 5 keys
             ["board", "version", "read_at", "subjects", "slots"] repeatable;
-        CONTENTS = "contents" after ["clock", "board"] with 5 keys ["board", "from", "slots", "cursor", "cells"] repeatable;
+        CONTENTS = "contents" after ["clock", "board"] with 5 keys
+            ["board", "cells", "from", "slots", "cursor", "read"] repeatable;
         CONTENTS_FIND = "contents_find" after ["clock", "board"] with 7 keys
             ["board", "from", "cursor", "subjects"] repeatable;
         CONTENTS_READ = "contents_read" after ["clock", "board"] with 5 keys ["board", "stored", "kept", "most"] repeatable;

@@ -154,9 +154,13 @@ impl Link {
         let mut state = self.state.lock().await;
         if let Some(open) = &mut state.open {
             let is_idle = open.used.elapsed() >= IDLE;
-            open.used = Instant::now();
             match if is_idle { probe(open.connection.clone(), care).await } else { Ok(()) } {
-                Ok(()) => return Ok((open.count, open.connection.clone())),
+                Ok(()) => {
+                    // After the probe: the way to a distant server takes longer than a connection has to be idle, and
+                    // each of several callers would probe it again.
+                    open.used = Instant::now();
+                    return Ok((open.count, open.connection.clone()));
+                }
                 Err(reason) => {
                     tracing::warn!(at = server.at(), reason, "a connection to Redis is abandoned");
                     state.open = None;

@@ -276,6 +276,12 @@ impl Servers {
         self.map.read().owner(slot)?.run()
     }
 
+    /// Returns the number of large commands that can be under way at the same time to the server that has the hash
+    /// slot: more to a distant one. More of them wait for their turns.
+    pub fn at_once(&self, slot: HashSlot) -> usize {
+        self.map.read().owner(slot).map_or(1, |node| node.at_once())
+    }
+
     /// Returns the nodes that have hash slots now.
     pub fn nodes(&self) -> Vec<Arc<Node>> {
         self.map.read().nodes().to_vec()

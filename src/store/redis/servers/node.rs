@@ -92,6 +92,11 @@ impl Node {
         self.run.lock().clone()
     }
 
+    /// Returns the number of large commands that can be under way at the same time: more to a distant server.
+    pub fn at_once(&self) -> usize {
+        self.turns.at_once()
+    }
+
     /// Sends a command that concerns the server itself and no key. It is sent once more if its reply is lost, because
     /// all such commands have the same effect once and twice.
     pub async fn send(&self, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {

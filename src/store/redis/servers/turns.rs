@@ -74,6 +74,11 @@ impl Turns {
         self.round_trip.fetch_min(micros, Ordering::Relaxed);
     }
 
+    /// Returns the number of large commands that can be under way at the same time.
+    pub fn at_once(&self) -> usize {
+        (PERMITS / self.permits()) as usize
+    }
+
     /// Returns the number of permits of a large command: fewer the longer the round trip is, compared with the 2 to 5
     /// ms for which a large command keeps the server busy.
     fn permits(&self) -> u32 {
