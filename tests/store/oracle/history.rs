@@ -67,6 +67,7 @@ impl Cell {
                 }
             }
             Change::Not(_) => unreachable!("it is not taken"),
+            Change::Forget(_) => unreachable!("values are not in cells"),
             Change::Seen(value) => {
                 self.sketch.mark(Mark::of(value.as_str()));
             }
