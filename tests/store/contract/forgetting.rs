@@ -58,14 +58,14 @@ pub async fn a_forgotten_value_leaves_all_tracks_without_a_tombstone(site: Site)
         site.count(board, vec![forget(board, "p", "ann"), forget(board, "p", "dan")]).await;
         assert_eq!((site.value(board, "p").await, site.value(board, "q").await), (exact(2), exact(0)));
         for track in board.each_track() {
-            assert_eq!(stored(&site, &track).await, left(&track), "{track:?}");
+            assert_eq!(stored(&site, &track).await, left(&track), "track {}", track.number());
             site.audit(&track).await;
         }
     }
     let site = site.reopened().await;
     for board in &boards {
         for track in board.each_track() {
-            assert_eq!(stored(&site, &track).await, left(&track), "{track:?}");
+            assert_eq!(stored(&site, &track).await, left(&track), "track {}", track.number());
         }
         // No tombstone is in the way of what is sent late.
         site.count(board, vec![seen("r", "ann").at(SEVEN), seen("p", "ann").at(SEVEN)]).await;
@@ -87,7 +87,7 @@ pub async fn values_of_expired_slots_are_forgotten_without_being_subtracted_twic
     site.count(&board, vec![forget(&board, "p", "ann")]).await;
     let scores = [1, 2, 1];
     for (track, score) in board.each_track().zip(scores) {
-        assert_eq!(site.value(&track, "p").await, exact(score), "{track:?}");
+        assert_eq!(site.value(&track, "p").await, exact(score), "track {}", track.number());
         site.audit(&track).await;
     }
 }
@@ -166,7 +166,7 @@ pub async fn a_fill_does_not_give_a_value_that_is_forgotten_meanwhile(site: Site
         filled.unwrap();
     }
     for track in &tracks {
-        assert_eq!(stored(&site, track).await, ["bob"], "{track:?}");
+        assert_eq!(stored(&site, track).await, ["bob"], "track {}", track.number());
         site.audit(track).await;
     }
 }
