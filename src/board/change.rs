@@ -9,6 +9,9 @@ pub enum Change {
     Amount(Amount),
     /// For COUNT_DISTINCT and APPROX_COUNT_DISTINCT: a value that was seen.
     Seen(Counted),
+    /// For COUNT_DISTINCT: a value of which nothing stays, whenever it was last seen or taken back, in any track that items
+    /// can count in. Unlike a retraction it leaves no tombstone, which would store the value again.
+    Forget(Counted),
     /// A sample: *replaces* what the subject has in the slot. For COUNT and SUM, `sum` is the slot's sum; for MIN and
     /// MAX, `sum` is the slot's extreme; for AVG, `sum` and `count` are the slot's sum and number of measurements; for
     /// LAST, `sum` is the slot's newest value.
@@ -28,7 +31,7 @@ pub enum NotCounted {
     TooLate,
     /// The subject would exceed its bound in a slot.
     OutOfRange,
-    /// The item belongs to another period of the season.
+    /// The item belongs to another period of the season, or is a value to forget, and the edition stores none.
     OtherPeriod,
     /// Who sent the item did not know the edition.
     Unknown,

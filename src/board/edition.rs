@@ -173,6 +173,7 @@ impl Edition {
         match change {
             Change::Amount(_) => !self.kind().counts_values(),
             Change::Seen(_) => self.kind().counts_values(),
+            Change::Forget(_) => self.kind().remembers_values(),
             Change::Set { .. } => self.refuses_samples().is_none(),
             Change::Not(_) => false,
         }

@@ -30,7 +30,7 @@ impl Edition {
             Change::Set { sum, count } if ours == theirs && self.has_same_samples_as(from) => {
                 rescaled(*sum).map(|sum| Change::Set { sum, count: *count })
             }
-            Change::Set { .. } | Change::Not(_) => None,
+            Change::Set { .. } | Change::Forget(_) | Change::Not(_) => None,
             Change::Amount(amount) if ours == theirs => rescaled(*amount).map(Change::Amount),
             Change::Amount(_) | Change::Seen(_) if *ours == Function::Count => {
                 Some(Change::Amount(Amount::one(self.decimals())))

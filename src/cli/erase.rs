@@ -1,4 +1,5 @@
-//! `rolltop erase`: removes subjects from boards, such as all that is stored of a person.
+//! `rolltop erase`: removes names from boards, such as all that is stored of a person: as subjects, and as values that
+//! subjects were seen with.
 
 use anyhow::bail;
 use rolltop_client::answers::{Defined, Removals};
@@ -8,17 +9,18 @@ use super::format::{FormatArgs, Table, printable};
 use super::question::confirm;
 use super::server::ServerArgs;
 use crate::access::BoardPattern;
-use crate::board::Metric;
+use crate::board::{Function, Metric};
 
-/// The largest number of subjects of a request.
+/// The largest number of names of a request.
 const MOST: usize = 1_000;
 
-/// Remove subjects from the rankings and every slot of boards. This cannot be undone
+/// Remove subjects from the rankings and every slot of boards, and, on COUNT_DISTINCT boards, values of the same names
+/// from all subjects. This cannot be undone
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct EraseArgs {
     /// The board, or how names of boards begin: hot-posts, 'shop-*', or '*' for all
     boards: BoardPattern,
-    /// The subjects
+    /// The subjects, and the values
     #[arg(required = true)]
     subjects: Vec<String>,
     /// The key of the ranking, on boards with one for each [default: the rankings of all keys]
@@ -51,28 +53,41 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
     for defined in &boards {
         let board = service.board(&defined.board);
         let all_keys = (by.is_none() && has_keys(defined)).then_some(true);
-        let mut removed = 0;
+        let (mut removed, mut values, mut left) = (0, 0, 0);
+        let mut is_approximate = counts_approximately(defined);
         // Where one board fails, the others are done all the same: what is left is known.
-        let mut state = "done".to_owned();
+        let mut error = None;
         for some in subjects.chunks(MOST) {
-            let request = board.remove_all(some).optional("by", by.as_ref()).optional("all_keys", all_keys);
-            let text = request.timeout(super::LONG).text().await;
-            match text.map(|text| (serde_json::from_str::<Removals>(&text), text)) {
-                Ok((Ok(answer), text)) => {
-                    removed += answer.subjects.unwrap_or_default();
-                    answers.push(text.trim_end().to_owned());
-                }
-                Ok((Err(error), _)) => return Err(error.into()),
-                Err(error) => {
-                    state = advice::of_server(&error);
-                    failed += 1;
-                    break;
+            let of_subjects = board.remove_all(some).optional("by", by.as_ref()).optional("all_keys", all_keys);
+            let of_values = board.remove_values(some).optional("by", by.as_ref());
+            for request in [of_subjects, of_values] {
+                match request.timeout(super::LONG).text().await {
+                    Ok(text) => {
+                        let answer: Removals = serde_json::from_str(&text)?;
+                        removed += answer.subjects.unwrap_or_default();
+                        values += answer.values.unwrap_or_default();
+                        left += answer.final_periods.unwrap_or_default();
+                        is_approximate |= answer.approximate.unwrap_or_default();
+                        answers.push(text.trim_end().to_owned());
+                    }
+                    // It has nothing to remove them from.
+                    Err(refused) if refused.code() == "no_values" => {}
+                    Err(failure) => error = error.or(Some(failure)),
                 }
             }
+            if error.is_some() {
+                break;
+            }
         }
-        rows.push(vec![defined.board.clone(), removed.to_string(), state]);
+        let state = match &error {
+            Some(error) => advice::of_server(error),
+            None => done(left, is_approximate),
+        };
+        failed += usize::from(error.is_some());
+        rows.push(vec![defined.board.clone(), removed.to_string(), values.saturating_sub(left).to_string(), state]);
     }
-    format.print(&answers.join("\n"), || Table::new(["board", "subjects removed:", "state"]).rows(rows))?;
+    let columns = ["board", "subjects removed:", "values removed:", "state"];
+    format.print(&answers.join("\n"), || Table::new(columns).rows(rows))?;
     match failed {
         0 => Ok(()),
         failed => bail!("{failed} of {} boards are not done; run the command again", boards.len()),
@@ -81,4 +96,23 @@ pub(super) async fn run(args: EraseArgs) -> anyhow::Result<()> {
 
 fn has_keys(board: &Defined) -> bool {
     board.metric.parse::<Metric>().is_ok_and(|metric| metric.by.is_some())
+}
+
+/// Returns whether a board counts values approximately, and so stores none.
+fn counts_approximately(board: &Defined) -> bool {
+    board.metric.parse::<Metric>().is_ok_and(|metric| matches!(metric.function, Function::ApproxCountDistinct { .. }))
+}
+
+/// Returns the state of a board that is done, with what stays there.
+fn done(left: u64, is_approximate: bool) -> String {
+    let mut state = "done".to_owned();
+    if left > 0 {
+        state.push_str(&format!("; {left} values stay in final periods until these are packed or leave the archive"));
+    }
+    if is_approximate {
+        state.push_str(
+            "; it counts approximately and stores no values: what a name was counted for stays in its numbers",
+        );
+    }
+    state
 }

@@ -1,4 +1,4 @@
-//! The removal of subjects: one, or several in a request.
+//! The removal of subjects: one, or several in a request; and that of values from all subjects.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
 use crate::access::Caller;
-use crate::board::{BoardName, RankingKey, Shown, Subject, Timestamp};
-use crate::service::{AboutBoard, RemovedAll};
+use crate::board::{BoardName, Counted, RankingKey, Shown, Subject, Timestamp};
+use crate::service::{AboutBoard, RemovedAll, RemovedValues};
 
-/// Maximum number of subjects that a request may remove.
-const MAX_SUBJECTS: u64 = 1_000;
+/// Maximum number of subjects, or of values, that a request may remove.
+const MAX_REMOVED: u64 = 1_000;
 
 /// Returns the rankings from which to remove: that of a key, if one is given, and whether those of all keys.
 fn rankings(request: &HttpRequest) -> Result<(Option<RankingKey>, bool), Problem> {
@@ -124,14 +124,18 @@ pub(super) async fn remove(
     })))
 }
 
-/// A body with subjects to remove.
+/// A body with subjects to remove, or with values.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Removals)]
 pub(super) struct RemovalsBody {
     // Each element is checked on its own, so that an error names its index.
-    #[schema(schema_with = schemas::removed)]
-    subjects: Vec<serde_json::Value>,
+    #[serde(default)]
+    #[schema(schema_with = schemas::removed, required = false)]
+    subjects: Option<Vec<serde_json::Value>>,
+    #[serde(default)]
+    #[schema(schema_with = schemas::removed_values, required = false)]
+    values: Option<Vec<serde_json::Value>>,
 }
 
 /// The removal of several subjects.
@@ -150,11 +154,49 @@ pub(super) struct RemovalsReceipt {
     as_of: Timestamp,
 }
 
-/// Remove several subjects
+/// The removal of values from all subjects.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ValueRemovalsReceipt {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::by, required = false)]
+    by: Option<RankingKey>,
+    /// Number of values found; a value counts once for each subject that had it. One that is seen again in the meantime
+    /// may be counted twice.
+    values: u64,
+    /// Number of those that stay, because they are in final periods of a season, which do not change any more. They are
+    /// deleted when the period is packed, or leaves the archive.
+    final_periods: u64,
+    /// Whether an edition of the board counts approximately. It stores no values, and what it has counted of one stays
+    /// in its numbers.
+    approximate: bool,
+    /// The store's time at the end of the removal.
+    #[schema(schema_with = schemas::time)]
+    as_of: Timestamp,
+}
+
+/// The answer to the removal of several subjects, or of values.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum RemovalsAnswer {
+    Subjects(RemovalsReceipt),
+    Values(ValueRemovalsReceipt),
+}
+
+/// Remove several subjects, or values
 ///
 /// Removes up to 1,000 subjects as `DELETE …/subjects/{subject}` removes one. With `all_keys=true`, on a board whose
 /// metric has `BY`, they are removed from the rankings of all keys in one pass over everything that the board holds,
 /// which takes as long for 1,000 subjects as for one. After an error, send the request again.
+///
+/// With `values` in place of `subjects`, removes up to 1,000 values of a COUNT_DISTINCT board from all subjects, such as
+/// the likes that a person gave: from all windows, and from the other edition if there is one, also if they were taken
+/// back. Unlike a retraction this stores nothing about the value. It is one pass over everything that the board holds,
+/// in steps while other requests are answered. A value that was counted before the request, and is not seen again, is
+/// gone when it is answered; one that is seen later counts. On a board whose metric has `BY`, `by` restricts the removal
+/// to the subjects in the ranking of a key. What counts approximately stores no values, from which one could be removed:
+/// if no edition of the board stores them, the request is refused (`no_values`).
 #[utoipa::path(
     post, path = "/v1/boards/{board}/removals", operation_id = "removeSubjects", tag = "subjects",
     params(
@@ -162,10 +204,15 @@ pub(super) struct RemovalsReceipt {
         ("all_keys" = bool, Query, example = false,
             description = "Whether to remove the subjects from the rankings of all keys, instead of `by`. Default: false."),
     ),
-    request_body(content = RemovalsBody, description = "1 to 1,000 subjects.",
-        example = json!({"subjects": ["post-1", "post-2"]})),
-    responses((status = 200, description = "The subjects were removed.", body = RemovalsReceipt, example = json!({
-        "board": "hot-posts", "subjects": 2, "as_of": "2026-01-02T10:07:00Z"}))),
+    request_body(content = RemovalsBody, description = "1 to 1,000 subjects, or values.", examples(
+        ("subjects" = (value = json!({"subjects": ["post-1", "post-2"]}))),
+        ("values" = (value = json!({"values": ["user-7"]}))),
+    )),
+    responses((status = 200, description = "The subjects, or values, were removed.", body = RemovalsAnswer, examples(
+        ("subjects" = (value = json!({"board": "hot-posts", "subjects": 2, "as_of": "2026-01-02T10:07:00Z"}))),
+        ("values" = (value = json!({"board": "users-per-device", "values": 3, "final_periods": 0, "approximate": false,
+            "as_of": "2026-01-02T10:07:00Z"}))),
+    ))),
 )]
 pub(super) async fn remove_several(
     request: HttpRequest,
@@ -176,11 +223,22 @@ pub(super) async fn remove_several(
     let (by, all_keys) = rankings(&request)?;
     let name = path::board_name(&request)?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
-    let RemovalsBody { subjects } = object::parse(&body)?;
-    let subjects = object::distinct("subjects", &subjects, MAX_SUBJECTS, Subject::parse)?;
+    let RemovalsBody { subjects, values } = object::parse(&body)?;
+    let subjects = match (subjects, values) {
+        (Some(subjects), None) => object::distinct("subjects", &subjects, MAX_REMOVED, Subject::parse)?,
+        (None, Some(values)) => {
+            let values = object::distinct("values", &values, MAX_REMOVED, Counted::parse)?;
+            let values = HashSet::from_iter(values);
+            let RemovedValues { values, final_periods, approximate, as_of } =
+                state.service.remove_values(&caller, &name, &values, by.as_ref()).await?;
+            let receipt = ValueRemovalsReceipt { board: name, by, values, final_periods, approximate, as_of };
+            return Ok(response::json(&RemovalsAnswer::Values(receipt)));
+        }
+        _ => return Err(Problem::field("subjects", "give 'subjects' or 'values', one of the two")),
+    };
     let RemovedAll { subjects, as_of } = match all_keys {
         true => state.service.remove_from_all_keys(&caller, &name, &HashSet::from_iter(subjects)).await?,
         false => state.service.remove_several(&caller, &name, subjects, by.as_ref()).await?,
     };
-    Ok(response::json(&RemovalsReceipt { board: name, by, subjects, as_of }))
+    Ok(response::json(&RemovalsAnswer::Subjects(RemovalsReceipt { board: name, by, subjects, as_of })))
 }

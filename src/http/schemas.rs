@@ -192,6 +192,10 @@ pub(super) fn removed() -> Array {
     distinct(subject(), 1_000, "The subjects to remove. Duplicates are ignored.")
 }
 
+pub(super) fn removed_values() -> Array {
+    distinct(value(), 1_000, "The values to remove from all subjects, in place of `subjects`. Duplicates are ignored.")
+}
+
 pub(super) fn keys() -> Array {
     distinct(by(), 100, "The keys whose rankings are read. Duplicates are ignored.")
 }

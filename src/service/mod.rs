@@ -73,6 +73,7 @@ mod scheduler;
 mod set_subject;
 mod shards;
 mod tiers;
+mod value_removals;
 mod verified;
 mod windows;
 
@@ -108,6 +109,7 @@ pub use rules::{NamedRules, PinnedRule, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 pub use shards::ShardsState;
 pub use tiers::{LineTiers, tiers_of_lines};
+pub use value_removals::RemovedValues;
 pub use windows::{EditionChoice, WindowChoice};
 
 use futures_util::FutureExt;

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use super::entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 use crate::board::{
-    Amount, Board, Change, Edition, Event, EventId, Frame, Mode, NotCounted, Placement, Subject, Timestamp, Track,
-    Value, Window,
+    Amount, Board, Change, Counted, Edition, Event, EventId, Frame, Mode, NotCounted, Placement, Subject, Timestamp,
+    Track, Value, Window,
 };
 
 /// A change for one subject of one board.
@@ -53,6 +53,25 @@ impl Increment {
         Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
     }
 
+    /// Returns the removal of a value of a subject from each edition of a board that stores values.
+    pub fn forgetting(board: &Board, subject: Subject, value: Counted) -> Self {
+        let change = |edition: &Edition| match edition.kind().remembers_values() {
+            true => Change::Forget(value.clone()),
+            false => Change::Not(NotCounted::OtherPeriod),
+        };
+        let other = board.editions().get(1).map(|other| Box::new(change(other)));
+        let change = change(board.edition());
+        Self { subject, change, other, retract: false, at: None, id: None, period: None, event: None }
+    }
+
+    /// Returns the value that is to be forgotten, if this is about one.
+    pub fn forgotten(&self) -> Option<&Counted> {
+        [Some(&self.change), self.other.as_deref()].into_iter().flatten().find_map(|change| match change {
+            Change::Forget(value) => Some(value),
+            _ => None,
+        })
+    }
+
     /// Returns the change in an edition of the board, by its number.
     pub fn change_in(&self, edition: usize) -> &Change {
         match edition {
@@ -66,6 +85,9 @@ impl Increment {
     /// [follows](Edition::translated) from its change in the edition that was the current one.
     #[must_use]
     pub fn carried(&self, from: &Board, to: &Board) -> Self {
+        if let Some(value) = self.forgotten() {
+            return Self::forgetting(to, self.subject.clone(), value.clone());
+        }
         let change = |edition: &Edition| {
             let same = |known: &&Edition| match self.change {
                 Change::Set { .. } => edition.has_same_samples_as(known),
@@ -113,7 +135,7 @@ pub enum Rejection {
     TooManyKeys,
     /// The subject is frozen: see [`Moderation::is_frozen`](crate::board::Moderation::is_frozen).
     SubjectFrozen,
-    /// A sample, while contents are being imported into the board.
+    /// A sample, or a value to forget, while contents are being imported into the board.
     ImportOpen,
     /// The item is not in the [period](Increment::period) that it names, or that period is sealed.
     WrongPeriod,
@@ -298,6 +320,11 @@ impl Placing<'_> {
     /// Returns the slots of a change in the tracks of one edition. If the edition is another period than that of the
     /// item, or than the one that the item names, the reason is [`Rejection::WrongPeriod`].
     fn place_in(&self, edition: &Edition, change: &Change, increment: &Increment) -> Result<Slots, Rejection> {
+        let windows = &self.windows[edition.numbers()];
+        if matches!(change, Change::Forget(_)) {
+            // The value may be in any slot of any track, also of a period that has ended.
+            return Ok(windows.iter().map(|window| Some(window.head)).collect());
+        }
         let mut at = increment.at;
         if let Some(period) = edition.period() {
             let time = at.unwrap_or(self.now);
@@ -314,7 +341,6 @@ impl Placing<'_> {
         }
         // A sample replaces a slot, so it needs one wherever slots are kept.
         let replaces = matches!(change, Change::Set { .. });
-        let windows = &self.windows[edition.numbers()];
         let placements = edition.tracks().iter().zip(windows).map(|(track, window): (&Track, _)| match replaces {
             true => track.place_sample(at.unwrap_or(self.now), window),
             false => track.place(at, self.now, window, self.max_skew),

@@ -168,6 +168,11 @@ impl Entry<'_> {
         }
     }
 
+    /// Returns whether it removes a value of a subject.
+    pub fn forgets(&self) -> bool {
+        self.sent.is_some_and(|sent| sent.forgotten().is_some())
+    }
+
     /// Returns whether it replaces what a subject has in a slot.
     pub fn is_sample(&self) -> bool {
         let is_sample =

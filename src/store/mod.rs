@@ -23,6 +23,9 @@
 //!   tombstone until its slot expires. Beyond [`Definition::max_values`](crate::board::Definition::max_values) the
 //!   value seen longest ago is dropped (of several, the one with the smallest bytes), and results that include its slot
 //!   are marked `capped`.
+//!   To [forget](crate::board::Change::Forget) a value removes it from every track that is written to, whenever it was
+//!   last seen or taken back, also from a frozen subject and a period that has ended, and leaves no tombstone. It is
+//!   rejected while an import is open, and counts as an item of the newest slot.
 //! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that
 //!   changes nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A
 //!   sample replaces value and time. Its time is its own, even with `stamp = "end"`, where it may be the end of its

@@ -52,5 +52,6 @@ mod streams;
 mod subject_values;
 mod subjects;
 mod tiers;
+mod value_removals;
 mod windows;
 mod windows_of_a_board;

@@ -365,15 +365,36 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
 
     assert!(service.fails(&["erase", "*", "ann"]).contains("by-country, likes? This cannot be undone"));
     let erased = service.ok(&["erase", "*", "ann", "--yes", "--csv"]);
-    assert_eq!(erased, "board,subjects_removed,state\nby-country,2,done\nlikes,1,done\n");
+    assert_eq!(erased, "board,subjects_removed,values_removed,state\nby-country,2,0,done\nlikes,1,0,done\n");
     service.ok(&["post", "by-country", "..", "1", "--by", "se"]);
     assert_eq!(
         service.ok(&["erase", "*", "..", "ann", "--by", "se", "--yes", "--csv"]).lines().last(),
-        Some("by-country,1,done")
+        Some("by-country,1,0,done")
     );
     assert!(service.fails(&["erase", "likes", "ann", "--by", "se", "--yes"]).contains("a ranking for each key"));
     assert_eq!(service.json(&["top", "likes"])["items"], json!([]));
     assert!(service.fails(&["erase", "x-*", "ann", "--yes"]).contains("rolltop boards"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_erased_as_a_subject_and_as_a_value() {
+    let service = Service::start(LIKES);
+    for (board, metric) in [
+        ("by-people", "COUNT_DISTINCT(24h, like, post, user)"),
+        ("about", "APPROX_COUNT_DISTINCT(24h, like, post, user)"),
+    ] {
+        service.ok(&["define", board, metric, "--slot", "1h", "--yes"]);
+        for user in ["ann", "bob"] {
+            service.ok(&["post", board, "p", "--value", user]);
+        }
+    }
+    service.ok(&["post", "likes", "ann", "1"]);
+    let erased = service.ok(&["erase", "*", "ann", "--yes", "--csv"]);
+    let lines: Vec<&str> = erased.lines().collect();
+    assert_eq!(lines[0], "board,subjects_removed,values_removed,state");
+    assert!(lines[1].starts_with("about,0,0,") && lines[1].contains("counts approximately"), "{erased}");
+    assert_eq!(lines[2..], ["by-people,0,1,done", "likes,1,0,done"], "{erased}");
+    assert_eq!(service.json(&["top", "by-people"])["items"], json!([{"rank": 1, "subject": "p", "score": 1}]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,6 +68,16 @@ class AsyncCalls(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await board.subject("a", period=period["name"]))["score"], 2)
             self.assertEqual([line["score"] async for line in board.export(period=period["name"])], [2])
 
+    async def test_values_are_removed_from_all_subjects(self) -> None:
+        async with AsyncRolltop(self.service.url) as client:
+            board = client.board("likes-by-people")
+            await board.define({"metric": "COUNT_DISTINCT(24h, like, post BY country, user)", "slot": "1h"})
+            for country in ("se", "no"):
+                await board.add_now("p", value="ann", by=country)
+            self.assertEqual((await board.remove_values(["ann"], by="se"))["values"], 1)
+            self.assertEqual([key async for key in board.keys()], ["no"])
+            await board.undefine()
+
     async def test_periods_are_closed(self) -> None:
         async with AsyncRolltop(self.service.url) as client:
             board = client.board("cup")

@@ -170,6 +170,18 @@ class Calls(unittest.TestCase):
         with self.assertRaises(ValueError):
             self.client.board("")
 
+    def test_values_are_removed_from_all_subjects(self) -> None:
+        board = self.board("COUNT_DISTINCT(24h, like, post, user)")
+        for post in ("p", "q"):
+            for user in ("ann", "bob"):
+                board.add_now(post, value=user)
+        removed = board.remove_values(["ann", "nobody"])
+        self.assertEqual((removed["values"], removed["final_periods"], removed["approximate"]), (2, 0, False))
+        self.assertEqual([line["score"] for line in board.top()["items"]], [1, 1])
+        with self.assertRaises(RolltopError) as raised:
+            self.client.board("hot-posts").remove_values(["ann"])
+        self.assertEqual(raised.exception.code, "no_values")
+
     def test_what_is_no_item_is_refused_at_once(self) -> None:
         board = self.board("SUM(24h, sale, amount, shop)")
         board.add("fine")

@@ -612,6 +612,15 @@ answers! {
         /// The number of keys in whose rankings the subject was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keys: Option<u64>,
+        /// The number of values that were found; each counts once for each subject that had it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        values: Option<u64>,
+        /// The number of those that stay, because they are in final periods.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        final_periods: Option<u64>,
+        /// Whether an edition of the board counts approximately, so that what it has counted of a value stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approximate: Option<bool>,
     }
 
     /// What became of items.

@@ -195,6 +195,12 @@ impl Board {
         self.request(Method::POST, &["removals"]).json(&json!({"subjects": subjects})).repeatable()
     }
 
+    /// Removes up to 1,000 values of a COUNT_DISTINCT board from all subjects, such as what a person liked.
+    pub fn remove_values(&self, values: &[impl AsRef<str>]) -> Request<Removals> {
+        let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+        self.request(Method::POST, &["removals"]).json(&json!({"values": values})).timeout(LONG).repeatable()
+    }
+
     /// Removes all subjects of a key, on a board whose metric has `BY`.
     pub fn remove_key(&self, key: &str) -> Request<Value> {
         self.request(Method::DELETE, &["keys", key]).timeout(LONG).repeatable()

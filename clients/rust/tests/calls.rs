@@ -252,6 +252,7 @@ async fn reads_about_subjects() {
         assert_eq!((removed.score, removed.live_slots), (Some(decimal("3")), 1));
         assert_eq!(board.subject("a").await.unwrap().rank, None);
         assert_eq!(board.remove_all(&["b", "none"]).await.unwrap().subjects, Some(1));
+        assert_eq!(code(board.remove_values(&["b"]).await), "no_values");
         assert_eq!(lines(&board.top().await.unwrap()), [(1, "c", "1")]);
     }
 }

@@ -1,4 +1,4 @@
-// Hides and freezes subjects of a board: for backends, because it needs a key with the scope `manage`.
+// Hides and freezes subjects of a board, and removes values: for backends, because it needs a key with the scope `manage`.
 
 import { type Board, subjectPath } from "./board.ts";
 import { keyText } from "./http.ts";
@@ -65,6 +65,13 @@ export function moderation<D extends Decimals>(board: Board<D>) {
     /** Freezes up to 100,000 subjects, or ends that for those with `frozen: false`. */
     freezeAll: (subjects: readonly (Change & { frozen?: boolean })[], options: Signal = {}) =>
       board.send<Schemas["ModerationReceipt"]>("POST", "/frozen", options, { subjects: listed(subjects) }),
+
+    /**
+     * Removes up to 1,000 values of a COUNT_DISTINCT board from all subjects, such as the likes that a person gave. It
+     * passes over everything that the board holds: the `timeout` of the service has to be long enough.
+     */
+    removeValues: (values: readonly string[], options: InRanking = {}) =>
+      board.send<Schemas["ValueRemovalsReceipt"]>("POST", "/removals", options, { values }),
 
     /** Returns the hidden subjects, ordered by bytes. */
     hidden: (options: ListOptions = {}) => list("hidden", options),

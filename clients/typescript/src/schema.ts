@@ -1823,11 +1823,15 @@ export interface components {
             /** @description The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters. */
             subject: string;
         };
-        /** @description A body with subjects to remove. */
+        /** @description A body with subjects to remove, or with values. */
         Removals: {
             /** @description The subjects to remove. Duplicates are ignored. */
-            subjects: string[];
+            subjects?: string[];
+            /** @description The values to remove from all subjects, in place of `subjects`. Duplicates are ignored. */
+            values?: string[];
         };
+        /** @description The answer to the removal of several subjects, or of values. */
+        RemovalsAnswer: components["schemas"]["RemovalsReceipt"] | components["schemas"]["ValueRemovalsReceipt"];
         /** @description The removal of several subjects. */
         RemovalsReceipt: {
             /**
@@ -2314,6 +2318,35 @@ export interface components {
              */
             total: number;
             window: components["schemas"]["WindowBounds"];
+        };
+        /** @description The removal of values from all subjects. */
+        ValueRemovalsReceipt: {
+            /**
+             * @description Whether an edition of the board counts approximately. It stores no values, and what it has counted of one stays
+             *     in its numbers.
+             */
+            approximate: boolean;
+            /**
+             * Format: date-time
+             * @description A time in RFC 3339 format, in UTC.
+             */
+            as_of: string;
+            /** @description The name of the board. */
+            board: string;
+            /** @description The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. Absent on other boards. */
+            by?: string;
+            /**
+             * Format: int64
+             * @description Number of those that stay, because they are in final periods of a season, which do not change any more. They are
+             *     deleted when the period is packed, or leaves the archive.
+             */
+            final_periods: number;
+            /**
+             * Format: int64
+             * @description Number of values found; a value counts once for each subject that had it. One that is seen again in the meantime
+             *     may be counted twice.
+             */
+            values: number;
         };
         /** @description The exact bounds of a window: `from` is inclusive, `to` is exclusive. */
         WindowBounds: {

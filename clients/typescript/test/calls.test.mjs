@@ -184,6 +184,18 @@ for (const store of ["embedded", "redis"]) {
       await service.call("POST", "/v1/boards/likes/removals", { subjects: [".."] });
     });
 
+    test("values are removed from all subjects", async () => {
+      const board = service.board("by-people");
+      await board.define({ metric: "COUNT_DISTINCT(24h, like, post BY country, user)", slot: "1h" });
+      for (const by of ["se", "no"]) for (const value of ["ann", "bob"]) board.add("p", 1, { value, by });
+      await service.flush();
+      const { values, final_periods, approximate } = await moderation(board).removeValues(["ann", "nobody"], { by: "se" });
+      assert.deepEqual([values, final_periods, approximate], [1, 0, false]);
+      const score = async (by) => (await board.subject("p", { by })).score;
+      assert.deepEqual([await score("se"), await score("no")], [1, 2]);
+      await assert.rejects(moderation(service.board("likes")).removeValues(["ann"]), { code: "no_values" });
+    });
+
     test("subjects are hidden and frozen", async () => {
       const board = service.board("moderated");
       await board.define({ metric: "COUNT(24h, like, post_id)", slot: "1h" });

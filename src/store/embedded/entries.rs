@@ -73,6 +73,7 @@ impl EntryApplication<'_> {
             return self.apply_to_editions(entry, name, (fingerprint, is_known), outcomes);
         }
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
+        let excludes_import = replaces || entry.forgets();
         let tracks = self.board.edition().tracks().len();
         let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < tracks {
@@ -85,7 +86,7 @@ impl EntryApplication<'_> {
         };
         if is_known {
             set(Outcome::Duplicate { score: None });
-        } else if replaces && self.state.imports.is_open() {
+        } else if excludes_import && self.state.imports.is_open() {
             set(Outcome::Rejected(Rejection::ImportOpen));
         } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
             set(Outcome::Rejected(refused));
@@ -131,6 +132,9 @@ impl EntryApplication<'_> {
         let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
         if is_known {
             return set(Outcome::Duplicate { score: None });
+        }
+        if entry.forgets() && self.state.imports.is_open() {
+            return set(Outcome::Rejected(Rejection::ImportOpen));
         }
         // What one of the editions has no memory for is refused by both, before anything changes.
         if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
@@ -286,6 +290,10 @@ impl EntryApplication<'_> {
     /// Returns why an entry is refused before anything changes, if it needs more memory or subjects than there is room
     /// for.
     fn refusal(&mut self, entry: &Entry, name: HashedName, has_id: bool) -> Option<Rejection> {
+        // It takes nothing, and is not counted for the subject.
+        if entry.forgets() {
+            return None;
+        }
         let room = self.room;
         let is_crowded =
             |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;

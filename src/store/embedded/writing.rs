@@ -34,7 +34,7 @@ const LOG_OVERHEAD: usize = 96;
 pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
     let of_value = |change: &Change| match change {
         // A value may cause a different value to be dropped, which is written to the log as well.
-        Change::Seen(value) => value.as_str().len() + 512,
+        Change::Seen(value) | Change::Forget(value) => value.as_str().len() + 512,
         Change::Amount(_) | Change::Set { .. } | Change::Not(_) => 0,
     };
     let of = |increment: &Increment| {

@@ -21,6 +21,7 @@ mod everything;
 mod exports;
 mod extremes;
 mod filling;
+mod forgetting;
 mod from_first;
 mod hostile;
 mod ids;
@@ -400,6 +401,12 @@ contract! {
         latest::a_sample_stamped_with_its_end_is_newer_than_every_event_before_its_time,
         latest::newest_values_return_scores_and_count_ids_once,
         latest::the_newest_value_of_all_time_stays,
+        forgetting::a_forgotten_value_leaves_all_tracks_without_a_tombstone,
+        forgetting::values_of_expired_slots_are_forgotten_without_being_subtracted_twice,
+        forgetting::values_of_frozen_subjects_are_forgotten_and_not_while_an_import_is_open,
+        forgetting::a_value_is_forgotten_in_each_edition_that_stores_values,
+        forgetting::a_value_is_forgotten_in_a_period_that_has_ended_and_still_takes_items,
+        forgetting::a_fill_does_not_give_a_value_that_is_forgotten_meanwhile,
         distinct::a_new_value_counts_in_its_slot,
         distinct::a_repeated_value_in_the_same_slot_updates_only_its_time,
         distinct::a_value_seen_again_later_moves_to_the_newer_slot,

@@ -357,8 +357,9 @@ fn any_item(rng: &mut StdRng) -> Item {
     };
     let at = rng.random_bool(0.6).then(|| any_when(rng));
     let id = rng.random_bool(0.35).then(|| rng.random_range(0..4));
-    let act = match rng.random_range(0..10) {
+    let act = match rng.random_range(0..11) {
         0..2 => Act::Retract,
+        10 => Act::Forget,
         2 => Act::Sample { count: rng.random_range(0..=3) },
         _ => Act::Count,
     };

@@ -249,6 +249,8 @@ pub enum Act {
     Sample {
         count: i64,
     },
+    /// The removal of a value. Counts where no edition of the board stores values.
+    Forget,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -471,6 +473,10 @@ impl Leap {
 impl Item {
     /// Returns the item in the form that this board takes. Samples and retractions get a time.
     pub fn resolve(&self, board: &Arc<Board>, now: Timestamp) -> Increment {
+        let remembers = |edition: &Edition| edition.kind().remembers_values();
+        if self.act == Act::Forget && board.editions().iter().any(remembers) {
+            return Increment::forgetting(board, stored_who(board, self.who), what(self.value));
+        }
         let related = window_of(board, self.window);
         let window = related.window_at(now);
         let units = match self.amount {

@@ -50,6 +50,10 @@ impl LastSeen {
                 all.capped = all.capped.max(Some(at));
                 continue;
             }
+            if let Change::Forget(value) = &taken.change {
+                all.values.remove(value);
+                continue;
+            }
             let Change::Seen(value) = &taken.change else { panic!("{taken:?} is not a value that was seen") };
             let gone = board.tombstone_life().map_or(taken.floor, |life| taken.now.plus_millis(-life));
             all.forget_before(taken.floor, gone);

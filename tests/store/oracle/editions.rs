@@ -62,6 +62,8 @@ impl HeldBoard {
             match reason {
                 None => {}
                 Some(NotCounted::TooLate) if retract => {}
+                // A value to forget, of which the edition stores nothing.
+                Some(NotCounted::OtherPeriod) => {}
                 Some(NotCounted::Unknown) => dual.since = now,
                 Some(reason) => *dual.not_counted.entry((edition.id(), *reason)).or_default() += 1,
             }

@@ -67,6 +67,8 @@ impl Cell {
                 }
             }
             Change::Not(_) => unreachable!("it is not taken"),
+            // The last-seen scheme says what it leaves.
+            Change::Forget(_) => {}
             Change::Seen(value) => {
                 self.sketch.mark(Mark::of(value.as_str()));
             }

@@ -58,15 +58,16 @@ impl HeldBoard {
                 continue;
             }
             let is_sample = (0..placed.missed.len()).any(|edition| is_sample(first.change_in(edition)));
-            if self.imports.is_open() && is_sample {
+            let forgets = first.forgotten().is_some();
+            if self.imports.is_open() && (is_sample || forgets) {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::ImportOpen));
                 continue;
             }
-            if self.is_frozen(&first.subject) {
+            if self.is_frozen(&first.subject) && !forgets {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::SubjectFrozen));
                 continue;
             }
-            if self.too_many_keys(frames, &placed, first) {
+            if self.too_many_keys(frames, &placed, first) && !forgets {
                 outcomes[index] = Some(Outcome::Rejected(Rejection::TooManyKeys));
                 continue;
             }
@@ -148,7 +149,8 @@ impl HeldBoard {
                 continue;
             }
             let mut at = item.at;
-            if let Some(period) = edition.period() {
+            let forgets = matches!(change, Change::Forget(_));
+            if let Some(period) = edition.period().filter(|_| !forgets) {
                 let now = frames[0].as_of;
                 let time = at.unwrap_or(now);
                 if time > now.plus_millis(max_skew) {

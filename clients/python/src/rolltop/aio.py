@@ -455,6 +455,9 @@ class AsyncBoard:
     async def remove(self, subject: str, *, by: str | None = None, all_keys: bool = False) -> schema.Removal:
         return await self._client._call(calls.remove(self.name, subject, by, all_keys))
 
+    async def remove_values(self, values: Sequence[str], *, by: str | None = None) -> schema.ValueRemovalsReceipt:
+        return await self._client._call(calls.remove_values(self.name, values, by))
+
     async def hide(self, subject: str, *, shadow: bool = False, by: str | None = None) -> schema.Hiding:
         return await self._client._call(calls.hide(self.name, subject, shadow, by))
 

@@ -201,6 +201,10 @@ def remove(board: str, name: str, by: str | None, all_keys: bool) -> Call[schema
     return Call("DELETE", of_board(board, "subjects", name), {"by": by, "all_keys": all_keys or None})
 
 
+def remove_values(board: str, values: Sequence[str], by: str | None) -> Call[schema.ValueRemovalsReceipt]:
+    return Call("POST", of_board(board, "removals"), {"by": by}, {"values": list(values)})
+
+
 def hide(board: str, name: str, shadow: bool, by: str | None) -> Call[schema.Hiding]:
     return Call("PUT", of_board(board, "subjects", name, "hidden"), {"by": by}, {"shadow": shadow})
 

@@ -405,6 +405,11 @@ class Board:
         """Removes a subject from the ranking and every slot, with `all_keys` from the rankings of all keys."""
         return self._client._call(calls.remove(self.name, subject, by, all_keys))
 
+    def remove_values(self, values: Sequence[str], *, by: str | None = None) -> schema.ValueRemovalsReceipt:
+        """Removes up to 1,000 values of a COUNT_DISTINCT board from all subjects, such as the likes that a person gave.
+        It passes over everything that the board holds: give the client a `timeout` that is long enough."""
+        return self._client._call(calls.remove_values(self.name, values, by))
+
     def hide(self, subject: str, *, shadow: bool = False, by: str | None = None) -> schema.Hiding:
         """Takes a subject out of the rankings; it goes on counting. With `shadow` its own standing has the rank that it
         would have."""

@@ -399,8 +399,12 @@ class RemovalReceipt(TypedDict):
     subject: str
 
 
+Value: TypeAlias = str
+
+
 class Removals(TypedDict):
-    subjects: list[Subject]
+    subjects: NotRequired[list[Subject]]
+    values: NotRequired[list[Value]]
 
 
 class RemovalsReceipt(TypedDict):
@@ -560,6 +564,15 @@ class TrackState(TypedDict):
     slot: str | None
     upheavals: str
     window: str
+
+
+class ValueRemovalsReceipt(TypedDict):
+    approximate: bool
+    as_of: str
+    board: str
+    by: NotRequired[str]
+    final_periods: int
+    values: int
 
 
 WindowBounds = TypedDict(
@@ -887,6 +900,9 @@ class Receipt(TypedDict):
 
 
 Removal: TypeAlias = RemovalReceipt | AllKeysReceipt
+
+
+RemovalsAnswer: TypeAlias = RemovalsReceipt | ValueRemovalsReceipt
 
 
 class RuleList(TypedDict):

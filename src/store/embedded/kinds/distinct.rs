@@ -38,7 +38,16 @@ impl StoredKind for Distinct {
         change: &Change,
         operations: &mut LogOperations,
     ) -> Result<(), OutOfRange> {
-        let Change::Seen(value) = change else { return Err(OutOfRange) };
+        let value = match change {
+            Change::Seen(value) => value,
+            Change::Forget(value) => {
+                if holdings.forget_value(to.name, value.as_str(), to.floors) {
+                    operations.value(None, to.name.text, value.as_str());
+                }
+                return Ok(());
+            }
+            Change::Amount(_) | Change::Set { .. } | Change::Not(_) => return Err(OutOfRange),
+        };
         let (subject, last_seen) = (to.name.text, LastSeen { at: to.at, retracted: to.retract });
         let change = holdings.set_last_seen(to.name, value.as_str(), last_seen, to.floors)?;
         if change.changed {
@@ -249,6 +258,20 @@ impl Holdings {
         }
         self.add_to_score(id, score_change);
         Ok(change)
+    }
+
+    /// Removes all that is stored about a value of a subject. Returns whether anything was. O(log values + log n).
+    fn forget_value(&mut self, name: HashedName, value: &str, floors: Floors) -> bool {
+        let Some(id) = self.subjects.id(name) else { return false };
+        let Some(old) = values(&self.subjects, id).and_then(|values| values.get(value)) else { return false };
+        change_values(&mut self.subjects, id, |values| values.remove(value));
+        // A value that has expired is subtracted with its slot.
+        if !old.retracted && old.at >= floors.seen {
+            let score_change = self.change_value_count(id, self.number(old.at), -1);
+            self.add_to_score(id, score_change);
+        }
+        self.remove_subject_if_empty(id);
+        true
     }
 
     /// Removes up to `most` seen values and up to `most` tombstones from before their floors. Returns how many it

@@ -25,7 +25,7 @@ impl StoredKind for Extreme {
         let extreme = match change {
             Change::Amount(amount) => holdings.apply_measurement(to.name, to.slot, amount.0)?,
             Change::Set { sum, .. } => holdings.set_extreme(to.name, to.slot, sum.0)?,
-            Change::Seen(_) | Change::Not(_) => return Err(OutOfRange),
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
         if let Some(extreme) = extreme {
             operations.amount(to.slot, extreme, to.name.text);

@@ -35,7 +35,7 @@ impl StoredKind for Last {
             Change::Amount(_) if held.is_some_and(|held| to.at < held) => return Ok(()),
             Change::Amount(value) => (to.at, value.0),
             Change::Set { sum, .. } => (to.at, sum.0),
-            Change::Seen(_) | Change::Not(_) => return Err(OutOfRange),
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
         let id = holdings.id_or_add(known, to.name)?;
         holdings.set_last(id, slot, at, value);

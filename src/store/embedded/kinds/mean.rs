@@ -23,7 +23,7 @@ impl StoredKind for Mean {
         let next = |old| match change {
             Change::Amount(amount) => added(old, sample(*amount, to.retract)),
             Change::Set { sum, count } => Some((sum.0, *count)),
-            Change::Seen(_) | Change::Not(_) => None,
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => None,
         };
         holdings.next_samples(holdings.subjects.id(to.name), holdings.number(to.slot), to.bound, next)?;
         if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
@@ -39,7 +39,7 @@ impl StoredKind for Mean {
         let samples = match change {
             Change::Amount(amount) => holdings.add_samples(to.name, to.slot, sample(*amount, to.retract), to.bound)?,
             Change::Set { sum, count } => holdings.set_samples(to.name, to.slot, (sum.0, *count), to.bound)?,
-            Change::Seen(_) | Change::Not(_) => return Err(OutOfRange),
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
         operations.samples(to.slot, samples, to.name.text);
         Ok(())

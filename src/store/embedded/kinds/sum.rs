@@ -16,7 +16,7 @@ impl StoredKind for Sum {
         let fits = match change {
             Change::Amount(amount) => holdings.can_add(to.name, to.slot, amount.0, to.bound),
             Change::Set { sum, .. } => sum.0.unsigned_abs() <= to.bound.unsigned_abs(),
-            Change::Seen(_) | Change::Not(_) => false,
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => false,
         };
         if fits && holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
     }
@@ -31,7 +31,7 @@ impl StoredKind for Sum {
         let sum = match change {
             Change::Amount(amount) => holdings.add(to.name, to.slot, amount.0, to.bound)?,
             Change::Set { sum, .. } => holdings.set_sum(to.name, to.slot, sum.0, to.bound)?,
-            Change::Seen(_) | Change::Not(_) => return Err(OutOfRange),
+            Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
         operations.amount(to.slot, sum, to.name.text);
         Ok(())

@@ -22,7 +22,7 @@ impl RedisKind for Sketches {
                 let Mark { register, rank } = Mark::of(value.as_str());
                 Verb { verb: "mark", a: VerbWord::Number(register.into()), b: rank.into() }
             }
-            Change::Amount(_) | Change::Set { .. } | Change::Not(_) => Verb::usual(change, undoes),
+            Change::Amount(_) | Change::Forget(_) | Change::Set { .. } | Change::Not(_) => Verb::usual(change, undoes),
         }
     }
 

@@ -28,6 +28,7 @@ impl<'a> Verb<'a> {
             Change::Seen(value) => {
                 Self { verb: if undoes { "gone" } else { "seen" }, a: VerbWord::Text(value.as_str()), b: 0 }
             }
+            Change::Forget(value) => Self { verb: "forget", a: VerbWord::Text(value.as_str()), b: 0 },
             Change::Not(_) => Self { verb: "look", a: VerbWord::Text(""), b: 0 },
         }
     }

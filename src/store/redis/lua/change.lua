@@ -24,7 +24,7 @@
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
 --       `frozen`, `too_many_keys`, `behind` (not tried: an earlier sum of its subject was refused, and the items of
---       that sum must be tried before it; or the entries before it used up the script's time), `importing` (a sample, while an import is open) or
+--       that sum must be tried before it; or the entries before it used up the script's time), `importing` (a sample or `forget`, while an import is open) or
 --       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
 --       the first track. A sum of several items that one of the editions refuses is `refused` in both
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
@@ -93,11 +93,22 @@ local function is_sample(number)
   return false
 end
 
--- What the board has noted for samples: whether an import is open, and whether there was a sample before. Read only if
--- there is a sample now. has_sampled: whether one counts now.
+-- Returns whether an entry is a removal of a value.
+local function is_forgetting(number)
+  for _, own in ipairs(editions) do
+    local entry = own[1].entries[number]
+    if entry and entry.verb == 'forget' then
+      return true
+    end
+  end
+  return false
+end
+
+-- What the board has noted: whether an import is open, and whether there was a sample before. Read only if there is a
+-- sample now, or a value to forget. has_sampled: whether one counts now.
 local importing, had_samples, has_sampled = false, true, false
 for i = 1, #entries do
-  if is_sample(i) then
+  if is_sample(i) or is_forgetting(i) then
     local noted = call('HMGET', KEYS[1], 'import', 'samples')
     importing, had_samples = noted[1], noted[2] == '1'
     break
@@ -245,11 +256,11 @@ for i, entry in ipairs(entries) do
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
-  elseif importing and sampling then
+  elseif importing and (sampling or is_forgetting(i)) then
     outcomes[i] = 'importing'
-  elseif not is_look and main.is_frozen(main.subject_of(entry.who)) then
+  elseif not is_look and main.is_frozen(main.subject_of(entry.who)) and not is_forgetting(i) then
     outcomes[i] = 'frozen'
-  elseif has_too_many_keys(changes[i], main.subject_of(entry.who)) then
+  elseif has_too_many_keys(changes[i], main.subject_of(entry.who)) and not is_forgetting(i) then
     outcomes[i] = 'too_many_keys'
   elseif not is_look then
     local is_counted = false

@@ -100,6 +100,10 @@ local function cell_from() end
 -- Returns nil if the entry can be applied after those before it, or its outcome if it cannot. Changes nothing.
 local function check() end
 
+-- Returns whether the value of an entry, which is read of this track to be given to another one, is still stored. Only of
+-- kinds that store values.
+local function holds() end
+
 -- Applies the entry in memory, after `check` has returned nil.
 local apply
 

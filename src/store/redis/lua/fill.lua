@@ -37,7 +37,7 @@ for i = 1, to.size do
         is_timed = true, code = 0, id = '',
       }
     end
-  else
+  elseif from.holds(entry) then
     entries[#entries + 1] = entry
   end
 end

@@ -7,7 +7,7 @@ track.entry_at, track.start_of, track.subject_of = entry_at, start_of, subject_o
 track.fetch, track.prepare, track.cell_of, track.cell_from = fetch, prepare, cell_of, cell_from
 track.total_entry, track.check, track.apply = total_entry, check, apply
 track.save, track.finish, track.score_text = save, finish, score_text
-track.filling = filling
+track.filling, track.holds = filling, holds
 -- The largest number of keys, if the track limits them.
 track.most_keys = tonumber(ARGV.most_keys)
 -- The id of the track's edition, if the board has two.

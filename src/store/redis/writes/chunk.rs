@@ -169,7 +169,7 @@ fn between_subjects<'a>(entries: &[Entry<'a>], most: usize, wants_score: impl Fn
 
 fn bytes(entry: &Entry<'_>) -> usize {
     let value = |edition| match entry.change(edition).as_ref().map(|(change, _)| &**change) {
-        Some(Change::Seen(value)) => value.as_str().len(),
+        Some(Change::Seen(value) | Change::Forget(value)) => value.as_str().len(),
         Some(Change::Amount(_) | Change::Set { .. } | Change::Not(_)) | None => 0,
     };
     let value: usize = if entry.sent.is_some() { (0..MAX_EDITIONS).map(value).sum() } else { 0 };

@@ -86,3 +86,48 @@ async fn files_of_removed_boards_are_deleted_by_the_next_start_if_the_store_is_c
     reach(|| checkpoints(&disk) == 0).await;
     store.close().await.unwrap();
 }
+
+/// Returns whether a file of the store has these bytes.
+fn is_in_files(disk: &Simulated, text: &str) -> bool {
+    let in_directory = |directory: &str| {
+        disk.list(directory).unwrap_or_default().into_iter().any(|name| {
+            // A file may be deleted while it is read.
+            let read = || {
+                let file = disk.open(&format!("{directory}/{name}"))?;
+                let mut bytes = vec![0; file.len()? as usize];
+                file.read_exact_at(&mut bytes, 0)?;
+                std::io::Result::Ok(bytes)
+            };
+            read().is_ok_and(|bytes| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+        })
+    };
+    ["log", "checkpoints", "ids"].into_iter().any(in_directory)
+}
+
+/// Tests what `docs/operating.md` says of erased names: they stand in files until the log continues in another segment,
+/// as after a start, and the boards are in newer checkpoints.
+#[tokio::test]
+async fn no_file_has_erased_names_after_a_restart_and_checkpoints() {
+    let (who, what) = ("erased-subject", Counted::parse("erased-value").unwrap());
+    let disk = Simulated::new();
+    let eager = Pace { log_bytes: 1, age: Duration::ZERO, tick: Duration::from_millis(1), ..usual() };
+    let store = open(&disk, eager).unwrap();
+    let board = define(&store, "COUNT_DISTINCT(3h, like, post, user)").await;
+    let seen = |who: &str| named(who.to_owned(), Change::Seen(what.clone()));
+    let other = || named("post".to_owned(), Change::Seen(Counted::parse("bob").unwrap()));
+    add(&store, &board, vec![seen("post"), seen(who), other()]).await.unwrap();
+    reach(|| !disk.list("checkpoints").unwrap().is_empty()).await;
+    let post = Subject::parse("post").unwrap();
+    add(&store, &board, vec![Increment::forgetting(&board, post, what.clone())]).await.unwrap();
+    store.remove(&board, &Subject::parse(who).unwrap()).await.unwrap();
+    assert!(is_in_files(&disk, who) && is_in_files(&disk, what.as_str()), "the log has what is erased");
+    store.close().await.unwrap();
+    drop(store);
+
+    let store = open(&disk, eager).unwrap();
+    let board = live(&store).board();
+    add(&store, &board, vec![other()]).await.unwrap();
+    reach(|| !is_in_files(&disk, who) && !is_in_files(&disk, what.as_str())).await;
+    assert!(is_in_files(&disk, "bob"), "the rest is there");
+    store.close().await.unwrap();
+}

@@ -4,7 +4,8 @@
 --       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
 -- ARGV  last: the largest number of values to remember, or ''; over all time followed by a comma and the time for which
 --       tombstones are kept, in ms
--- verbs  `seen` a; `gone` a: its retraction; `dropped`: a value of the time of the entry was dropped elsewhere
+-- verbs  `seen` a; `gone` a: its retraction; `forget` a: nothing of the value stays, no tombstone either; `dropped`: a
+--        value of the time of the entry was dropped elsewhere
 --
 -- A value whose time is below the floor counts as absent, and so does a tombstone. Over all time, where the floor never
 -- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in
@@ -103,7 +104,7 @@ function prepare(entry)
   local held = cell(entry.slot, who)
   local is_sound = not held or sound(held)
   -- An entry older than the remembered time changes nothing.
-  if known == 'seen' and entry.at >= time then
+  if known == 'seen' and (entry.at >= time or entry.verb == 'forget') then
     if held and is_sound and time >= tonumber(start_of(entry.slot)) then
       memory.slots[entry.a] = entry.slot
     end
@@ -215,6 +216,24 @@ local function retract(who, value, at)
   end
 end
 
+local function forget(who, value)
+  local memory, known = memories[who], state(who, value)
+  -- What has expired goes too.
+  call('ZREM', seen_key(who), value)
+  call('ZREM', gone_key(who), 't' .. value)
+  memory.states[value] = {}
+  if known == 'seen' then
+    leave(who, value)
+  end
+end
+
+-- Returns whether a value with which another track is filled is still stored here: it may have been forgotten since it
+-- was read.
+function holds(entry)
+  return entry.verb == 'dropped' or call('ZSCORE', seen_key(entry.who), entry.a)
+    or call('ZSCORE', gone_key(entry.who), 't' .. entry.a)
+end
+
 local touched = {}
 
 function apply(entry)
@@ -230,6 +249,8 @@ function apply(entry)
   touched[entry.who] = true
   if entry.verb == 'seen' then
     see(entry.who, entry.a, entry.at, entry.slot)
+  elseif entry.verb == 'forget' then
+    forget(entry.who, entry.a)
   elseif entry.verb == 'dropped' then
     call('ZADD', gone_key(entry.who), 'GT', format(entry.at), 'c')
     memories[entry.who].has_gone = true
