@@ -14,6 +14,7 @@ trap 'rm -rf "$folder"' EXIT INT TERM
 npm pack --silent --pack-destination "$folder" >/dev/null
 cp -r test types package.json README.md "$folder/"
 modules=$PWD/node_modules
+export ROLLTOP_TEST_CASES="$PWD/../cases.json"
 
 cd "$folder"
 mv package.json packed.json

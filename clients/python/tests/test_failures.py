@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import unittest
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -356,7 +357,27 @@ class Values(unittest.TestCase):
 
         self.assertEqual(self.sent(subject="a", amount=Real(0.1))["amount"], "0.1")
         self.assertEqual(self.sent(subject="a", amount=Whole())["amount"], 7)
-        self.assertIs(type(self.sent(subject="a", amount=True)["amount"]), int)
+        with self.assertRaisesRegex(TypeError, "amount"):
+            self.sent(subject="a", amount=True)
+
+    def test_a_time_may_be_one_of_python_with_a_zone(self) -> None:
+        zone = timezone(timedelta(hours=1))
+        item = self.sent(subject="a", at=datetime(2026, 1, 2, 11, 7, tzinfo=zone))
+        self.assertEqual(item["at"], "2026-01-02T11:07:00+01:00")
+        with self.assertRaisesRegex(ValueError, "at: .*time zone"):
+            self.sent(subject="a", at=datetime(2026, 1, 2, 11, 7))
+
+    def test_an_argument_that_there_is_not_is_refused(self) -> None:
+        with self.assertRaisesRegex(TypeError, "'amounts'"):
+            self.sent(subject="a", amounts=5)
+
+    def test_numbers_with_large_exponents_take_no_room_and_are_not_added_up(self) -> None:
+        self.assertEqual(self.sent(subject="a", amount="1e999999999")["amount"], "1E+999999999")
+        queue = Queue(Batching(coalesces=True))
+        queue.add({"subject": "a", "amount": Decimal("1e999")}, 0.0)
+        self.assertFalse(queue.combine({"subject": "a", "amount": Decimal("0.1")}), "it would be rounded")
+        queue.add({"subject": "b", "amount": Decimal("0.1")}, 0.0)
+        self.assertTrue(queue.combine({"subject": "b", "amount": Decimal("0.2")}))
 
     def test_an_id_of_none_is_none(self) -> None:
         item = self.sent(subject="a", id=None, by=None)

@@ -1,6 +1,7 @@
 """Uses of the client, for the check of types only."""
 
 from contextlib import aclosing, closing
+from datetime import datetime, timezone
 from decimal import Decimal
 
 from rolltop import AsyncRolltop, Batching, Rolltop
@@ -10,6 +11,8 @@ board = service.board("hot-posts", Batching(coalesces=True))
 added: bool = board.add("post-1", Decimal("0.5"), by="rust", id="like-1")
 score: int | Decimal | None = board.subject("post-1", window="7d")["score"]
 rated: bool = board.add("film-9", value=4.5)
+sold: bool = board.add("shop-1", "19.99", at=datetime.now(timezone.utc))
+unliked: bool = service.event("like", {"post_id": "post-1"}, at="2026-01-02T10:07:00Z", retract=True)
 names: list[str | None] = [line["subject"] for line in board.lines(by="rust")]
 median: int | Decimal | None = board.distribution([50, 99.9], by="rust")["percentiles"][0]["score"]
 below: int = board.distribution(scores=[Decimal("0.5")])["ranges"][0]["subjects"]

@@ -62,7 +62,36 @@ macro_rules! from_integers {
         }
     )*};
 }
-from_integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+from_integers!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize);
+
+macro_rules! from_texts {
+    ($($kind:ty),*) => {$(
+        impl TryFrom<$kind> for Decimal {
+            type Error = NotADecimal;
+
+            fn try_from(text: $kind) -> Result<Self, NotADecimal> {
+                text.parse()
+            }
+        }
+    )*};
+}
+from_texts!(&str, String, &String);
+
+macro_rules! from_floats {
+    ($($kind:ty),*) => {$(
+        /// Takes the shortest text that is this number: `0.1` for 0.1.
+        impl TryFrom<$kind> for Decimal {
+            type Error = NotADecimal;
+
+            fn try_from(number: $kind) -> Result<Self, NotADecimal> {
+                // JSON has no text for infinity, nor for what is no number.
+                let text = number.is_finite().then(|| serde_json::to_string(&number).ok()).flatten();
+                text.ok_or_else(|| NotADecimal(number.to_string()))?.parse()
+            }
+        }
+    )*};
+}
+from_floats!(f32, f64);
 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,6 +148,12 @@ mod tests {
         assert_eq!(number.to_string(), "12345678901234567890.1234567890");
         assert_eq!(serde_json::to_string(&number).unwrap(), number.as_str());
         assert_eq!(Decimal::from(-7).as_str(), "-7");
+        assert_eq!(Decimal::from(u128::MAX).as_str(), "340282366920938463463374607431768211455");
+        assert_eq!(
+            (Decimal::try_from(0.1).unwrap().as_str(), Decimal::try_from(0.1_f32).unwrap().as_str()),
+            ("0.1", "0.1")
+        );
+        assert_eq!(Decimal::try_from("19.990").unwrap().as_str(), "19.990");
         assert_eq!(Decimal::from(u64::MAX).to_f64(), u64::MAX as f64);
         assert_eq!(format!("{:>5}", Decimal::from(12)), "   12");
     }
@@ -129,6 +164,7 @@ mod tests {
             assert!(text.parse::<Decimal>().is_err(), "{text:?}");
         }
         assert!(serde_json::from_str::<Decimal>("\"1\"").is_err());
+        assert!(Decimal::try_from(f64::NAN).is_err() && Decimal::try_from(f32::NEG_INFINITY).is_err());
         let long = "é".repeat(100).parse::<Decimal>().unwrap_err();
         assert!(long.to_string().chars().count() < 100);
     }

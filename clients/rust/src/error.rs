@@ -30,7 +30,7 @@ const NOTHING_DONE: [&str; 4] = ["incomplete_body", "connection_ended", "board_c
 impl Error {
     /// Returns the code, which is stable: that of the service's problem, or `unreachable`, `timed_out` or `interrupted`
     /// if there was no answer, `unexpected_answer` if it was not one of the service, `invalid_name` for a name that no
-    /// request can carry, `invalid_item` for an item that is not JSON, `invalid_setting` for a setting of the client
+    /// request can carry, `invalid_item` for an item that cannot be sent, `invalid_setting` for a setting of the client
     /// that is wrong, `closed` for a [`Sender`](crate::Sender) that was closed.
     pub fn code(&self) -> &str {
         &self.0.code
@@ -65,7 +65,8 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self.0.status {
             None => matches!(self.code(), "unreachable" | "timed_out" | "interrupted"),
-            Some(200 | 408 | 425 | 429 | 500 | 502 | 503 | 504) => true,
+            // Proxies have codes of their own from 500 on.
+            Some(200 | 408 | 425 | 429 | 500..) => true,
             Some(_) => NOTHING_DONE.contains(&self.code()),
         }
     }
@@ -74,8 +75,9 @@ impl Error {
     pub fn is_unknown(&self) -> bool {
         match self.0.status {
             None => matches!(self.code(), "timed_out" | "interrupted"),
-            Some(200 | 408 | 500 | 502 | 504) => true,
-            Some(_) => self.code() == "store_timeout",
+            // A proxy may answer 503 although the service has the request.
+            Some(503) => self.0.problem.is_empty() || self.code() == "store_timeout",
+            Some(status) => matches!(status, 200 | 408 | 500..),
         }
     }
 
@@ -223,6 +225,8 @@ mod tests {
         assert!(!of(404, "unknown_board").is_transient());
         assert!(of(409, "board_frozen").is_transient() && !of(409, "board_frozen").is_unknown());
         assert!(of(503, "store_timeout").is_unknown());
+        let page = |status| Error::of_answer(status, &HeaderMap::new(), b"<html>");
+        assert!(page(503).is_unknown() && page(522).is_unknown() && page(522).is_transient());
         assert!(!Error::invalid_name("x".into()).is_transient());
     }
 }

@@ -108,17 +108,27 @@ impl Increment {
         Self(Object::of(object))
     }
 
-    /// Adds this amount, on boards of COUNT and SUM.
-    pub fn amount(mut self, amount: impl Into<Decimal>) -> Self {
-        self.0.remove("value");
-        self.0.set("amount", &amount.into());
+    /// Adds this amount, on boards of COUNT and SUM: a number, or a text such as `"19.99"`, which is that number exactly.
+    ///
+    /// What is no number is an error when the item is added or sent, before anything is sent.
+    pub fn amount<A>(mut self, amount: A) -> Self
+    where
+        A: TryInto<Decimal>,
+        A::Error: fmt::Display,
+    {
+        match amount.try_into() {
+            Ok(amount) => self.0.set("amount", &amount),
+            Err(error) => self.0.refuse(format!("amount: {error}")),
+        }
+        self.0.refuse_both();
         self
     }
 
-    /// Counts this number or text, on boards of AVG, MIN, MAX, LAST and those that count different values.
+    /// Counts this number or text in place of an amount, on boards of AVG, MIN, MAX, LAST and those that count different
+    /// values.
     pub fn value(mut self, value: impl Serialize) -> Self {
-        self.0.remove("amount");
         self.0.set("value", &value);
+        self.0.refuse_both();
         self
     }
 
@@ -169,17 +179,25 @@ impl Object {
         let name = name.into();
         match serde_json::to_string(value) {
             // Such as a number that is none. The service takes it for absent, and would count 1.
-            Ok(text) if text == "null" => self.wrong = Some(format!("the value of '{name}' is not one that counts")),
+            Ok(text) if text == "null" => self.refuse(format!("the value of '{name}' is not one that counts")),
             Ok(text) => match self.members.iter_mut().find(|(set, _)| *set == name) {
                 Some((_, value)) => *value = text,
                 None => self.members.push((name, text)),
             },
-            Err(error) => self.wrong = Some(format!("the value of '{name}' is not JSON: {error}")),
+            Err(error) => self.refuse(format!("the value of '{name}' is not JSON: {error}")),
         }
     }
 
-    fn remove(&mut self, name: &str) {
-        self.members.retain(|(set, _)| set != name);
+    /// Says why it cannot be sent; the first reason stays.
+    fn refuse(&mut self, reason: String) {
+        self.wrong.get_or_insert(reason);
+    }
+
+    fn refuse_both(&mut self) {
+        let has = |name| self.members.iter().any(|(set, _)| set == name);
+        if has("amount") && has("value") {
+            self.refuse("an increment has an amount or a value, not both".to_owned());
+        }
     }
 
     fn of(object: &Map<String, Value>) -> Self {
@@ -216,7 +234,7 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// `invalid_item`, if something was set that is not JSON.
+    /// `invalid_item`, if something was set that cannot be sent.
     pub(crate) fn checked(self) -> Result<Self> {
         match self.wrong {
             Some(detail) => Err(Error::invalid_item(detail)),
@@ -302,8 +320,8 @@ mod tests {
             printed(item),
             r#"{"subject":"a\"b","amount":0.10,"by":"é","at":"2026-01-02T10:07:00Z","id":"i","retract":true}"#
         );
-        assert_eq!(printed(Increment::new("a").amount(2).value("u-1")), r#"{"subject":"a","value":"u-1"}"#);
-        assert_eq!(printed(Increment::new("a").value(1.5).amount(2).amount(3)), r#"{"subject":"a","amount":3}"#);
+        assert_eq!(printed(Increment::new("a").amount("2.50").amount(3)), r#"{"subject":"a","amount":3}"#);
+        assert_eq!(printed(Increment::new("a").value(1.5)), r#"{"subject":"a","value":1.5}"#);
     }
 
     #[test]
@@ -337,7 +355,14 @@ mod tests {
         for line in ["", "1", "[]", "null", "{", "{\"a\":}", "{} {}", "{\"subject\":\"a\"},{}", "{'a':1}"] {
             assert_eq!(Increment::from_json(line).unwrap_err().code(), "invalid_item", "{line}");
         }
-        assert!(Increment::new("a").value(f64::NAN).into_object().checked().is_err());
+        for item in [
+            Increment::new("a").value(f64::NAN),
+            Increment::new("a").amount("many").amount(1),
+            Increment::new("a").amount(2).value("u-1"),
+            Increment::new("a").value(1.5).amount(2),
+        ] {
+            assert_eq!(item.into_object().checked().unwrap_err().code(), "invalid_item");
+        }
     }
 
     #[test]

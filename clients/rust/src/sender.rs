@@ -175,7 +175,7 @@ impl<T: Countable> Sender<T> {
     ///
     /// # Errors
     ///
-    /// `invalid_item`, if something of it is not JSON; `closed` after the sender was closed.
+    /// `invalid_item`, if something of it cannot be sent, such as an amount that is no number; `closed` after the sender was closed.
     pub async fn add(&self, item: T) -> Result<()> {
         let item = item.into_object().checked()?;
         let shared = &self.owner.shared;

@@ -29,7 +29,10 @@ export interface BatchOptions {
    * (`ids.horizon` of its status), or the item may count twice.
    */
   unknownFor?: number | undefined;
-  /** Called with items that were refused as a whole, given up, or left at the end. Those given up may have counted. */
+  /**
+   * Called with items that were refused as a whole, given up, or left at the end. Those given up may have counted.
+   * Without it they are logged, and `flush` and `close` reject with the first error.
+   */
   onError?: ((error: RolltopError, items: Item[]) => void) | undefined;
   /** Called for an item that the service did not count, with the code that says why. */
   onRejected?: ((item: Item, code: string, detail: string) => void) | undefined;
@@ -38,17 +41,14 @@ export interface BatchOptions {
 /** The options with their defaults. */
 export type BatchSettings = Required<{ [K in keyof BatchOptions]: Exclude<BatchOptions[K], undefined> }>;
 
-const log = (...what: unknown[]): void => console.error(...what);
-
-export const DEFAULTS: BatchSettings = {
+export const DEFAULTS: Omit<BatchSettings, "onError"> = {
   maxItems: 10_000,
   batchItems: 500,
   batchMillis: 1000,
   full: "wait",
   giveUpAfter: Infinity,
   unknownFor: 1_200_000,
-  onError: log,
-  onRejected: log,
+  onRejected: (...what) => console.error("an item is not counted:", ...what),
 };
 
 /** What has become of the items of a client. */
@@ -61,6 +61,8 @@ export interface Counts {
   rejected: number;
   /** Reported to `onError`. */
   failed: number;
+  /** Events of types that no board counts. The first of each type is logged. */
+  unknown: number;
   /** Dropped because the queue was full. */
   dropped: number;
 }
@@ -90,10 +92,17 @@ interface Receipt {
   duplicates: number;
   rejected: { code: string; detail: string; index?: number; board?: string }[];
   rejected_counts?: Record<string, number>;
+  unknown_types?: Record<string, number>;
 }
 
 /** The characters of a batch. The service takes 8 MiB by default, and a character has up to three bytes. */
 const BATCH_LENGTH = 1 << 20;
+/** The most types of events of which it is said that no board counts them. */
+const MOST_TYPES = 100;
+/** The code of a rejection that may pass. */
+const MEMORY_FULL = "memory_full";
+/** The longest pause that the service may ask for, in seconds. */
+const LONGEST_ASKED = 300;
 
 /** Returns an id that no other item has. `randomUUID` does not exist on pages that were loaded by plain http. */
 export const newId = (): string => crypto.randomUUID?.() ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
@@ -105,6 +114,7 @@ export class Batcher {
   /** The entries that equal items are added to, by their beginning. */
   readonly #sums = new Map<string, Entry>();
   #batchItems: number;
+  readonly #mostItems: number;
   #added = 0;
   #done = 0;
   /** The number of items that are sent without waiting for others. */
@@ -112,6 +122,8 @@ export class Batcher {
   /** What waits for a condition: flushes, and adds for room. */
   #waiting: [until: () => boolean, resolve: () => void][] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Types of events that no board counts, of which that was said. */
+  readonly #unknown = new Set<string>();
   readonly #stop = new AbortController();
   readonly #connection: Sending;
   readonly #board: string | undefined;
@@ -121,7 +133,7 @@ export class Batcher {
     this.#connection = connection;
     this.#board = board;
     // With a shorter queue, a full one would wait for more items.
-    this.#batchItems = Math.min(connection.batchItems, connection.maxItems);
+    this.#batchItems = this.#mostItems = Math.min(connection.batchItems, connection.maxItems);
   }
 
   /** Adds an item with an id, or, with `sum`, the beginning of one that equal items are added to. */
@@ -238,17 +250,21 @@ export class Batcher {
     const began = Date.now();
     const { signal } = this.#stop;
     const { giveUpAfter, unknownFor } = this.#connection;
-    const body = this.#body(entries.map((entry) => entry.text));
     for (let attempt = 0; ; attempt++) {
       const now = Date.now();
       // Not after the last attempt, but before the next one: in between the machine may have slept.
       if (entries.some((entry) => now - (entry.since ?? now) > unknownFor)) {
         return this.#fail(entries, new RolltopError(0, "unknown", "no answer in time"));
       }
+      const body = this.#body(entries.map((entry) => entry.text));
       try {
         const receipt = (await once(this.#connection, "POST", this.#path(), { body, signal })) as Receipt;
         if (typeof receipt?.accepted !== "number") throw invalidResponse();
-        return this.#settle(entries, receipt);
+        // A request of this size is not too large.
+        this.#batchItems = Math.min(this.#mostItems, 2 * this.#batchItems);
+        entries = this.#settle(entries, receipt);
+        if (entries.length === 0) return;
+        throw new RolltopError(503, MEMORY_FULL, "the service has no memory");
       } catch (caught) {
         const error = caught as RolltopError;
         if (error.status === 413 && entries.length > 1) {
@@ -257,22 +273,36 @@ export class Batcher {
           return;
         }
         if (mayHaveCounted(error)) for (const entry of entries) entry.since ??= now;
-        if (signal.aborted || !error.temporary || Date.now() - began >= giveUpAfter) return this.#fail(entries, error);
-        await sleep(pause(attempt, error.retryAfter), signal);
+        if (signal.aborted || !mayPass(error) || Date.now() - began >= giveUpAfter) return this.#fail(entries, error);
+        await sleep(pause(attempt, Math.min(error.retryAfter ?? 0, LONGEST_ASKED)), signal);
       }
     }
   }
 
-  #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts }: Receipt): void {
+  /** Returns those that have to be sent again. */
+  #settle(entries: Entry[], { accepted, duplicates, rejected, rejected_counts, unknown_types }: Receipt): Entry[] {
     const { counts } = this.#connection;
-    this.#done += entries.length;
+    const again = new Set<Entry>();
     counts.accepted += accepted;
     counts.duplicates += duplicates;
-    for (const count of Object.values(rejected_counts ?? {})) counts.rejected += count;
+    for (const [code, count] of Object.entries(rejected_counts ?? {})) {
+      if (code !== MEMORY_FULL) counts.rejected += count;
+    }
+    for (const [type, count] of Object.entries(unknown_types ?? {})) {
+      counts.unknown += count;
+      if (this.#unknown.has(type) || this.#unknown.size === MOST_TYPES) continue;
+      this.#unknown.add(type);
+      console.error(`no board counts events of the type ${type}`);
+    }
     for (const { index, code, detail, board } of rejected) {
       const entry = entries[index ?? 0];
-      if (entry) report(() => this.#connection.onRejected(this.#item(entry, board), code, detail));
+      if (entry && code === MEMORY_FULL) {
+        delete entry.since;
+        again.add(entry);
+      } else if (entry) report(() => this.#connection.onRejected(this.#item(entry, board), code, detail));
     }
+    this.#done += entries.length - again.size;
+    return [...again];
   }
 
   #fail(entries: Entry[], error: RolltopError): void {
@@ -291,11 +321,17 @@ export class Batcher {
   }
 }
 
+/** Returns whether the same items may be counted later. */
+const mayPass = ({ temporary, status, code }: RolltopError): boolean =>
+  temporary || status >= 500 || /^(incomplete_body|connection_ended|board_changed)$/.test(code);
+
 /** Returns whether items that got this error may have been counted all the same. */
-const mayHaveCounted = ({ status, code, cause }: RolltopError): boolean =>
-  code === "store_timeout" ||
+function mayHaveCounted({ status, code, cause }: RolltopError): boolean {
   // Only Node tells that there was no connection.
-  !([425, 429, 503].includes(status) || /REFUSED|NOTFOUND|EAI/.test((cause as Caused)?.cause?.code as string));
+  if (status === 0) return !/REFUSED|NOTFOUND|EAI/.test((cause as Caused)?.cause?.code as string);
+  // A proxy may answer 503, without a problem, although the service has the request.
+  return status === 503 ? /^(store_timeout|http)$/.test(code) : status >= 500 || status === 200 || status === 408;
+}
 
 /** Calls a function of the caller. What it does wrong must not end the sending. */
 function report(call: () => void): void {

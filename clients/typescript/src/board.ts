@@ -1,9 +1,10 @@
-import { newId } from "./batch.ts";
 import type { Batcher } from "./batch.ts";
 import { exported } from "./export.ts";
 import type { ExportOptions } from "./export.ts";
 import { checked, keyText, request, withParameters } from "./http.ts";
 import type { Connection, Parameters, RequestOptions } from "./http.ts";
+import { amountOf, itemText, keyOf, textOf, valueOf } from "./item.ts";
+import type { Amount, ItemOptions } from "./item.ts";
 import { units } from "./json.ts";
 import { live } from "./live.ts";
 import type { LiveOptions } from "./live.ts";
@@ -38,17 +39,11 @@ export interface BoardOptions {
   coalesce?: boolean | undefined;
 }
 
-export interface AddOptions {
+export interface AddOptions extends ItemOptions {
   /** The key of the ranking, on a board whose metric has `BY`. */
   by?: Key | undefined;
-  /** When it happened; by default when it arrives at the service. */
-  at?: Time | undefined;
-  /** What tells it from others: an id counts once. By default a random one. */
-  id?: string | undefined;
-  /** The number or value to count, on boards of AVG, MIN, MAX, LAST and COUNT_DISTINCT. */
-  value?: string | number | boolean | undefined;
-  /** Whether it undoes an earlier item. */
-  retract?: boolean | undefined;
+  /** The number or value to count in place of an amount, on boards of AVG, MIN, MAX, LAST and COUNT_DISTINCT. */
+  value?: Amount | boolean | undefined;
 }
 
 /** A list of subjects, or a look-up without ranks, may have up to 1,000 of them; with ranks up to 200. */
@@ -88,20 +83,20 @@ export class Board<D extends Decimals = "number"> {
   }
 
   /**
-   * Adds an item to those that are sent in the background. Resolves to true when there is room for further items, or to
-   * false if the item was dropped; it says nothing about the sending: see `service.flush()`.
+   * Adds 1 or an amount to those that are sent in the background. Resolves to true when there is room for further
+   * items, or to false if the item was dropped; it says nothing about the sending: see `service.flush()`. Throws a
+   * TypeError for what cannot be sent, such as an amount that is no number.
    */
-  add(subject: string, amount: number | string = 1, options: AddOptions = {}): Promise<boolean> {
+  add(subject: string, amount?: Amount, options: AddOptions = {}): Promise<boolean> {
     const { by, at, id, value, retract } = options;
-    for (const number of [amount, value, at instanceof Date ? +at : 0]) {
-      // JSON would write null, which means 1, or now.
-      if (typeof number === "number" && !Number.isFinite(number)) throw new TypeError(`no number: ${number}`);
+    if (amount !== undefined && value !== undefined) {
+      throw new TypeError("an increment has an amount or a value, not both");
     }
-    const item = { subject, by: by === undefined ? undefined : keyText(by) };
-    const sum = this.#coalesce && (id ?? at ?? value ?? retract) === undefined ? units(amount) : undefined;
+    const number = amountOf(amount);
+    const item = { subject: textOf("subject", subject), by: keyOf(by) };
+    const sum = this.#coalesce && (id ?? at ?? value ?? retract) === undefined ? units(number ?? 1) : undefined;
     if (sum !== undefined) return this.#batcher().add(JSON.stringify(item).slice(0, -1), sum);
-    const rest = { amount: amount === 1 ? undefined : amount, at, value, retract, id: id ?? newId() };
-    return this.#batcher().add(JSON.stringify({ ...item, ...rest }));
+    return this.#batcher().add(itemText({ ...item, amount: number, value: valueOf(value) }, options));
   }
 
   /** Returns a page of the ranking. */

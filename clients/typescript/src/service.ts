@@ -2,7 +2,10 @@ import { Batcher, DEFAULTS, newId } from "./batch.ts";
 import type { BatchOptions, Counts, Sending } from "./batch.ts";
 import { Board } from "./board.ts";
 import type { BoardOptions } from "./board.ts";
+import type { RolltopError } from "./error.ts";
 import { request } from "./http.ts";
+import { fieldsOf, itemText, textOf } from "./item.ts";
+import type { ItemOptions } from "./item.ts";
 import { knowsSources, parseExact } from "./json.ts";
 import type { Answers, Decimals, DefinedBoard, Evaluations, Query, Read, Time } from "./types.ts";
 
@@ -45,12 +48,14 @@ export interface EvaluateOptions {
 /** A client of a service. It is made by `rolltop(…)`. */
 export class Service<D extends Decimals = "number"> {
   /** What has become of the items that were added. */
-  readonly counts: Readonly<Counts> = { accepted: 0, duplicates: 0, rejected: 0, failed: 0, dropped: 0 };
+  readonly counts: Readonly<Counts> = { accepted: 0, duplicates: 0, rejected: 0, failed: 0, unknown: 0, dropped: 0 };
   readonly #connection: Sending;
   readonly #batchers = new Map<string | undefined, Batcher>();
   /** Ends the listening to the page. */
   readonly #gone = new AbortController();
   #isClosed = false;
+  /** The first error that nobody was told. */
+  #failure: RolltopError | undefined;
 
   /** @internal */
   constructor({ url, key, token, decimals, ...options }: Options<D>) {
@@ -66,6 +71,10 @@ export class Service<D extends Decimals = "number"> {
       retries: 3,
       fetch: (input, init) => fetch(input, init),
       ...DEFAULTS,
+      onError: (error, items) => {
+        console.error(`${items.length} items were not sent:`, error);
+        this.#failure ??= error;
+      },
       ...Object.fromEntries(given),
       base,
       secret: token ?? key,
@@ -73,8 +82,9 @@ export class Service<D extends Decimals = "number"> {
       counts: this.counts,
     };
     // A receipt lists up to 1,000 rejected items. With more in a batch, some would not be reported.
-    const { batchItems } = this.#connection;
+    const { batchItems, maxItems } = this.#connection;
     if (!(batchItems >= 1 && batchItems <= 1000)) throw new RangeError("batchItems is not 1 to 1000");
+    if (!(maxItems >= 1)) throw new RangeError("maxItems is not 1 or more");
     const { signal } = this.#gone;
     globalThis.addEventListener?.("pagehide", this.#leave, { signal });
     globalThis.document?.addEventListener("visibilitychange", this.#leave, { signal });
@@ -89,31 +99,37 @@ export class Service<D extends Decimals = "number"> {
   event(
     type: string,
     fields: Record<string, unknown>,
-    {
-      id = newId(),
-      at,
-      retract,
-    }: { id?: string | undefined; at?: Time | undefined; retract?: boolean | undefined } = {},
+    options: ItemOptions = {},
   ): Promise<boolean> {
-    return this.#batcher(undefined).add(JSON.stringify({ type, fields, at, retract, id }));
+    return this.#batcher(undefined).add(itemText({ type: textOf("type", type), fields: fieldsOf(fields) }, options));
   }
 
   /**
    * Sends what was added before, and resolves when the service has answered all of it, or it was reported to `onError`.
-   * While the service cannot be reached it waits.
+   * Without an `onError` it rejects with the first error of what was not sent. While the service cannot be reached it
+   * waits.
    */
   async flush(): Promise<void> {
     await Promise.all([...this.#batchers.values()].map((batcher) => batcher.flush()));
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) throw failure;
   }
 
-  /** Sends what was added before and ends the client. What is left after `timeout` milliseconds goes to `onError`. */
+  /**
+   * Sends what was added before and ends the client. What is left after `timeout` milliseconds goes to `onError`; without
+   * one it rejects as `flush` does.
+   */
   async close({ timeout }: { timeout?: number | undefined } = {}): Promise<void> {
     this.#isClosed = true;
     const timer = timeout === undefined ? undefined : setTimeout(this.#end, timeout);
-    await this.flush();
-    clearTimeout(timer);
-    this.#end();
-    this.#gone.abort();
+    try {
+      await this.flush();
+    } finally {
+      clearTimeout(timer);
+      this.#end();
+      this.#gone.abort();
+    }
   }
 
   /** Returns all boards. */

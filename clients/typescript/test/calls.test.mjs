@@ -85,7 +85,7 @@ for (const store of ["embedded", "redis"]) {
         bodies[0].increments.map((item) => [item.subject, item.amount]),
         [
           ["ann", 9007199255.1],
-          ["bob", undefined],
+          ["bob", 1],
         ],
       );
       assert.match(bodies[0].increments[0].id, /^[0-9a-f-]{36}$/);

@@ -50,7 +50,7 @@ test("a batch is repeated with the same ids until it is answered", async () => {
   assert.equal(requests[0].items[1].id, "own");
   assert.equal(requests[0].url, "http://service/base/v1/boards/b/increments");
   assert.equal(requests[0].headers.authorization, "Bearer rt_key");
-  assert.deepEqual(service.counts, { accepted: 2, duplicates: 0, rejected: 0, failed: 0, dropped: 0 });
+  assert.deepEqual(service.counts, { accepted: 2, duplicates: 0, rejected: 0, failed: 0, unknown: 0, dropped: 0 });
 });
 
 test("Retry-After is waited for", async () => {
@@ -402,4 +402,27 @@ test("lines of a final period whose subjects were removed have none", async () =
   const exported = [];
   for await (const line of board.export({ period: "2026-10" })) exported.push(line);
   assert.deepEqual(exported, items);
+});
+
+test("types of events that no board counts are counted, and logged once", async (t) => {
+  const log = t.mock.method(console, "error", () => {});
+  const unknown = () => Response.json({ accepted: 0, duplicates: 0, rejected: [], unknown: 2, unknown_types: { dislike: 2 } });
+  const { service } = client([unknown]);
+  for (let i = 0; i < 2; i++) {
+    service.event("dislike", {});
+    service.event("dislike", {});
+    await service.flush();
+  }
+  assert.deepEqual([service.counts.unknown, log.mock.callCount()], [4, 1]);
+});
+
+test("after one item that is too large, batches grow again", async () => {
+  const limited = (init) => (init.body.includes("large") ? problem(413, "too_large") : receipt(init));
+  const { requests, service } = client([limited], { onError: () => {} });
+  const board = service.board("b");
+  for (let i = 0; i < 64; i++) board.add(i === 0 ? "large" : `s-${i}`);
+  await service.flush();
+  const sent = requests.map((request) => request.items.length);
+  assert.deepEqual(sent, [64, 32, 16, 8, 4, 2, 1, 1, 2, 4, 8, 16, 32]);
+  assert.deepEqual([service.counts.accepted, service.counts.failed], [63, 1]);
 });

@@ -18,6 +18,8 @@ const board = service.board("hot-posts", { coalesce: true });
 
 const room: boolean = await board.add("post-1", "19.99", { by: ["se", "jazz"], at: new Date(), retract: true });
 await service.event("like", { post_id: "post-1" }, { id: "like-1" });
+await board.add("post-1", 12345678901234567890n);
+await board.add("post-1", undefined, { value: "19.99" });
 
 const page: Ranking = await board.top({ limit: 10, window: "7d" });
 const score: number | null | undefined = page.items[0]?.score;

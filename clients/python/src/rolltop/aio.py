@@ -9,14 +9,14 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
 
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
+from .calls import Amount, Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
 from .client import PIECE, Board, Rolltop
 from .delivery import Delivery, Reports, Sending
 from .errors import RolltopError
@@ -190,9 +190,15 @@ class AsyncRolltop:
         return AsyncBoard(self, name, way)
 
     async def event(
-        self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None
+        self,
+        kind: str,
+        fields: Mapping[str, object],
+        *,
+        at: str | datetime | None = None,
+        id: str | None = None,
+        retract: bool | None = None,
     ) -> bool:
-        return await self._sender(self._events).add(calls.event(kind, fields, at, id))
+        return await self._sender(self._events).add(calls.event(kind, fields, {"at": at, "id": id, "retract": retract}))
 
     async def flush(self) -> None:
         """Waits until everything that was added before is acknowledged, rejected or given up. Raises the first error of
@@ -312,13 +318,13 @@ class AsyncBoard:
     def __init__(self, client: AsyncRolltop, name: str, way: Way[AsyncSender]) -> None:
         self._client, self.name, self._way = client, name, way
 
-    async def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
+    async def add(self, subject: str, amount: Amount | None = None, **more: Unpack[Item]) -> bool:
         return await self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     async def add_now(
         self,
         subject: str,
-        amount: int | Decimal | float | None = None,
+        amount: Amount | None = None,
         *,
         period: str | None = None,
         **more: Unpack[Item],
@@ -420,8 +426,8 @@ class AsyncBoard:
 
     async def distribution(
         self,
-        percentiles: Iterable[int | Decimal | float] = (),
-        scores: Iterable[int | Decimal | float] = (),
+        percentiles: Iterable[Amount] = (),
+        scores: Iterable[Amount] = (),
         **options: Unpack[InPeriod],
     ) -> schema.Distribution:
         return await self._client._call(calls.distribution(self.name, percentiles, scores, options))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote
 
 from . import schema
 from .numbers import exact, plain, print_object
 
 T = TypeVar("T")
+# A text is the number that is written in it, exactly.
+Amount: TypeAlias = str | int | Decimal | float
 Page = TypeVar("Page", schema.KeyPage, schema.ModeratedPage)
 
 
@@ -76,13 +79,13 @@ class InPeriods(TypedDict, total=False):
 
 
 class Item(TypedDict, total=False):
-    """More about an increment: `by`, its key; `at`, its time (RFC 3339); `id`, if it has one of its own; `value` in
-    place of an amount; `retract`, to take it back."""
+    """More about an increment: `by`, its key; `at`, its time (RFC 3339, or a `datetime` with a time zone); `id`, if it
+    has one of its own; `value` in place of an amount; `retract`, to take it back."""
 
     by: str
-    at: str
+    at: str | datetime
     id: str
-    value: str | int | Decimal | float
+    value: str | int | Decimal | float | bool
     retract: bool
 
 
@@ -106,21 +109,49 @@ def _segment(text: str) -> str:
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
-def item(subject: str, amount: int | Decimal | float | None, more: Item) -> dict[str, Any]:
-    """Returns an increment as it is sent."""
-    # An id of None would be none, and the item would count twice if it is sent twice.
-    made: dict[str, Any] = {"subject": subject, **{name: value for name, value in more.items() if value is not None}}
+def item(subject: str, amount: Amount | None, more: Item) -> dict[str, Any]:
+    """Returns an increment as it is sent. Raises `TypeError` or `ValueError` with the name of what cannot be."""
+    made = {"subject": _checked("subject", subject), **_members(more)}
     if amount is not None:
         if "value" in made:
             raise ValueError("an increment has an amount or a value, not both")
-        made["amount"] = exact(amount)
+        made["amount"] = exact(amount, "amount")
     return made
 
 
-def event(kind: str, fields: Mapping[str, object], at: str | None, id: str | None) -> dict[str, Any]:
-    """Returns an event as it is sent."""
-    more = {name: value for name, value in (("at", at), ("id", id)) if value is not None}
-    return {"type": kind, "fields": dict(fields), **more}
+def event(kind: str, fields: Mapping[str, object], more: Mapping[str, object]) -> dict[str, Any]:
+    """Returns an event as it is sent. Raises what `item` does."""
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"fields must be a dictionary, not {type(fields).__name__}")
+    for name, value in fields.items():
+        if isinstance(value, float | Decimal):
+            exact(value, f"fields[{name!r}]")
+    return {"type": _checked("type", kind), "fields": dict(fields), **_members(more)}
+
+
+def _members(more: Mapping[str, object]) -> dict[str, object]:
+    # An id of None would be none, and the item would count twice if it is sent twice.
+    return {name: _checked(name, value) for name, value in more.items() if value is not None}
+
+
+def _checked(name: str, value: Any) -> object:
+    """Returns a member of an item as it is sent. The service says whether it is in order; what no service can take is an
+    error here, where it was given."""
+    if name == "value":
+        number = value if isinstance(value, str | bool) else exact(value, name)
+        # A float stays what it is: different values are told apart by their texts.
+        return value if isinstance(value, float) else number
+    if name == "retract" and isinstance(value, bool):
+        return value
+    if name == "at" and isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise ValueError("at: a datetime needs a time zone, such as datetime.now(timezone.utc)")
+        return value.isoformat()
+    if name not in ("subject", "by", "at", "id", "type"):
+        raise TypeError(f"{name} must be True or False" if name == "retract" else f"there is no argument {name!r}")
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+    return value
 
 
 def top(board: str, options: InPage | InLive) -> Call[schema.Ranking]:
@@ -151,14 +182,14 @@ def count(board: str, name: str, options: Over) -> Call[schema.WindowValue]:
 
 
 def distribution(
-    board: str, percentiles: Iterable[int | Decimal | float], scores: Iterable[int | Decimal | float], options: InPeriod
+    board: str, percentiles: Iterable[Amount], scores: Iterable[Amount], options: InPeriod
 ) -> Call[schema.Distribution]:
     # Without any, the parameter is left out: the service takes no empty list.
     lists = {"percentiles": _listed(percentiles) or None, "scores": _listed(scores) or None}
     return Call("GET", of_board(board, "distribution"), {**lists, **options})
 
 
-def _listed(numbers: Iterable[int | Decimal | float]) -> str:
+def _listed(numbers: Iterable[Amount]) -> str:
     return ",".join(plain(exact(number)) for number in numbers)
 
 

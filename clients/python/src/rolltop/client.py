@@ -10,14 +10,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, cast
 
 import httpx2
 
 from . import calls, schema
-from .calls import Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
+from .calls import Amount, Call, InLive, InPage, InPeriod, InPeriods, InRanking, Item, Over, Page
 from .delivery import Delivery, Reports
 from .errors import RolltopError
 from .live import Lines, LiveRanking, export_lines
@@ -81,10 +81,18 @@ class Rolltop:
         way.choose(batching, reports)
         return Board(self, name, way)
 
-    def event(self, kind: str, fields: Mapping[str, object], *, at: str | None = None, id: str | None = None) -> bool:
+    def event(
+        self,
+        kind: str,
+        fields: Mapping[str, object],
+        *,
+        at: str | datetime | None = None,
+        id: str | None = None,
+        retract: bool | None = None,
+    ) -> bool:
         """Adds an event, which counts on every board whose metric names its type, with the next batch. Waits, or drops
         it, as `Board.add` does. Returns False if it was dropped."""
-        return self._sender(self._events).add(calls.event(kind, fields, at, id))
+        return self._sender(self._events).add(calls.event(kind, fields, {"at": at, "id": id, "retract": retract}))
 
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything that was added before is acknowledged, rejected or given up, for `timeout` seconds at
@@ -250,20 +258,21 @@ class Board:
     def __init__(self, client: Rolltop, name: str, way: Way[Sender]) -> None:
         self._client, self.name, self._way = client, name, way
 
-    def add(self, subject: str, amount: int | Decimal | float | None = None, **more: Unpack[Item]) -> bool:
+    def add(self, subject: str, amount: Amount | None = None, **more: Unpack[Item]) -> bool:
         """Adds 1 or an amount to a subject, with the next batch.
 
-        Does not wait for the service, but for room if as many items wait as may. Returns False if it was dropped. More:
-        `by`, the key, on a board with BY; `at`, its time, by default that of its arrival; `id`, by which it counts
-        once, by default a random one; `value` in place of an amount, for AVG, MIN, MAX and LAST; `retract=True`, to
-        take an item back.
+        A text such as "19.99" is that number, exactly. What is no number is an error at once, and is not sent. Does not
+        wait for the service, but for room if as many items wait as may. Returns False if it was dropped. More: `by`,
+        the key, on a board with BY; `at`, its time, by default that of its arrival; `id`, by which it counts once, by
+        default a random one; `value` in place of an amount, for AVG, MIN, MAX and LAST; `retract=True`, to take an
+        item back.
         """
         return self._client._sender(self._way).add(calls.item(subject, amount, more))
 
     def add_now(
         self,
         subject: str,
-        amount: int | Decimal | float | None = None,
+        amount: Amount | None = None,
         *,
         period: str | None = None,
         **more: Unpack[Item],
@@ -354,8 +363,8 @@ class Board:
 
     def distribution(
         self,
-        percentiles: Iterable[int | Decimal | float] = (),
-        scores: Iterable[int | Decimal | float] = (),
+        percentiles: Iterable[Amount] = (),
+        scores: Iterable[Amount] = (),
         **options: Unpack[InPeriod],
     ) -> schema.Distribution:
         """Reads the scores at up to 100 `percentiles`, and the numbers of subjects between up to 100 `scores`, each

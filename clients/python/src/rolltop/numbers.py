@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Mapping
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact
 from typing import Any, SupportsIndex
 
 # So that sums are exact, whatever the program has set for its own.
-_EXACT = Context(prec=80)
+_EXACT = Context(prec=80, traps=[Inexact])
+# A number as JSON has it. `Decimal` would also take `1_000`, and numbers within spaces.
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+# The exponents that are written as digits. Nobody's amount has others, and `1e999999999` must not fill the memory.
+_MOST_ZEROS = 100
 
 
-def exact(number: SupportsIndex | Decimal | float) -> int | Decimal:
-    """Returns a number of any type of numbers, also one that belongs to numpy. Raises `TypeError` for what is none."""
-    if isinstance(number, Decimal):
-        return number
+def exact(number: str | SupportsIndex | Decimal | float, name: str = "a number") -> int | Decimal:
+    """Returns a number of any type of numbers, also one that belongs to numpy, or that is written in a text. Raises
+    `TypeError` or `ValueError` for what is none, with this name."""
+    if isinstance(number, str):
+        if not _NUMBER.fullmatch(number):
+            raise ValueError(f"{name}: {number[:40]!r} is not a number, such as 19.99")
+        return Decimal(number)
+    if not isinstance(number, Decimal | float):
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            raise TypeError(f"{name} must be a number, or a text with one, not {type(number).__name__}")
+        return int(operator.index(number))
     # As the type itself writes it: a subclass may write it in another way.
-    return Decimal(float.__repr__(number)) if isinstance(number, float) else int(operator.index(number))
+    decimal = Decimal(float.__repr__(number)) if isinstance(number, float) else number
+    if not decimal.is_finite():
+        raise ValueError(f"{name}: {decimal} is not a finite number")
+    return decimal
 
 
-def add(a: int | Decimal, b: int | Decimal) -> int | Decimal:
-    return a + b if isinstance(a, int) and isinstance(b, int) else _EXACT.add(Decimal(a), Decimal(b))
+def add(a: int | Decimal, b: int | Decimal) -> int | Decimal | None:
+    """Returns the sum, or None if it has too many digits."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    try:
+        return _EXACT.add(Decimal(a), Decimal(b))
+    except ArithmeticError:
+        return None
 
 
 def parse(text: bytes | str) -> Any:
@@ -29,10 +50,13 @@ def parse(text: bytes | str) -> Any:
 
 
 def plain(number: int | Decimal) -> str:
-    """Returns a number without an exponent."""
-    if isinstance(number, Decimal) and not number.is_finite():
+    """Returns a number without an exponent, unless it would have many zeros."""
+    if not isinstance(number, Decimal):
+        return str(number)
+    exponent = number.as_tuple().exponent
+    if isinstance(exponent, str):
         raise ValueError(f"{number} is not a finite number")
-    return format(number, "f") if isinstance(number, Decimal) else str(number)
+    return format(number, "f") if abs(exponent) <= _MOST_ZEROS else str(number)
 
 
 def _default(value: object) -> str:

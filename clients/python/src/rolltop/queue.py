@@ -83,6 +83,8 @@ class Queue:
         if earlier is None:
             return False
         total = add(earlier.item.get("amount", 1), item.get("amount", 1))
+        if total is None:
+            return False
         earlier.text = print_json({**earlier.item, "amount": total})
         earlier.item["amount"] = total
         return True
