@@ -42,6 +42,7 @@ mod definition;
 mod delivery;
 mod distribution;
 mod document;
+mod edition_changes;
 mod editions;
 mod evaluate;
 mod events;
