@@ -40,7 +40,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use output::say;
 
 /// The time to wait for what reads a whole board.
@@ -52,7 +52,8 @@ const LONG: Duration = Duration::from_secs(6 * 3_600);
     name = "rolltop",
     version,
     about,
-    after_help = "Without a command, rolltop serves: `rolltop` is `rolltop serve`."
+    after_help = "Without a command, rolltop serves: `rolltop` is `rolltop serve`. The options of the server (--url, --profile, \
+                  --ca, --connect-to), --json and --csv may also stand before a command."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -148,7 +149,7 @@ impl<E: Into<anyhow::Error>> From<E> for CommandError {
 ///
 /// This is not generic over the arguments: the program would then be compiled once more where it is called.
 pub fn run(args: Vec<OsString>) -> ExitCode {
-    let Cli { command } = Cli::parse_from(with_default_command(args));
+    let Cli { command } = Cli::parse_from(with_default_command(with_command_first(args)));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -214,6 +215,42 @@ fn print_error(why: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "rolltop: {why}");
 }
 
+/// The options that may stand before the command, and whether a value follows.
+const BEFORE_COMMAND: [(&str, bool); 6] = [
+    ("--url", true),
+    ("--profile", true),
+    ("--ca", true),
+    ("--connect-to", true),
+    ("--json", false),
+    ("--csv", false),
+];
+
+/// Moves options that stand before the command behind it: `rolltop --url … top posts` means `rolltop top --url … posts`.
+fn with_command_first(mut args: Vec<OsString>) -> Vec<OsString> {
+    let mut at = 1;
+    while let Some(arg) = args.get(at).and_then(|arg| arg.to_str()) {
+        let (name, value) = arg.split_once('=').map_or((arg, None), |(name, value)| (name, Some(value)));
+        let Some((_, has_value)) = BEFORE_COMMAND.iter().find(|(option, _)| *option == name) else { break };
+        at += if *has_value && value.is_none() { 2 } else { 1 };
+    }
+    let mut command = Cli::command();
+    let mut end = at;
+    while let Some(found) = args.get(end).and_then(|word| command.find_subcommand(word)).cloned() {
+        command = found;
+        end += 1;
+    }
+    // A word that is no command is moved too, so that it is the one that the error is about.
+    if end == at && args.get(at).is_some_and(|word| !word.to_string_lossy().starts_with('-')) {
+        end += 1;
+    }
+    if at < end
+        && let Some(moved) = args.get_mut(1..end)
+    {
+        moved.rotate_left(at - 1);
+    }
+    args
+}
+
 /// Inserts the default command: `rolltop --listen …` means `rolltop serve --listen …`.
 fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let first = args.get(1).map(|arg| arg.to_string_lossy().into_owned());
@@ -235,8 +272,6 @@ fn print_openapi() -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -251,5 +286,29 @@ mod tests {
         assert_eq!(parsed(&["rolltop", "--listen", "x"]), ["rolltop", "serve", "--listen", "x"]);
         assert_eq!(parsed(&["rolltop", "check"]), ["rolltop", "check"]);
         assert_eq!(parsed(&["rolltop", "--help"]), ["rolltop", "--help"]);
+    }
+
+    #[test]
+    fn options_of_the_server_may_stand_before_the_command() {
+        let parsed = |line: &str| {
+            let args = line.split(' ').map(Into::into).collect();
+            let args = with_default_command(with_command_first(args)).into_iter();
+            args.map(|arg| arg.into_string().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        for (line, expected) in [
+            ("rolltop --url X top posts", "rolltop top --url X posts"),
+            ("rolltop --url=X --json top posts", "rolltop top --url=X --json posts"),
+            ("rolltop --profile top next define b", "rolltop next define --profile top b"),
+            ("rolltop top --url X posts", "rolltop top --url X posts"),
+            ("rolltop --url X tpo posts", "rolltop tpo --url X posts"),
+            ("rolltop --listen X", "rolltop serve --listen X"),
+            ("rolltop --store embedded --url X", "rolltop serve --store embedded --url X"),
+            ("rolltop --url", "rolltop serve --url"),
+            ("rolltop --url X", "rolltop serve --url X"),
+        ] {
+            assert_eq!(parsed(line), expected, "{line}");
+        }
+        let args = with_command_first(["rolltop", "--url", "X", "top", "posts"].map(Into::into).into());
+        assert!(matches!(Cli::parse_from(args).command, Command::Top(_)));
     }
 }
