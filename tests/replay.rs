@@ -139,7 +139,12 @@ async fn increments(told: web::Data<Mutex<Told>>, body: web::Bytes) -> HttpRespo
         let mut counted = Vec::new();
         for (place, line) in body.split(|b| *b == b'\n').filter(|line| !line.is_empty()).enumerate() {
             let line: Value = serde_json::from_slice(line).expect("replay writes JSON");
-            if line["subject"] == "/late" {
+            if line["subject"] == "/refused" {
+                let detail = "the field 'by' is missing";
+                rejected.push(json!({"line": place + 1, "code": "missing_field", "detail": detail}));
+            } else if line["at"].as_str().is_some_and(|at| at.starts_with("9999")) {
+                rejected.push(json!({"line": place + 1, "code": "too_early", "detail": "ahead of the clock"}));
+            } else if line["subject"] == "/late" {
                 rejected.push(json!({"line": place + 1, "code": "too_late", "detail": "its slot has left the window"}));
             } else if line["id"].as_str().is_some_and(|id| !told.ids.insert(id.to_owned())) {
                 duplicates += 1;
@@ -149,7 +154,9 @@ async fn increments(told: web::Data<Mutex<Told>>, body: web::Bytes) -> HttpRespo
             }
         }
         let now = told.clock.clone();
-        told.requests.push((now, counted));
+        if !counted.is_empty() {
+            told.requests.push((now, counted));
+        }
     }
     if fails {
         told.failures -= 1;
@@ -343,6 +350,27 @@ fn replay_explains_or_defines_a_missing_board() {
         json!({"metric": "SUM(7d, sale, quantity, code)", "slot": "1h", "decimals": 2, "timezone": "Europe/Berlin"});
     assert_eq!(server.told.lock().unwrap().defined, [defined]);
     assert_eq!(server.lines()[1], json!({"subject": "a", "amount": -2, "at": "2010-12-01T08:27:00Z"}));
+}
+
+/// The clock cannot be set back, so it stays where it is for lines that count at no time.
+#[test]
+fn a_replay_whose_lines_are_all_refused_fails_and_moves_no_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = log(&folder, &(hit("10:05:03", "/refused") + &hit("12:05:03", "/refused")));
+    let start = Some("2015-05-17T00:00:00Z".to_owned());
+    let server = StandIn::start(Told { has_board: true, clock: start.clone(), ..Told::default() });
+    for arguments in [&[][..], &["--clock", "log"]] {
+        let output = server.replay(&file, arguments);
+        assert_eq!((output.status.code(), shown(&output, "rejected")), (Some(1), 2), "{}", said(&output));
+        assert!(said(&output).contains("(first: line 1: the field 'by' is missing)"), "{}", said(&output));
+        assert!(said(&output).contains("nothing was counted"), "{}", said(&output));
+    }
+    assert_eq!(server.told.lock().unwrap().clock, start);
+
+    let file = log(&folder, &(hit("10:05:03", "/refused") + &hit("12:05:03", "/a")));
+    let output = server.replay(&file, &["--clock", "log"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(server.told.lock().unwrap().clock.as_deref(), Some("2015-05-17T12:05:03Z"));
 }
 
 #[test]

@@ -153,14 +153,6 @@ fn period((start, end, number): PeriodForm) -> Period {
 }
 
 impl Board {
-    /// Returns the definition of a successor, which has the shards and the dedupe time of the board where it says
-    /// nothing about them.
-    #[must_use]
-    pub fn completed(&self, definition: Definition) -> Definition {
-        let Definition { shards, dedupe, .. } = *self.definition();
-        Definition { shards: definition.shards.or(shards), dedupe: definition.dedupe.or(dedupe), ..definition }
-    }
-
     /// Returns the board with a successor beside its edition, whose tracks have the ids from `first` on. The board has
     /// one edition.
     pub fn attached(&self, definition: Definition, first: TrackId) -> Result<Self, SuccessorError> {
@@ -346,11 +338,12 @@ mod tests {
             Definition { shards: Some(3), dedupe: Some("2h".parse().unwrap()), ..board().definition().clone() },
         )
         .unwrap();
-        let whole = board.completed(next());
+        let named = |key: &str| key == "decimals";
+        let whole = board.completed(next(), named);
         assert_eq!((whole.shards, whole.dedupe), (board.definition().shards, board.definition().dedupe));
         assert!(board.attached(whole.clone(), TrackId(100)).is_ok());
-        assert_eq!(board.completed(whole.clone()), whole);
-        let other = board.completed(Definition { shards: Some(4), ..next() });
+        assert_eq!(board.completed(whole.clone(), named), whole);
+        let other = board.completed(Definition { shards: Some(4), ..next() }, named);
         assert_eq!(other.shards, Some(4), "which is refused");
         assert!(board.attached(other, TrackId(100)).is_err());
     }

@@ -37,6 +37,7 @@ mod event;
 mod filter;
 mod form;
 mod further_window;
+mod inherited;
 mod key;
 pub mod language;
 mod metric;

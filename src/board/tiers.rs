@@ -69,6 +69,11 @@ impl Tiers {
     /// The largest number of tiers of a board.
     pub const MAX: usize = 16;
 
+    /// Returns whether one of them has a score as its bound.
+    pub fn have_scores(&self) -> bool {
+        self.0.iter().any(|tier| matches!(tier.bound, TierBound::Score(_)))
+    }
+
     /// Returns tiers, the best first.
     pub fn new(tiers: Vec<Tier>) -> Result<Self, TiersError> {
         if tiers.len() > Self::MAX {

@@ -53,6 +53,7 @@ fn advice(error: &Error) -> Option<String> {
                 "`rolltop next define {board} …` counts another definition beside it, to take over later"
             ));
         }
+        "successor_not_full" => "--early lets it take over as it is",
         "unknown_edition" if error.problem().get("of").is_some_and(|of| of == "next") => {
             return Some(format!("`rolltop next define {board} …` makes one"));
         }

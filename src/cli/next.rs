@@ -1,5 +1,7 @@
 //! `rolltop next`: changes a board by counting another definition beside it.
 
+use std::io::Write;
+
 use clap::{Args, Subcommand};
 use rolltop_client::Method;
 use serde_json::{Map, Value};
@@ -12,14 +14,15 @@ use super::server::ServerArgs;
 /// Change a board: another definition counts beside it, is compared with it, and takes over
 #[derive(Clone, Debug, Subcommand)]
 pub(super) enum NextCommand {
-    /// Count another definition beside the board
+    /// Count another definition beside the board. What it does not name is that of the board; `--set windows=[]` and
+    /// `--set movement=null` mean none
     Define(DefineArgs),
     /// Print what counts beside the board, and what a comparison has found
     Show(EditionArgs),
     /// Compare the scores of both editions; `rolltop next show` prints the result
     Compare(EditionArgs),
     /// Make the next edition the board. The edition before can be had back
-    Promote(PromoteArgs),
+    Promote(TakeOverArgs),
     /// Remove the next edition: the board stays as it is
     Cancel(PromoteArgs),
     /// Have the edition before back
@@ -34,6 +37,15 @@ pub(super) struct DefineArgs {
     edition: EditionArgs,
     #[command(flatten)]
     definition: DefinitionArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct TakeOverArgs {
+    #[command(flatten)]
+    promote: PromoteArgs,
+    /// Also before it is complete: until `full_at`, its scores lack what the board counted before
+    #[arg(long)]
+    early: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -58,33 +70,52 @@ pub(super) struct EditionArgs {
 pub(super) async fn run(command: NextCommand) -> anyhow::Result<()> {
     match command {
         NextCommand::Define(DefineArgs { edition, definition }) => {
-            edition.ask(Method::PUT, &["next"], Some(&definition.read()?)).await
+            edition.ask(Method::PUT, &["next"], None, Some(&definition.read()?)).await
         }
-        NextCommand::Show(edition) => edition.ask(Method::GET, &["next"], None).await,
-        NextCommand::Compare(edition) => edition.ask(Method::POST, &["next", "compare"], None).await,
-        NextCommand::Promote(args) => {
-            args.ask(Method::POST, &["next", "promote"], "Let the next edition take over").await
+        NextCommand::Show(edition) => edition.ask(Method::GET, &["next"], None, None).await,
+        NextCommand::Compare(edition) => edition.ask(Method::POST, &["next", "compare"], None, None).await,
+        NextCommand::Promote(TakeOverArgs { promote, early }) => {
+            promote.edition.warn("next").await?;
+            let early = early.then_some(("early", true));
+            promote.ask(Method::POST, &["next", "promote"], early, "Let the next edition take over").await
         }
-        NextCommand::Cancel(args) => args.ask(Method::DELETE, &["next"], "Remove the next edition").await,
+        NextCommand::Cancel(args) => args.ask(Method::DELETE, &["next"], None, "Remove the next edition").await,
         NextCommand::Back(args) => {
-            args.ask(Method::POST, &["previous", "promote"], "Let the previous edition take over").await
+            args.edition.warn("previous").await?;
+            args.ask(Method::POST, &["previous", "promote"], None, "Let the previous edition take over").await
         }
-        NextCommand::Forget(args) => args.ask(Method::DELETE, &["previous"], "Remove the previous edition").await,
+        NextCommand::Forget(args) => args.ask(Method::DELETE, &["previous"], None, "Remove the previous edition").await,
     }
 }
 
 impl PromoteArgs {
-    async fn ask(self, method: Method, parts: &[&str], question: &str) -> anyhow::Result<()> {
+    async fn ask(
+        self,
+        method: Method,
+        parts: &[&str],
+        parameter: Option<(&'static str, bool)>,
+        question: &str,
+    ) -> anyhow::Result<()> {
         confirm(&format!("{question} of '{}'?", printable(&self.edition.board)), self.yes)?;
-        self.edition.ask(method, parts, None).await
+        self.edition.ask(method, parts, parameter, None).await
     }
 }
 
 impl EditionArgs {
     /// Sends a request for the board and prints the answer.
-    async fn ask(&self, method: Method, parts: &[&str], body: Option<&Value>) -> anyhow::Result<()> {
+    async fn ask(
+        &self,
+        method: Method,
+        parts: &[&str],
+        parameter: Option<(&'static str, bool)>,
+        body: Option<&Value>,
+    ) -> anyhow::Result<()> {
         let request = self.server.service()?.board(&self.board).other::<Map<String, Value>>(method, parts);
         let request = request.timeout(super::LONG);
+        let request = match parameter {
+            Some((name, value)) => request.parameter(name, value),
+            None => request,
+        };
         let request = match body {
             Some(body) => request.json(body),
             None => request,
@@ -92,10 +123,38 @@ impl EditionArgs {
         self.format.show(request, |answer| Table::new(["", ""]).rows(members(answer))).await?;
         Ok(())
     }
+
+    /// Says on standard error what will not be the same once the edition of this role is the board. Standard output has
+    /// the answer alone.
+    async fn warn(&self, role: &str) -> anyhow::Result<()> {
+        let board = self.server.service()?.board(&self.board);
+        let edition = board.other::<Map<String, Value>>(Method::GET, &[role]).await?;
+        let mut rows: Vec<_> =
+            members(&edition).into_iter().filter(|row| row[0] == "changes" || row[0] == "stops").collect();
+        let full_at = edition.get("full_at").map(text).filter(|_| role == "next");
+        rows.extend(full_at.map(|full_at| vec!["complete from".to_owned(), full_at]));
+        writeln!(std::io::stderr(), "{}", Table::new(["", ""]).rows(rows).text(false))?;
+        Ok(())
+    }
 }
 
-/// Returns the members of an object as rows of a table of names and values.
+/// Returns the members of an object as rows of a table of names and values: each change and each read that stops has a
+/// row of its own.
 fn members(object: &Map<String, Value>) -> Vec<Vec<String>> {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    object.iter().map(|(name, value)| vec![name.clone(), text(value)]).collect()
+    let mut rows = Vec::new();
+    for (name, value) in object {
+        match (name.as_str(), value.as_array()) {
+            ("changes", Some(changes)) => rows.extend(changes.iter().map(|change| {
+                let [key, board, edition] = ["key", "board", "edition"].map(|member| text(&change[member]));
+                vec![name.clone(), format!("{key}: {board} → {edition}")]
+            })),
+            ("stops", Some(stops)) => rows.extend(stops.iter().map(|stops| vec![name.clone(), text(stops)])),
+            _ => rows.push(vec![name.clone(), text(value)]),
+        }
+    }
+    rows
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

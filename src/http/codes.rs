@@ -166,6 +166,9 @@ request_codes! {
     /// The board has another second edition already, a fill is not complete, or an edition is being repaired.
     EditionsConflict = "editions_conflict", CONFLICT, "The editions of the board cannot be changed now",
         "Look at GET /v1/boards/{board}/next or /previous; remove the edition there, or wait for its fill.";
+    /// The successor of the board is not complete before the time in `full_at`, or never if that is null.
+    SuccessorNotFull = "successor_not_full", CONFLICT, "The successor is not complete yet",
+        "Wait until the time in `full_at`, or send early=true: its scores then lack what the board counted before.";
     /// The board was removed or redefined during the request.
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it then applies to the new board.";

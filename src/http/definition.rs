@@ -1,5 +1,8 @@
 //! Board definitions: parsing, and their form in responses.
 
+use std::collections::{HashMap, HashSet};
+
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
@@ -175,6 +178,12 @@ pub(super) fn parse(body: &[u8]) -> Result<Definition, Problem> {
             _ => problem,
         }
     })
+}
+
+/// Returns the keys that a definition names, also those with the value null.
+pub(super) fn names(body: &[u8]) -> HashSet<String> {
+    let named: Result<HashMap<String, IgnoredAny>, _> = serde_json::from_slice(body);
+    named.unwrap_or_default().into_keys().collect()
 }
 
 /// Returns the column at which the metric of a definition is invalid.

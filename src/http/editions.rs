@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::boards::{self, DefinedBoard};
 use super::comparison::{ComparisonShown, MirroredDifferenceShown};
 use super::definition::{self, DefinitionShown};
+use super::edition_changes::{self, EditionChanges};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
@@ -43,6 +44,8 @@ pub(super) struct EditionShown {
     #[schema(required = true)]
     exact: Option<bool>,
     fill: FillShown,
+    #[serde(flatten)]
+    changes: EditionChanges,
     /// Number of items that the board counted and this edition did not, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
     not_counted: BTreeMap<&'static str, u64>,
@@ -78,6 +81,34 @@ pub(super) struct FillShown {
     cells: Option<u64>,
 }
 
+/// A board after a promotion.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PromotedBoard, example = promoted_example)]
+pub(super) struct Promoted {
+    #[serde(flatten)]
+    board: DefinedBoard,
+    /// What has changed for its readers.
+    #[serde(flatten)]
+    changes: EditionChanges,
+}
+
+fn promoted_example() -> Value {
+    let mut example = boards::example();
+    [example["changes"], example["stops"]] = edition_changes::example();
+    example
+}
+
+/// The begin of a comparison.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BegunComparison)]
+pub(super) struct Begun {
+    #[serde(flatten)]
+    comparison: ComparisonShown,
+    /// What will change for readers of the board.
+    #[serde(flatten)]
+    changes: EditionChanges,
+}
+
 /// An example of a successor.
 fn example() -> Value {
     let mut example = definition::example();
@@ -88,6 +119,7 @@ fn example() -> Value {
     example["full_at"] = json!("2026-01-08T11:00:00Z");
     example["exact"] = json!(true);
     example["fill"] = json!({"state": "done"});
+    [example["changes"], example["stops"]] = edition_changes::example();
     example["not_counted"] = json!({});
     example["only_counted"] = json!({"too_late": 12});
     example
@@ -110,6 +142,7 @@ impl EditionShown {
             full_at: state.full_at,
             exact: state.run.is_exact,
             fill,
+            changes: EditionChanges::of(state, http),
             not_counted: by_code(of_other),
             only_counted: by_code(of_board),
             until: state.until,
@@ -125,11 +158,13 @@ impl EditionShown {
 /// both in one atomic step, with one set of ids; each of them counts it or not by itself. Reads with `of=next` read the
 /// successor. `POST …/next/promote` makes it the board.
 ///
-/// The successor has the event type, the subject, the shards and the dedupe time of its board, also if it leaves out
-/// the latter two; everything else may differ. It begins empty, unless it counts the same items (function, value and
-/// filter) in slots that are unions of the board's: then it is filled with what the board has, while writes continue. A
-/// fill creates no history: if the window of the successor is longer, `full_at` says from when it is complete. Until
-/// then a retraction of an event that the successor does not have may leave a negative score there.
+/// The successor has the event type, the subject, the shards and the dedupe time of its board; everything else may
+/// differ. Except for `metric` and `slot`, what the definition does not name is that of the board, where it is allowed
+/// together with the rest: its further windows, `movement`, `order`, `decimals` and so on. An empty list, or null, means
+/// none, or the default. `changes` and `stops` say what will not be the same. It begins empty, unless it counts the same
+/// items (function, value and filter) in slots that are unions of the board's: then it is filled with what the board
+/// has, while writes continue. A fill creates no history: if the window of the successor is longer, `full_at` says from
+/// when it is complete. Until then a retraction of an event that the successor does not have may leave a negative score there.
 ///
 /// Increments and samples of the board count in the successor if they say what it counts: the same number or value, or
 /// an event for COUNT. Filters apply to events only.
@@ -155,7 +190,9 @@ pub(super) async fn begin(
     let name = path::board_name(&request)?;
     let body = body::read_json(&request, &caller, payload, &state).await?;
     let definition = definition::parse(&body)?;
-    let (_, is_new) = state.service.begin_dual_run(&caller, &name, &definition).await?;
+    let named = definition::names(&body);
+    let is_named = |key: &str| named.contains(key);
+    let (_, is_new) = state.service.begin_dual_run(&caller, &name, &definition, is_named).await?;
     let run = state.service.dual_run(&caller, &name, EditionRole::Next).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(response::json_with(status, &EditionShown::of(&run, &state)))
@@ -189,10 +226,17 @@ async fn promote(
     state: Data<HttpState>,
     role: EditionRole,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["keep_previous"])?;
+    let known: &[&str] = match role {
+        EditionRole::Next => &["keep_previous", "early"],
+        EditionRole::Previous => &["keep_previous"],
+    };
+    let parameters = Parameters::from_request(&request, known)?;
     let keep = parse_keep(parameters.text("keep_previous").unwrap_or(KEEP_PREVIOUS))?;
-    let board = state.service.promote(&caller, &path::board_name(&request)?, role, keep).await?;
-    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
+    let early = parameters.flag("early", false)?;
+    let name = path::board_name(&request)?;
+    let changes = EditionChanges::of(&state.service.dual_run(&caller, &name, role).await?, &state);
+    let board = state.service.promote(&caller, &name, role, keep, early).await?;
+    Ok(response::json(&Promoted { board: DefinedBoard::of(&board.current(), &state), changes }))
 }
 
 fn parse_keep(text: &str) -> Result<Span, Problem> {
@@ -244,15 +288,17 @@ pub(super) async fn delete_next(
 /// board stays as its previous edition, which is written to as well, so that `POST …/previous/promote` can go back
 /// without a gap. It is removed after `keep_previous`.
 ///
-/// Cursors of pages from before get `stale_cursor`, and live streams send a `page`. Refused while a fill is not
-/// complete. A board of the configuration may have the definition of either edition; change it there before the
-/// previous one is removed.
+/// Cursors of pages from before get `stale_cursor`, and live streams send a `page`. `changes` and `stops` say what has
+/// changed for readers. Refused while a fill is not complete, and, unless `early` is true, before `full_at`. A board of
+/// the configuration may have the definition of either edition; change it there before the previous one is removed.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/next/promote", operation_id = "promoteNext", tag = "boards",
     params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
-        description = "Time for which the previous edition is kept, at most a year. Default: `1d`.")),
-    responses((status = 200, description = "The board, with the definition of the successor.", body = DefinedBoard,
-        example = json!(boards::example()))),
+        description = "Time for which the previous edition is kept, at most a year. Default: `1d`."),
+        ("early" = bool, Query, example = false,
+        description = "Whether the successor takes over before it is complete. Default: `false`.")),
+    responses((status = 200, description = "The board, with the definition of the successor.", body = Promoted,
+        example = json!(promoted_example()))),
 )]
 pub(super) async fn promote_next(
     request: HttpRequest,
@@ -265,12 +311,13 @@ pub(super) async fn promote_next(
 /// Compare a board with its successor
 ///
 /// Begins a comparison of all subjects, which this instance makes in steps while writes continue; 202 with its state.
-/// Read it with `GET …/next`. If one is running, nothing is begun, and its state is returned.
+/// Read it with `GET …/next`. `changes` and `stops` say in what the definitions differ. If one is running, nothing is
+/// begun, and its state is returned.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/next/compare", operation_id = "compareNext", tag = "boards",
     params(("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
         description = "Length of the window to compare, which both have. Default: the main window of each.")),
-    responses((status = 202, description = "The comparison, so far.", body = ComparisonShown)),
+    responses((status = 202, description = "The comparison, so far.", body = Begun)),
 )]
 pub(super) async fn compare(
     request: HttpRequest,
@@ -278,8 +325,10 @@ pub(super) async fn compare(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     let choice = Parameters::from_request(&request, &["window"])?.window()?;
-    let comparison = state.service.compare(&caller, &path::board_name(&request)?, choice.length).await?;
-    Ok(response::json_with(StatusCode::ACCEPTED, &ComparisonShown::of(comparison)))
+    let name = path::board_name(&request)?;
+    let comparison = ComparisonShown::of(state.service.compare(&caller, &name, choice.length).await?);
+    let changes = EditionChanges::of(&state.service.dual_run(&caller, &name, EditionRole::Next).await?, &state);
+    Ok(response::json_with(StatusCode::ACCEPTED, &Begun { comparison, changes }))
 }
 
 /// Get the previous edition of a board
@@ -323,8 +372,8 @@ pub(super) async fn delete_previous(
     post, path = "/v1/boards/{board}/previous/promote", operation_id = "promotePrevious", tag = "boards",
     params(("keep_previous" = String, Query, example = "1d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
         description = "Time for which the edition that is replaced is kept, at most a year. Default: `1d`.")),
-    responses((status = 200, description = "The board, with its earlier definition.", body = DefinedBoard,
-        example = json!(boards::example()))),
+    responses((status = 200, description = "The board, with its earlier definition.", body = Promoted,
+        example = json!(promoted_example()))),
 )]
 pub(super) async fn promote_previous(
     request: HttpRequest,

@@ -43,6 +43,7 @@ mod definition;
 mod delivery;
 mod distribution;
 mod document;
+mod edition_changes;
 mod editions;
 mod evaluate;
 mod events;

@@ -43,6 +43,7 @@ const BODY: &[Code] = &[
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 /// Errors of the editions of a board.
 const EDITION: &[Code] = &[UnknownEdition, EditionsConflict];
+const PROMOTION: &[Code] = &[UnknownEdition, EditionsConflict, SuccessorNotFull];
 /// Errors of writes to a board, beside those of its store.
 const FROZEN: &[Code] = &[BoardFrozen];
 /// Errors of reads that may choose an edition.
@@ -366,7 +367,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/next/promote",
         Manage,
         || web::to(editions::promote_next),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
+        &[QUERY, BOARD, PROMOTION, &[ImportOpen], FROZEN, WRITE],
     ),
     operation(
         Method::POST,

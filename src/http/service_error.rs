@@ -48,6 +48,10 @@ impl From<ServiceError> for Problem {
             ServiceError::EditionsRefused { board, .. } => {
                 Problem::new(Code::EditionsConflict, detail).with("board", board.as_str())
             }
+            ServiceError::NotFull { board, full_at } => {
+                let full_at = full_at.map(|full_at| full_at.to_string());
+                Problem::new(Code::SuccessorNotFull, detail).with("board", board.as_str()).with("full_at", full_at)
+            }
             ServiceError::Tiers(error) => error.into(),
             ServiceError::TooManyTiers => Problem::new(Code::Unsupported, detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),

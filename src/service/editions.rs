@@ -10,7 +10,8 @@ use super::mirror::MirroredDifference;
 use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, Timestamp, Track, TrackId,
+    Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, Tiers, Timestamp, Track,
+    TrackId,
 };
 use crate::store::DualRun;
 
@@ -36,6 +37,8 @@ pub struct DualRunState {
     pub comparison: Option<Comparison>,
     /// The latest differences of mirrored reads of this instance, the newest last.
     pub mirrored: Vec<MirroredDifference>,
+    /// The tiers of the board, which another edition keeps.
+    pub tiers: Option<Arc<Tiers>>,
 }
 
 /// The state of a fill.
@@ -49,8 +52,9 @@ pub enum FillState {
 }
 
 impl Service {
-    /// Begins a dual run: adds a successor with this definition to a board. Returns the board, and whether the
-    /// successor is new. Beginning it again with the same definition changes nothing.
+    /// Begins a dual run: adds a successor with this definition to a board. What `names` does not know of it is that of
+    /// the board ([`Board::completed`]). Returns the board, and whether the successor is new. Beginning it again with the
+    /// same definition changes nothing.
     ///
     /// Returns [`ServiceError::EditionsRefused`] if the board has another second edition, and
     /// [`ServiceError::Successor`] if the definition cannot be that of a successor.
@@ -59,11 +63,12 @@ impl Service {
         caller: &Caller,
         name: &BoardName,
         definition: &Definition,
+        names: impl Fn(&str) -> bool,
     ) -> Result<(Arc<Board>, bool)> {
         let now = self.store.now().await?;
         let mut is_known = false;
         let changed = self.change_editions(caller, name, |board| {
-            let definition = board.completed(definition.clone());
+            let definition = board.completed(definition.clone(), &names);
             is_known = board.edition_as(EditionRole::Next).is_some_and(|next| *next.definition() == definition);
             if is_known {
                 return Ok(None);
@@ -76,7 +81,9 @@ impl Service {
                 ));
             }
             if *board.definition() == definition {
-                return refused(format!("the definition is that of board '{name}' itself"));
+                return refused(format!(
+                    "the definition is that of board '{name}' itself; what it does not name is that of the board"
+                ));
             }
             let first = TrackId(rand::random_range(1..=u64::MAX / 2));
             Ok(Some(board.attached(definition, first)?.counting_since(1, now)))
@@ -91,13 +98,15 @@ impl Service {
     /// Makes the edition of this role the current one. The one that was current stays as the previous edition, and both
     /// are written to, until `keep_previous` has passed.
     ///
-    /// Returns [`ServiceError::EditionsRefused`] while a fill of the successor is not complete.
+    /// Returns [`ServiceError::EditionsRefused`] while a fill of the successor is not complete, and
+    /// [`ServiceError::NotFull`] before [`DualRunState::full_at`], unless it may be `early`.
     pub async fn promote(
         &self,
         caller: &Caller,
         name: &BoardName,
         role: EditionRole,
         keep_previous: Span,
+        early: bool,
     ) -> Result<Arc<Board>> {
         caller.require(Scope::Manage)?;
         let state = self.dual_run(caller, name, role).await?;
@@ -107,7 +116,12 @@ impl Service {
             );
             return Err(ServiceError::EditionsRefused { board: name.clone(), detail });
         }
-        let until = self.store.now().await?.plus_millis(keep_previous.approximate_millis());
+        let now = self.store.now().await?;
+        // What was the board before is complete, since it has never ceased to count.
+        if role == EditionRole::Next && !early && state.full_at.is_none_or(|full_at| now < full_at) {
+            return Err(ServiceError::NotFull { board: name.clone(), full_at: state.full_at });
+        }
+        let until = now.plus_millis(keep_previous.approximate_millis());
         let wanted = state.edition.id();
         // A successor that was filled covers what the board had.
         let covers = match (role, state.run.filled) {
@@ -159,6 +173,7 @@ impl Service {
             until,
             comparison: self.comparisons.of(edition.id()),
             mirrored: self.mirror.get().map(|mirror| mirror.differences(edition.id())).unwrap_or_default(),
+            tiers: self.tiers.of(edition.board()),
             edition,
         })
     }

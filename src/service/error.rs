@@ -17,6 +17,14 @@ fn way_to(role: EditionRole, board: &BoardName) -> String {
     }
 }
 
+/// Returns since when a successor is complete.
+fn incomplete(full_at: Option<Timestamp>) -> String {
+    match full_at {
+        Some(full_at) => format!("is complete from {full_at} only: until then its scores lack what the board has"),
+        None => "never has all that the board has, because nothing leaves its window".to_owned(),
+    }
+}
+
 /// Returns what names the key of a ranking: the field after `BY`.
 fn key_of(board: &Board) -> String {
     board.definition().metric.by.as_ref().map(ToString::to_string).unwrap_or_default()
@@ -74,6 +82,9 @@ pub enum ServiceError {
     /// The board has another edition already, or its editions cannot be changed now.
     #[error("{detail}")]
     EditionsRefused { board: BoardName, detail: String },
+    /// The successor of the board lacks what the board counted before it. It is complete from `full_at`, if ever.
+    #[error("the successor of board '{board}' {}; early=true lets it take over as it is", incomplete(*full_at))]
+    NotFull { board: BoardName, full_at: Option<Timestamp> },
     /// There is no room for the tiers of more boards.
     #[error(
         "the tiers of all boards take {} rows, or {} bytes, and can take no more; remove those of another board with an empty \

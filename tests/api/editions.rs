@@ -65,7 +65,10 @@ async fn a_successor_counts_beside_its_board_and_takes_over() {
     assert_eq!((&status["metric"], &status["total"]), (&board["next"], &json!(2)), "{status}");
     let before = client.get("/v1/boards/posts/rankings?limit=1").await.body["next"].as_str().unwrap().to_owned();
 
-    let promoted = client.send(Method::POST, &format!("{NEXT}/promote?keep_previous=2h"), None, "").await;
+    let too_early = client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await;
+    assert_eq!(too_early.refusal(), (409, "successor_not_full"));
+    assert_eq!(too_early.body["full_at"], "2026-01-04T10:00:00Z", "{too_early:?}");
+    let promoted = client.send(Method::POST, &format!("{NEXT}/promote?keep_previous=2h&early=true"), None, "").await;
     assert_eq!((promoted.status, &promoted.body["metric"]), (200, &board["next"]), "{promoted:?}");
     assert_eq!(promoted.body["previous"], "COUNT(24h, like, post)");
     assert_eq!(lines(client, "").await, scores(&[("c", 1), ("a", 1)]));
@@ -257,7 +260,7 @@ async fn instances_that_do_not_know_of_a_change_lose_and_double_nothing() {
     assert_eq!(other.add("posts", late.clone()).await.body["accepted"], 1);
     assert_eq!(other.add("posts", late.clone()).await.body["accepted"], 1);
     assert_eq!((client.score("posts", "a").await, next_score(client).await), (json!(5), json!(4)));
-    assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote"), None, "").await.status, 200);
+    assert_eq!(client.send(Method::POST, &format!("{NEXT}/promote?early=true"), None, "").await.status, 200);
     // This instance still takes the amount for one of the earlier edition.
     assert_eq!(other.add("posts", late).await.body["accepted"], 1);
     assert_eq!(other.score("posts", "a").await, 6);
@@ -397,4 +400,85 @@ async fn an_answer_by_which_nothing_was_counted_is_true_of_both_editions() {
         client.delete("/v1/boards/posts").await;
     }
     assert!(refused > 5 && beside > 20, "{refused} {beside}");
+}
+
+/// A site asks for the windows of its tabs and shows arrows; a successor that names only its metric keeps both.
+#[actix_web::test]
+async fn what_a_successor_does_not_name_it_has_from_the_board() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let posts = json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "windows": ["1h/1m", "all"], "movement": "1d",
+        "order": "asc", "timezone": "Europe/Berlin"});
+    assert_eq!(client.put("/v1/boards/posts", posts).await.status, 201);
+    client.count("posts", &["a", "a", "b"]).await;
+    let next = json!({"metric": "COUNT(48h, like, post)", "slot": "1h"});
+    let begun = begin(client, next.clone()).await;
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let kept = json!(["windows", "movement", "order", "timezone"].map(|key| begun.body[key].clone()));
+    assert_eq!(kept, json!([["1h/1m", "all"], "1d", "asc", "Europe/Berlin"]), "{begun:?}");
+    let metric = json!({"key": "metric", "board": "COUNT(24h, like, post)", "edition": "COUNT(48h, like, post)"});
+    assert_eq!(begun.body["changes"], json!([metric]), "{begun:?}");
+    assert_eq!(begun.body["stops"], json!(["window=24h: there are the windows 48h, 1h and all"]));
+    assert_eq!(begin(client, next).await.status, 200, "it is the same one again");
+    site.tick().await;
+    assert_eq!(client.get(NEXT).await.body["fill"]["state"], "done");
+    let promoted = client.send(Method::POST, &format!("{NEXT}/promote?early=true"), None, "").await;
+    assert_eq!((promoted.status, &promoted.body["changes"]), (200, &json!([metric])), "{promoted:?}");
+    assert_eq!(lines(client, "?window=1h").await, scores(&[("b", 1), ("a", 2)]));
+    assert_eq!(client.get("/v1/boards/posts/rankings").await.body["items"][0]["from"], Value::Null);
+    let back = client.get("/v1/boards/posts/previous").await.body;
+    assert_eq!(back["changes"][0]["edition"], "COUNT(24h, like, post)", "{back}");
+}
+
+/// What is lost is said where a dual run begins, where it is compared and where the successor takes over.
+#[actix_web::test]
+async fn what_a_successor_does_without_is_said() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let posts =
+        json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "windows": ["1h/1m", "all"], "movement": "1d"});
+    assert_eq!(client.put("/v1/boards/posts", posts).await.status, 201);
+    let tiers = json!({"tiers": [{"name": "gold", "score": 10}]});
+    assert_eq!(client.put("/v1/boards/posts/tiers", tiers).await.status, 200);
+    let next =
+        json!({"metric": "SUM(24h, like, weight, post)", "slot": "1h", "decimals": 2, "windows": [], "movement": null});
+    let begun = begin(client, next).await;
+    assert_eq!((begun.status, &begun.body["windows"], &begun.body["movement"]), (201, &json!([]), &Value::Null));
+    let keys: Vec<&Value> = begun.body["changes"].as_array().unwrap().iter().map(|change| &change["key"]).collect();
+    assert_eq!(keys, ["metric", "decimals", "windows", "movement"], "{begun:?}");
+    assert_eq!(begun.body["changes"][2], json!({"key": "windows", "board": ["1h/1m", "all"], "edition": []}));
+    let stops = begun.body["stops"].clone();
+    let expected = json!([
+        "window=1h: the only window is 24h",
+        "window=all: the only window is 24h",
+        "from, the earlier rank in lines: there is none without movement",
+        "queries and rules by the metric COUNT(24h, like, post): it is not that of the edition",
+        "tiers by score: their bounds stay, while scores are other ones; see GET …/tiers",
+    ]);
+    assert_eq!(stops, expected);
+    let compared = client.send(Method::POST, &format!("{NEXT}/compare"), None, "").await;
+    assert_eq!((compared.status, &compared.body["stops"]), (202, &stops), "{compared:?}");
+    let promoted = client.send(Method::POST, &format!("{NEXT}/promote?early=true"), None, "").await;
+    assert_eq!((promoted.status, &promoted.body["stops"]), (200, &stops), "{promoted:?}");
+}
+
+/// A total over all time that begins empty never has what the board has.
+#[actix_web::test]
+async fn a_successor_that_is_never_complete_takes_over_only_if_that_is_asked_for() {
+    let site = Site::new().await;
+    let client = &site.client;
+    assert_eq!(client.define("posts", "COUNT(24h, like, post)", "1h").await.status, 201);
+    client.count("posts", &["a"]).await;
+    let begun = begin(client, json!({"metric": "SUM(all, like, weight, post)"})).await;
+    assert_eq!((begun.status, &begun.body["full_at"]), (201, &Value::Null), "{begun:?}");
+    let promote = async |query: &str| client.send(Method::POST, &format!("{NEXT}/promote{query}"), None, "").await;
+    for query in ["", "?early=false"] {
+        let refused = promote(query).await;
+        assert_eq!((refused.refusal(), &refused.body["full_at"]), ((409, "successor_not_full"), &Value::Null));
+    }
+    assert_eq!(promote("?early=yes").await.refusal(), (422, "invalid_field"));
+    assert_eq!(promote("?early=true").await.status, 200);
+    let back = "/v1/boards/posts/previous/promote";
+    assert_eq!(client.send(Method::POST, &format!("{back}?early=true"), None, "").await.status, 422);
+    assert_eq!(client.send(Method::POST, back, None, "").await.status, 200, "what was the board is complete");
 }

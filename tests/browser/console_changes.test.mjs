@@ -103,7 +103,7 @@ describe("the console", { concurrency: 4 }, () => {
     await service.call("PUT", "/v1/boards/hot-posts/subjects/ab/hidden");
     await visit(page, service, "boards/hot-posts/subjects/a");
     const moderation = page.getByRole("region", { name: "Moderation" });
-    await moderation.getByText("It is in the ranking as all others.").waitFor();
+    await moderation.getByText("It is not hidden.").waitFor();
     await becomes(() => figure(page, "Rank").count(), 1);
     await moderation.getByRole("button", { name: "Hide", exact: true }).click();
     await moderation.getByText("no ranking has it").waitFor();

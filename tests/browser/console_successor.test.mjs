@@ -30,6 +30,8 @@ describe("the console", () => {
     await becomes(() => ranking(page, "Ranking of the successor"), ["post-2 5", "post-3 1"], "that of the successor");
     assert.equal(await figure(page, "Items that the successor missed").textContent(), "1 excluded by its filter");
     assert.equal(await figure(page, "Items that the board missed").textContent(), "none");
+    await page.getByText("metric: COUNT(24h, like, post_id) → COUNT(24h, like, post_id WHERE app = 1)").waitFor();
+    await page.getByText("queries and rules by the metric COUNT(24h, like, post_id)").waitFor();
     await checkAccessibility(page);
 
     await page.getByRole("button", { name: "Compare all subjects" }).click();
@@ -37,7 +39,8 @@ describe("the console", () => {
     await page.getByText("post-2: 7 → 5").waitFor();
 
     await page.getByRole("button", { name: "Promote …" }).click();
-    await page.getByRole("button", { name: "Take over" }).click();
+    await page.getByText("its scores lack what the board has").waitFor();
+    await page.getByRole("button", { name: "Take over early" }).click();
     await page.getByRole("heading", { name: "Previous edition" }).waitFor();
     await becomes(() => ranking(page, "Ranking of hot-posts"), ["post-2 5", "post-3 1"], "the ranking");
     await becomes(() => ranking(page, "Ranking of the previous edition"), ["post-2 7", "post-1 3", "post-3 2"], "the former one");

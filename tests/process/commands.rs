@@ -348,12 +348,15 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     service.ok(&["next", "define", "likes", "COUNT(7d, like, post_id)", "--slot", "6h"]);
     assert_eq!(service.json(&["next", "show", "likes"])["metric"], "COUNT(7d, like, post_id)");
     assert_eq!(service.json(&["top", "likes", "--of", "next"])["total"], 0);
-    assert!(service.fails(&["next", "promote", "likes"]).contains("--yes"));
+    let said = service.fails(&["next", "promote", "likes"]);
+    assert!(said.contains("--yes") && said.contains("COUNT(24h, like, post_id) → COUNT(7d, like, post_id)"), "{said}");
+    assert!(said.contains("window=24h: the only window is 7d") && said.contains("complete from"), "{said}");
     let filling = Wait::begin("the successor is filled");
     while service.json(&["next", "show", "likes"])["fill"]["state"] == "running" {
         filling.pause("it is running");
     }
-    service.ok(&["next", "promote", "likes", "--yes"]);
+    assert!(service.fails(&["next", "promote", "likes", "--yes"]).contains("--early"));
+    service.ok(&["next", "promote", "likes", "--yes", "--early"]);
     service.ok(&["next", "back", "likes", "--yes"]);
     assert_eq!(service.json(&["boards", "likes"])["metric"], "COUNT(24h, like, post_id)");
     service.ok(&["next", "forget", "likes", "--yes"]);

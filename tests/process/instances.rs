@@ -167,7 +167,7 @@ async fn tiers_are_known_to_other_instances_and_after_a_restart() {
 
 /// Promotes a successor, which may be empty.
 async fn promote(through: &Running, next: &str) {
-    through.ok("POST", &format!("{next}/promote?keep_previous=2h"), None).await;
+    through.ok("POST", &format!("{next}/promote?keep_previous=2h&early=true"), None).await;
 }
 
 /// Sends events to `to`, each with a name of its own, and returns the answer.

@@ -55,7 +55,7 @@ export function Moderation({ chosen, subject, isRanked, onChange }: {
     <button type="button" onClick={() => void set(method, what, body)}>{says}</button>
   );
   const visibility = isHidden === null
-    ? "It is in the ranking as all others."
+    ? "It is not hidden."
     : isHidden.shadow
     ? "It is hidden: no ranking has it. Its own standing has the rank that it would have."
     : "It is hidden: it goes on counting, and no ranking has it.";

@@ -80,8 +80,10 @@ export function Ranking({ lines, board, chosen, marked, label }: Props) {
   }, [lines]);
   // Where the lowest is the best, the longest bar would be that of the worst.
   const top = board.order === "asc" ? 0 : Math.max(...lines.map((line) => Number(line.score)), 0);
+  // As wide as the longest score, so that tiers and moves stand below each other.
+  const digits = Math.max(...lines.map((line) => score(line.score, board).length), 1);
   return (
-    <ol class="ranking" role="list" ref={list} aria-label={label}>
+    <ol class="ranking" role="list" ref={list} aria-label={label} style={`--digits: ${digits}`}>
       {lines.map((line, at) => {
         const key = lineKey(line, at);
         const share = top > 0 ? Math.max(Number(line.score) / top, 0) : 0;

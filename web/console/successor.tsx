@@ -6,7 +6,7 @@ import { RolltopError } from "../../clients/typescript/src/error.ts";
 import { formatted } from "../widget/numbers.ts";
 import { boardPath, call } from "./api.ts";
 import { readPath, type Chosen } from "./chosen.ts";
-import { time } from "./clock.ts";
+import { now, time } from "./clock.ts";
 import { may } from "./key.ts";
 import { counted, Figure, Focused, Name, Notice } from "./parts.tsx";
 import { usePolled } from "./polled.ts";
@@ -61,6 +61,7 @@ export function Successor({ board, chosen, limit, onChanged }: Props) {
         <Figure name={`Items that the ${role === "next" ? "successor" : "previous edition"} missed`}>{missed(edition.not_counted)}</Figure>
         <Figure name="Items that the board missed">{missed(edition.only_counted)}</Figure>
       </dl>
+      <Differences edition={edition} role={role} />
       {shown && page.data.value && page.data.value.items.length > 0 && (
         <Ranking lines={page.data.value.items} board={edition} chosen={shown} label={`Ranking of the ${title.toLowerCase()}`} />
       )}
@@ -68,6 +69,30 @@ export function Successor({ board, chosen, limit, onChanged }: Props) {
       <Notice problem={problem.value ?? page.problem.value} />
       <Actions board={board.board} role={role} edition={edition} onDone={() => { refresh(); onChanged(); }} />
     </section>
+  );
+}
+
+/** What will not be the same for readers of the board. */
+function Differences({ edition, role }: { edition: EditionStatus; role: "next" | "previous" }) {
+  if (edition.changes.length === 0) return null;
+  const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  return (
+    <div>
+      <p>{role === "next" ? "When it takes over, these change:" : "Going back changes these:"}</p>
+      <ul>{edition.changes.map(({ key, board, edition: value }) => <li key={key}>{key}: {shown(board)} → {shown(value)}</li>)}</ul>
+      <Stops edition={edition} />
+    </div>
+  );
+}
+
+/** The reads that no longer work when the edition is the board. */
+function Stops({ edition }: { edition: EditionStatus }) {
+  if (edition.stops.length === 0) return null;
+  return (
+    <>
+      <p>What stops working:</p>
+      <ul>{edition.stops.map((stops) => <li key={stops}>{stops}</li>)}</ul>
+    </>
   );
 }
 
@@ -126,14 +151,16 @@ function Actions({ board, role, edition, onDone }: ActionsProps) {
     </p>
   );
   const canManage = canChange && may("manage", board);
+  const isEarly = role === "next" && (edition.full_at === null || Date.parse(edition.full_at) > now.value);
+  const until = edition.full_at === null ? "It never has all that the board has." : `Until ${time(edition.full_at)} its scores lack what the board has.`;
   const isRunning = edition.comparison?.state === "running";
   return (
     <>
       {asked.value === "promote" && question(
-        role === "next" ? "Let the successor take over? The present edition is kept for a day." : "Go back to this edition?",
-        role === "next" ? "Take over" : "Go back",
-        false,
-        () => run("POST", "/promote"),
+        role === "next" ? <>Let the successor take over? {isEarly && `${until} `}The present edition is kept for a day.</> : "Go back to this edition?",
+        role !== "next" ? "Go back" : isEarly ? "Take over early" : "Take over",
+        isEarly,
+        () => run("POST", isEarly ? "/promote?early=true" : "/promote"),
       )}
       {asked.value === "remove" && question("Remove this edition with its data?", "Remove", true, () => run("DELETE", ""))}
       {asked.value === null && (

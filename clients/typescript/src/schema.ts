@@ -104,6 +104,8 @@ export interface components {
             /** @description Directory of the backup on the server, which can be used as a data directory. */
             path: string;
         };
+        /** @description The begin of a comparison. */
+        BegunComparison: components["schemas"]["EditionComparison"] & components["schemas"]["EditionChanges"];
         /** @description List of boards. */
         BoardList: {
             /** @description The boards, ordered by name. */
@@ -277,6 +279,14 @@ export interface components {
             timezone: string;
             /** @description Further windows of the metric, each with its slots; empty if the board has one window. */
             windows: string[];
+        };
+        /** @description A key of a definition, with the values of two editions. */
+        ChangedKey: {
+            /** @description The value that the board has; null for none. */
+            board: Record<string, never> | null;
+            /** @description The value that the edition has; null for none. */
+            edition: Record<string, never> | null;
+            key: string;
         };
         /**
          * @description A line of a live view, and its position. It has a subject, also on a board with a season: views are of the current
@@ -600,7 +610,7 @@ export interface components {
             ranges: components["schemas"]["ScoreRange"][];
         };
         /** @description The state of the edition beside the board's own. */
-        Edition: components["schemas"]["CanonicalDefinition"] & {
+        Edition: components["schemas"]["CanonicalDefinition"] & components["schemas"]["EditionChanges"] & {
             /** @description The latest comparison that this instance has made or is making. Absent if there is none. */
             comparison?: components["schemas"]["EditionComparison"];
             /**
@@ -637,6 +647,13 @@ export interface components {
              * @description A time in RFC 3339 format, in UTC.
              */
             until?: string;
+        };
+        /** @description What changes for readers when an edition becomes the board. */
+        EditionChanges: {
+            /** @description The keys of the definition in which the edition differs from the board. */
+            changes: components["schemas"]["ChangedKey"][];
+            /** @description What no longer works once the edition is the board, one sentence each; empty if every read still works. */
+            stops: string[];
         };
         /** @description A comparison of a board and its successor, subject by subject. The two scores of a subject are of one instant. */
         EditionComparison: {
@@ -1547,7 +1564,7 @@ export interface components {
             /** @description The board that the problem is about. */
             board?: string;
             /** @enum {string} */
-            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
+            code: "malformed_json" | "incomplete_body" | "body_timeout" | "connection_ended" | "uri_too_long" | "invalid_subject" | "foreign_origin" | "unknown_host" | "key_required" | "invalid_key" | "key_expired" | "invalid_token" | "token_expired" | "token_outlives_ids" | "forbidden" | "forwarded" | "unknown_key" | "rate_limited" | "too_many_streams" | "key_conflict" | "not_found" | "unknown_board" | "method_not_allowed" | "board_conflict" | "unknown_edition" | "unknown_period" | "period_conflict" | "editions_conflict" | "successor_not_full" | "board_changed" | "samples_unsupported" | "unsupported" | "clock_backward" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "missing_key" | "unexpected_key" | "invalid_board_name" | "beyond_window" | "not_ranked" | "stale_cursor" | "no_values" | "as_of_unsupported" | "edge_unsupported" | "import_open" | "board_frozen" | "subject_frozen" | "too_many_moderated" | "import_refused" | "invalid_contents" | "rejected" | "no_board" | "invalid_rule" | "unknown_rule" | "missing_field" | "board_unreadable" | "internal" | "overloaded" | "store_unreachable" | "store_timeout" | "store_read_only" | "memory_full" | "too_many_boards" | "clock_doubted" | "backup_failed" | "not_ready";
             /**
              * Format: int64
              * @description The column of the error in the text of a metric, a rule or a line, from 1.
@@ -1594,6 +1611,8 @@ export interface components {
              */
             type: string;
         };
+        /** @description A board after a promotion. */
+        PromotedBoard: components["schemas"]["DefinedBoard"] & components["schemas"]["EditionChanges"];
         /** @description Several queries or a single one. */
         QueriesBody: components["schemas"]["QueryBatch"] | components["schemas"]["Query"];
         /** @description A query: by window, by metric or by two hops. */

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
+use chrono::{DateTime, SecondsFormat};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -64,10 +65,11 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile) -> a
     }
     let items = |digest: &Digest, slot: &(usize, i64)| digest.events.get(slot).copied().unwrap_or(0);
     if let Some((slot, _)) = here.events.iter().find(|(slot, expected)| items(&there, slot) < **expected) {
+        let window = file.header["tracks"][slot.0]["window"].as_str().unwrap_or("all");
+        let from = DateTime::from_timestamp_millis(slot.1).unwrap_or_default();
         bail!(
-            "{name} has fewer items than the contents in the slot from {} of track {}: contents of a board are merged once, so if they were copied before, remove {name} and copy them again",
-            slot.1,
-            slot.0
+            "{name} has fewer items than the contents in the slot from {} of its window of {window}: contents of a board are merged once, so if they were copied before, and more was counted there since, remove {name} and copy it again",
+            from.to_rfc3339_opts(SecondsFormat::Secs, true)
         );
     }
     let mut own = BTreeMap::<usize, u64>::new();

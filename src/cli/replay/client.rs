@@ -1,6 +1,7 @@
 //! A client of the server's API for replays. It retries requests whose repetition cannot count twice.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -8,6 +9,7 @@ use rolltop_client::{Board, Error, Method, Request, Service};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::batch::Batch;
 use crate::board::{BoardName, Calendar, Kind, Metric, Span, Timestamp};
@@ -20,14 +22,17 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const CLOCK: &str = "/v1/clock";
+/// The code of a line that is ahead of the clock.
+const TOO_EARLY: &str = "too_early";
 
 /// A server and one of its boards.
-#[derive(Clone)]
 pub struct Client {
     service: Service,
     board: Board,
     /// Whether every increment has an id, so that a batch may be posted twice.
     has_ids: bool,
+    /// Whether the board is known to take lines like those of the log.
+    takes_lines: AtomicBool,
 }
 
 /// The definition of a board, as far as a replay needs it.
@@ -92,7 +97,7 @@ impl Client {
     /// Creates a client of a board of this server.
     pub fn new(server: &ServerArgs, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
         let service = server.builder()?.timeout(REQUEST_TIMEOUT).build()?;
-        Ok(Self { board: service.board(board.as_str()), service, has_ids })
+        Ok(Self { board: service.board(board.as_str()), service, has_ids, takes_lines: AtomicBool::new(false) })
     }
 
     /// Returns the calendar of the board, and how its slots combine.
@@ -138,6 +143,14 @@ impl Client {
         let Batch { body, lines, clock } = batch;
         let span = || format!("lines {} to {}", lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
         let (mut clock_ahead_of, mut slots_retired) = (None, None);
+        if clock.is_some() && !self.takes_lines.load(Ordering::Relaxed) {
+            let tried = self.post(&far_ahead(&body)?).await.with_context(|| format!("trying {}", span()))?;
+            if tried.counts().keys().all(|code| code != TOO_EARLY) {
+                // The clock cannot be set back, so it is not moved for lines that do not count at any time.
+                return Ok(Posted { lines, response: tried, slots_retired, clock_ahead_of });
+            }
+            self.takes_lines.store(true, Ordering::Relaxed);
+        }
         if let Some(now) = clock {
             let did_move = self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?;
             clock_ahead_of = (!did_move).then_some(now);
@@ -169,6 +182,20 @@ impl Client {
         let request = || self.board.other(Method::POST, &["increments"]).bytes("application/x-ndjson", body.to_vec());
         send_with_retries(request, self.has_ids).await
     }
+}
+
+/// Returns a batch with the latest of all times in each line, at which nothing counts: what is right but for the time
+/// is then `too_early`, and the rest is rejected as it would be at any time.
+fn far_ahead(body: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let at = serde_json::value::to_raw_value(&Timestamp::MAX)?;
+    let mut ahead = Vec::with_capacity(body.len());
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mut line: BTreeMap<&str, &RawValue> = serde_json::from_slice(line)?;
+        line.insert("at", &at);
+        serde_json::to_writer(&mut ahead, &line)?;
+        ahead.push(b'\n');
+    }
+    Ok(ahead)
 }
 
 fn is_conflict(error: &anyhow::Error) -> bool {

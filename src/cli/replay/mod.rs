@@ -123,7 +123,8 @@ enum Clock {
 
 /// Replays a log, and prints the outcome of its lines.
 ///
-/// Fails if the log cannot be read to its end, if the server cannot be reached or fails, and if nothing was posted.
+/// Fails if the log cannot be read to its end, if the server cannot be reached or fails, and if no line counts, now or
+/// before.
 pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     let begun = Instant::now();
     let board = BoardName::parse(&args.board)?;
@@ -169,6 +170,10 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     reading.with_context(unreadable)?;
     if posts.posted == 0 {
         bail!("nothing was posted: none of the {} lines could be read as {format:?}", read.lines);
+    }
+    if posts.counted == 0 && posts.duplicates == 0 {
+        let why = posts.first_rejection().map(|why| format!("; {why}")).unwrap_or_default();
+        bail!("nothing was counted: the server rejected all of the {} lines that were posted{why}", posts.posted);
     }
     Ok(())
 }

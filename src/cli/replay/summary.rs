@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::client::Posted;
 use super::record::Skip;
 use crate::board::Timestamp;
+use crate::cli::format::printable;
 
 /// A number of lines, and the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,13 @@ impl PostStats {
         }
     }
 
+    /// Returns why the first of the rejected increments was, if any was.
+    pub fn first_rejection(&self) -> Option<String> {
+        let examples = self.rejected.values().filter_map(|outcome| outcome.example.as_ref());
+        let (line, detail) = examples.min_by_key(|(line, _)| *line)?;
+        Some(format!("line {line}: {}", printable(detail)))
+    }
+
     /// Returns the number of increments that the server rejected.
     pub fn rejections(&self) -> u64 {
         self.rejected.values().map(|outcome| outcome.count).sum()
@@ -115,7 +123,7 @@ fn detail(f: &mut fmt::Formatter<'_>, what: &str, outcome: &OutcomeCount) -> fmt
     write!(f, "{:>26}  {what}", outcome.count)?;
     match &outcome.example {
         Some((line, message)) if message.is_empty() => writeln!(f, " (first: line {line})"),
-        Some((line, message)) => writeln!(f, " (first: line {line}: {})", message.escape_debug()),
+        Some((line, message)) => writeln!(f, " (first: line {line}: {})", printable(message)),
         None => writeln!(f),
     }
 }
@@ -130,13 +138,14 @@ mod tests {
         let mut read = ReadStats { lines: 5, ..ReadStats::default() };
         read.skip(2, Skip::Blank);
         read.skip(4, Skip::Blank);
-        let rejected = Rejected { line: 3, code: "too_late".into(), detail: "its slot\nhas left".into() };
+        let rejected =
+            Rejected { line: 3, code: "too_late".into(), detail: "the field 'by' is missing,\nwhich it needs".into() };
         let response =
             BatchResponse { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
         let mut posts = PostStats::default();
         posts.add(&Posted { lines: vec![1, 3, 5], response, slots_retired: Some(4), clock_ahead_of: None });
         let text = Summary { read: &read, posts: &posts, took: Duration::from_secs(1) }.to_string();
-        assert!(text.contains("1  too_late (first: line 5: its slot\\nhas left)"), "{text}");
+        assert!(text.contains("1  too_late (first: line 5: the field 'by' is missing,\\nwhich it needs)"), "{text}");
         assert!(text.contains("2  blank line (first: line 2)"), "{text}");
         assert!(text.contains("slots retired            4"), "{text}");
         assert_eq!((posts.posted, posts.counted, posts.rejections()), (3, 2, 1));

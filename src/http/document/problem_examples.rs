@@ -101,6 +101,12 @@ pub(super) fn example(code: Code) -> Problem {
             "board 'hot-posts' has a next edition already; remove it first with DELETE /v1/boards/hot-posts/next",
         )
         .with("board", "hot-posts"),
+        Code::SuccessorNotFull => problem(
+            "the successor of board 'hot-posts' is complete from 2026-01-08T11:00:00Z only: until then its scores lack what \
+             the board has; early=true lets it take over as it is",
+        )
+        .with("board", "hot-posts")
+        .with("full_at", "2026-01-08T11:00:00Z"),
         Code::BoardFrozen => StoreError::Frozen { shards: 24, retry_after: Duration::from_secs(5) }.into(),
         Code::SubjectFrozen => problem("subject 'post-1' of board 'hot-posts' is frozen, so nothing was changed")
             .with("board", "hot-posts")

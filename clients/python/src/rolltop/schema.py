@@ -45,6 +45,12 @@ class BytesPerSubject(TypedDict):
     one_slot: int
 
 
+class ChangedKey(TypedDict):
+    board: dict[str, Any] | None
+    edition: dict[str, Any] | None
+    key: str
+
+
 ChangedRow = TypedDict(
     'ChangedRow',
     {
@@ -85,6 +91,11 @@ class ContentsLine(TypedDict):
     sums: NotRequired[list[list[dict[str, Any]]]]
     track: int
     values: NotRequired[list[list[dict[str, Any]]]]
+
+
+class EditionChanges(TypedDict):
+    changes: list[ChangedKey]
+    stops: list[str]
 
 
 class EditionDifference(TypedDict):
@@ -336,7 +347,7 @@ class Period(TypedDict):
 
 class Problem(TypedDict):
     board: NotRequired[str]
-    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
+    code: Literal['malformed_json', 'incomplete_body', 'body_timeout', 'connection_ended', 'uri_too_long', 'invalid_subject', 'foreign_origin', 'unknown_host', 'key_required', 'invalid_key', 'key_expired', 'invalid_token', 'token_expired', 'token_outlives_ids', 'forbidden', 'forwarded', 'unknown_key', 'rate_limited', 'too_many_streams', 'key_conflict', 'not_found', 'unknown_board', 'method_not_allowed', 'board_conflict', 'unknown_edition', 'unknown_period', 'period_conflict', 'editions_conflict', 'successor_not_full', 'board_changed', 'samples_unsupported', 'unsupported', 'clock_backward', 'too_large', 'unsupported_media_type', 'invalid_field', 'unknown_field', 'missing_key', 'unexpected_key', 'invalid_board_name', 'beyond_window', 'not_ranked', 'stale_cursor', 'no_values', 'as_of_unsupported', 'edge_unsupported', 'import_open', 'board_frozen', 'subject_frozen', 'too_many_moderated', 'import_refused', 'invalid_contents', 'rejected', 'no_board', 'invalid_rule', 'unknown_rule', 'missing_field', 'board_unreadable', 'internal', 'overloaded', 'store_unreachable', 'store_timeout', 'store_read_only', 'memory_full', 'too_many_boards', 'clock_doubted', 'backup_failed', 'not_ready']
     column: NotRequired[int]
     detail: str
     field: NotRequired[str]
@@ -856,6 +867,10 @@ class PeriodWithWinners(Period):
     winners: NotRequired[list[RankingEntry]]
 
 
+class PromotedBoard(DefinedBoard, EditionChanges):
+    pass
+
+
 Query: TypeAlias = WindowQuery | MetricQuery | HopQuery
 
 
@@ -997,6 +1012,10 @@ class Answers(TypedDict):
     answers: list[Answer]
 
 
+class BegunComparison(EditionComparison, EditionChanges):
+    pass
+
+
 class BoardList(TypedDict):
     items: list[DefinedBoard]
     next: str | None
@@ -1041,7 +1060,7 @@ class Distribution(RankingFrame):
     ranges: list[ScoreRange]
 
 
-class Edition(CanonicalDefinition):
+class Edition(CanonicalDefinition, EditionChanges):
     comparison: NotRequired[EditionComparison]
     exact: bool | None
     fill: Fill
