@@ -257,6 +257,27 @@ fn replay_reads_gzip_from_stdin_and_posts_several_requests() {
 }
 
 #[test]
+fn replay_posts_keys_and_values_and_names_fields_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let ndjson =
+        "{\"user\":\"a\",\"tag\":\"x\",\"card\":7}\n{\"user\":\"b\",\"card\":\"y\"}\n{\"user\":\"b\",\"tag\":\"z\"}\n";
+    let csv = "user,tag,card\na,x,7\nb,,y\nb,z,\n";
+    for text in [ndjson, csv] {
+        let server = StandIn::start(Told { has_board: true, ..Told::default() });
+        let output = server.replay(&log(&folder, text), &["--subject", "user", "--by", "tag", "--value", "card"]);
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(server.lines(), [json!({"subject": "a", "by": "x", "value": "7"})]);
+        for skipped in ["1  no key of a ranking (first: line ", "1  no value (first: line "] {
+            assert!(said(&output).contains(skipped), "{}", said(&output));
+        }
+    }
+    let server = StandIn::start(Told { has_board: true, ..Told::default() });
+    let output = server.replay(&log(&folder, ndjson), &["--subject", "usr", "--value", "card"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("the first line has no 'usr', but 'card', 'tag', 'user'"), "{}", said(&output));
+}
+
+#[test]
 fn replay_with_the_log_clock_advances_slot_by_slot() {
     let folder = tempfile::tempdir().unwrap();
     let times = ["10:05:03", "10:59:59", "10:00:00", "11:00:00", "10:30:00", "13:00:01", "11:00:00"];

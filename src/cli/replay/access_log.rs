@@ -96,7 +96,7 @@ pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
         (true, b"-") => Some(Cow::Borrowed("0")),
         (true, bytes) => Some(Cow::Borrowed(std::str::from_utf8(bytes).map_err(|_| Skip::BadAmount)?)),
     };
-    Ok(Record { subject, amount, at: Some(at), id: None })
+    Ok(Record { subject, amount, at: Some(at), ..Record::default() })
 }
 
 /// Returns whether a line has the combined format, which has two fields more than the common one. Returns `None` if the

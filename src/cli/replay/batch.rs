@@ -48,6 +48,10 @@ struct Line<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<&'r RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'r str>,
@@ -81,7 +85,8 @@ impl Batcher {
             }
         }
         let amount = record.amount.as_deref().map(serde_json::from_str::<&RawValue>).transpose()?;
-        let increment = Line { subject: &record.subject, amount, at: record.at, id: record.id.as_deref() };
+        let (by, value) = (record.by.as_deref(), record.value.as_deref());
+        let increment = Line { subject: &record.subject, amount, by, value, at: record.at, id: record.id.as_deref() };
         serde_json::to_writer(&mut self.batch.body, &increment)?;
         self.batch.body.push(b'\n');
         self.batch.lines.push(line);

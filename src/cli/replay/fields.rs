@@ -11,6 +11,10 @@ pub struct FieldNames {
     pub subject: String,
     /// The field of the amount. If absent, every line counts as one.
     pub amount: Option<String>,
+    /// The field of the key of the ranking, on a board with BY.
+    pub by: Option<String>,
+    /// The field of the value, on a board that counts or measures values.
+    pub value: Option<String>,
     /// The field of the time. If absent, every line counts when it arrives.
     pub time: Option<String>,
     pub id: Option<String>,
@@ -21,6 +25,8 @@ pub struct FieldNames {
 pub struct FieldTexts<'l> {
     pub subject: Option<Cow<'l, str>>,
     pub amount: Option<Option<Cow<'l, str>>>,
+    pub by: Option<Option<Cow<'l, str>>>,
+    pub value: Option<Option<Cow<'l, str>>>,
     pub time: Option<Option<Cow<'l, str>>>,
     pub id: Option<Option<Cow<'l, str>>>,
 }
@@ -37,10 +43,9 @@ impl<'l> FieldTexts<'l> {
             Some(text) => Some(record::amount(text.ok_or(Skip::NoAmount)?)?),
             None => None,
         };
-        let id = match self.id {
-            Some(text) => Some(text.ok_or(Skip::NoId)?),
-            None => None,
-        };
-        Ok(Record { subject, amount, at, id })
+        let present = |text: Option<Option<Cow<'l, str>>>, skip| text.map(|text| text.ok_or(skip)).transpose();
+        let (by, value) = (present(self.by, Skip::NoKey)?, present(self.value, Skip::NoValue)?);
+        let id = present(self.id, Skip::NoId)?;
+        Ok(Record { subject, amount, by, value, at, id })
     }
 }

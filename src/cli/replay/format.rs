@@ -51,6 +51,8 @@ pub enum Parser {
 pub struct RequestedFields {
     pub subject: Option<String>,
     pub amount: Option<String>,
+    pub by: Option<String>,
+    pub value: Option<String>,
     pub time: Option<String>,
     pub id: Option<String>,
     pub strip_query: bool,
@@ -61,6 +63,9 @@ impl Parser {
     pub fn new(format: Format, wanted: RequestedFields) -> anyhow::Result<Self> {
         match format {
             Format::Combined | Format::Common => {
+                if wanted.by.is_some() || wanted.value.is_some() {
+                    bail!("--by and --value apply only to NDJSON and CSV");
+                }
                 if wanted.time.is_some() || wanted.id.is_some() {
                     bail!("an access log has its own time and no ids: leave out --time and --id");
                 }
@@ -86,11 +91,22 @@ impl Parser {
                 let Some(subject) = wanted.subject else {
                     bail!("--subject must name the field that is counted");
                 };
-                let RequestedFields { amount, time, id, .. } = wanted;
-                let names = FieldNames { subject, amount, time, id };
+                let RequestedFields { amount, by, value, time, id, .. } = wanted;
+                let names = FieldNames { subject, amount, by, value, time, id };
                 Ok(if format == Format::Csv { Parser::Csv(names) } else { Parser::Ndjson(names) })
             }
         }
+    }
+
+    /// Returns the names that are asked for and that no field has of the first line that is an object. With what that line
+    /// has. `None` for other formats: a column that a table does not have is an error at its header.
+    pub fn missing_fields<L: AsRef<[u8]>>(&self, lines: &[L]) -> Option<(Vec<String>, Vec<String>)> {
+        let Parser::Ndjson(names) = self else { return None };
+        let there = lines.iter().map(|line| ndjson::names_in(line.as_ref())).find(|names| !names.is_empty())?;
+        let FieldNames { subject, amount, by, value, time, id } = names;
+        let wanted = [Some(subject), amount.as_ref(), by.as_ref(), value.as_ref(), time.as_ref(), id.as_ref()];
+        let missing: Vec<String> = wanted.into_iter().flatten().filter(|name| !there.contains(name)).cloned().collect();
+        (!missing.is_empty()).then_some((missing, there))
     }
 
     /// Returns whether every increment will have the time when it happened.
@@ -164,6 +180,7 @@ mod tests {
             (Format::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
             (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
             (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
+            (Format::Combined, with(|w| w.value = Some("x".into())), "--value"),
             (Format::Ndjson, RequestedFields::default(), "--subject"),
             (Format::Csv, with(|w| w.strip_query = true), "--strip-query"),
         ] {

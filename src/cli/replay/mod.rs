@@ -35,6 +35,7 @@ use progress::Progress;
 use record::Record;
 use summary::{PostStats, ReadStats, Summary};
 
+use super::format::printable;
 use super::server::ServerArgs;
 use crate::board::{BoardName, Calendar, Metric, Span};
 
@@ -69,6 +70,15 @@ pub struct ReplayArgs {
     /// The field to add up; one per line if not given. Access logs: bytes; NDJSON and CSV: the name of a field.
     #[arg(long, value_name = "FIELD")]
     amount: Option<String>,
+
+    /// The NDJSON or CSV field with the key of the ranking, for a board whose metric has BY.
+    #[arg(long, value_name = "FIELD")]
+    by: Option<String>,
+
+    /// The NDJSON or CSV field with the value to count or to measure, for boards of AVG, MIN, MAX, LAST, COUNT_DISTINCT
+    /// and APPROX_COUNT_DISTINCT.
+    #[arg(long, value_name = "FIELD", conflicts_with = "amount")]
+    value: Option<String>,
 
     /// The NDJSON or CSV field with the time of the event: RFC 3339, `2015-09-12 00:46:58` (read as UTC), Unix seconds
     /// or milliseconds. If not given, every line counts when it arrives.
@@ -131,12 +141,14 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     let log = args.file.display().to_string();
     let unreadable = || format!("cannot read {log}");
     let mut input = Input::open(&args.file).with_context(unreadable)?;
+    let first_lines = input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?;
     let format = match args.format {
         Some(format) => format,
-        None => Format::guess(&input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?)
+        None => Format::guess(&first_lines)
             .ok_or_else(|| anyhow!("cannot guess the format of {log} from its first lines; set it with --format"))?,
     };
     let parser = Parser::new(format, args.requested_fields())?;
+    let missing = parser.missing_fields(&first_lines);
     if args.clock == Clock::Log && !parser.has_times() {
         bail!("--clock log requires --time, which names the field with the time of the event");
     }
@@ -169,7 +181,18 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     posting?;
     reading.with_context(unreadable)?;
     if posts.posted == 0 {
-        bail!("nothing was posted: none of the {} lines could be read as {format:?}", read.lines);
+        let why = missing.map(|(missing, there)| {
+            let quoted = |names: Vec<String>| {
+                let names: Vec<String> = names.iter().map(|name| format!("'{}'", printable(name))).collect();
+                names.join(", ")
+            };
+            format!("; the first line has no {}, but {}", quoted(missing), quoted(there))
+        });
+        bail!(
+            "nothing was posted: none of the {} lines could be read as {format:?}{}",
+            read.lines,
+            why.unwrap_or_default()
+        );
     }
     if posts.counted == 0 && posts.duplicates == 0 {
         let why = posts.first_rejection().map(|why| format!("; {why}")).unwrap_or_default();
@@ -183,6 +206,8 @@ impl ReplayArgs {
         RequestedFields {
             subject: self.subject.clone(),
             amount: self.amount.clone(),
+            by: self.by.clone(),
+            value: self.value.clone(),
             time: self.time.clone(),
             id: self.id.clone(),
             strip_query: self.strip_query,

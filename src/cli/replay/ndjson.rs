@@ -22,10 +22,21 @@ pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip>
     FieldTexts {
         subject: text_of(&names.subject),
         amount: names.amount.as_ref().map(text_of),
+        by: names.by.as_ref().map(text_of),
+        value: names.value.as_ref().map(text_of),
         time: names.time.as_ref().map(text_of),
         id: names.id.as_ref().map(text_of),
     }
     .record()
+}
+
+/// Returns the names of the fields of a line, sorted. Empty if it is no JSON object.
+pub fn names_in(line: &[u8]) -> Vec<String> {
+    let object: Option<Object<'_>> = std::str::from_utf8(line).ok().and_then(|text| serde_json::from_str(text).ok());
+    let mut names: Vec<String> =
+        object.into_iter().flat_map(|object| object.into_keys().map(Cow::into_owned)).collect();
+    names.sort();
+    names
 }
 
 /// Returns the text of a value. Returns `None` for null, an empty text, an object and an array.
@@ -53,6 +64,8 @@ mod tests {
         FieldNames {
             subject: "page".into(),
             amount: Some("delta".into()),
+            by: None,
+            value: None,
             time: Some("time".into()),
             id: Some("rev".into()),
         }
@@ -66,9 +79,15 @@ mod tests {
         assert_eq!(record.amount.as_deref(), Some("-36.50"));
         assert_eq!(record.id.as_deref(), Some("17"));
         assert_eq!(record.at.unwrap().to_string(), "2015-09-12T00:46:58.771Z");
-        let only = FieldNames { subject: "page".into(), amount: None, time: None, id: None };
+        let only = FieldNames { amount: None, time: None, id: None, ..names() };
         let record = parse(line.as_bytes(), &only).unwrap();
         assert_eq!((record.amount, record.at, record.id), (None, None, None));
+        let samples = FieldNames { by: Some("rev".into()), value: Some("delta".into()), ..only };
+        let record = parse(line.as_bytes(), &samples).unwrap();
+        assert_eq!((record.by.as_deref(), record.value.as_deref()), (Some("17"), Some("-36.50")));
+        assert_eq!(parse(br#"{"page":"a"}"#, &samples), Err(Skip::NoKey));
+        assert_eq!(parse(br#"{"page":"a","rev":1}"#, &samples), Err(Skip::NoValue));
+        assert_eq!(names_in(line.as_bytes()), ["delta", "page", "rev", "time", "x"]);
     }
 
     #[test]

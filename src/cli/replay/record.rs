@@ -11,6 +11,10 @@ pub struct Record<'l> {
     pub subject: Cow<'l, str>,
     /// A JSON number as written, never converted to a float. If absent, one.
     pub amount: Option<Cow<'l, str>>,
+    /// The key of the ranking.
+    pub by: Option<Cow<'l, str>>,
+    /// A value to count, or the text of a number.
+    pub value: Option<Cow<'l, str>>,
     /// The time when it happened. If absent, the time of its arrival.
     pub at: Option<Timestamp>,
     pub id: Option<Cow<'l, str>>,
@@ -31,6 +35,8 @@ pub enum Skip {
     BadTime,
     NoAmount,
     BadAmount,
+    NoKey,
+    NoValue,
     NoId,
 }
 
@@ -49,6 +55,8 @@ impl fmt::Display for Skip {
             Skip::BadTime => "time cannot be parsed",
             Skip::NoAmount => "no amount",
             Skip::BadAmount => "amount is not a number",
+            Skip::NoKey => "no key of a ranking",
+            Skip::NoValue => "no value",
             Skip::NoId => "no id",
         })
     }

@@ -52,6 +52,8 @@ pub fn read(
 struct Columns {
     subject: usize,
     amount: Option<usize>,
+    by: Option<usize>,
+    value: Option<usize>,
     time: Option<usize>,
     id: Option<usize>,
 }
@@ -69,6 +71,8 @@ impl Columns {
         Ok(Self {
             subject: find(&names.subject)?,
             amount: find_if_named(&names.amount)?,
+            by: find_if_named(&names.by)?,
+            value: find_if_named(&names.value)?,
             time: find_if_named(&names.time)?,
             id: find_if_named(&names.id)?,
         })
@@ -87,6 +91,8 @@ impl Columns {
         FieldTexts {
             subject: text_of(self.subject)?,
             amount: self.amount.map(text_of).transpose()?,
+            by: self.by.map(text_of).transpose()?,
+            value: self.value.map(text_of).transpose()?,
             time: self.time.map(text_of).transpose()?,
             id: self.id.map(text_of).transpose()?,
         }
@@ -122,8 +128,14 @@ mod tests {
     type Row = (u64, Result<(String, Option<String>), Skip>);
 
     fn rows(text: &[u8]) -> anyhow::Result<Vec<Row>> {
-        let names =
-            FieldNames { subject: "code".into(), amount: Some("quantity".into()), time: Some("date".into()), id: None };
+        let names = FieldNames {
+            subject: "code".into(),
+            amount: Some("quantity".into()),
+            by: None,
+            value: None,
+            time: Some("date".into()),
+            id: None,
+        };
         let mut rows = Vec::new();
         read(text, &names, |line, _, record| {
             rows.push((line, record.map(|r| (r.subject.into_owned(), r.amount.map(Cow::into_owned)))));
