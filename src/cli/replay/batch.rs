@@ -123,6 +123,7 @@ mod tests {
             amount: Some("-2.50".into()),
             at: Some(at("2015-05-17T10:05:03Z")),
             id: Some("x-1".into()),
+            ..Record::default()
         };
         assert_eq!(batcher.push(7, &full).unwrap(), None);
         assert_eq!(batcher.push(9, &Record { subject: "b".into(), ..Record::default() }).unwrap(), None);
