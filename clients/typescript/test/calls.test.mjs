@@ -187,7 +187,7 @@ for (const store of ["embedded", "redis"]) {
     test("values are removed from all subjects", async () => {
       const board = service.board("by-people");
       await board.define({ metric: "COUNT_DISTINCT(24h, like, post BY country, user)", slot: "1h" });
-      for (const by of ["se", "no"]) for (const value of ["ann", "bob"]) board.add("p", 1, { value, by });
+      for (const by of ["se", "no"]) for (const value of ["ann", "bob"]) board.add("p", undefined, { value, by });
       await service.flush();
       const { values, final_periods, approximate } = await moderation(board).removeValues(["ann", "nobody"], { by: "se" });
       assert.deepEqual([values, final_periods, approximate], [1, 0, false]);
