@@ -213,15 +213,15 @@ impl Service {
             let cells: HashSet<(Subject, Timestamp)> = step.contents.into_iter().map(cell).collect();
             for to in targets {
                 let cells = wanted(from, to, &cells);
-                let fill = |cells: &'_ [(Subject, Timestamp)]| {
-                    let cells = cells.to_vec();
-                    async move {
-                        self.store.fill(from, to, &cells).await?;
+                let mut calls = Vec::new();
+                for cells in cells.chunks(MAX_FILLED) {
+                    calls.push(async move {
+                        self.store.fill(from, to, cells).await?;
                         self.fills.add(successor, cells.len());
                         store::Result::Ok(())
-                    }
-                };
-                stream::iter(cells.chunks(MAX_FILLED).map(fill)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+                    });
+                }
+                stream::iter(calls).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
             }
             match step.next {
                 Some(next) => cursor = next,

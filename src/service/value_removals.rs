@@ -12,7 +12,7 @@ use super::ranking_keys::spelled_key;
 use super::{Result, Service, ServiceError};
 use crate::access::Caller;
 use crate::board::{Board, BoardName, Counted, Kind, RankingKey, Timestamp};
-use crate::store::{Batch, Content, ContentsCursor, Increment, Outcome, Rejection, StoreError};
+use crate::store::{self, Batch, Content, ContentsCursor, Increment, Outcome, Rejection, StoreError};
 
 /// The number of times that the walk begins again because the editions of the board have changed, or because the store
 /// has lost its position.
@@ -74,7 +74,7 @@ impl Service {
     }
 
     /// Removes the values that a walk over all tracks meets, and adds to `forgotten` how many these are. After each step
-    /// it pauses for as long as the step took, so that other requests run. Returns the number of those that stay.
+    /// it pauses, so that other requests run. Returns the number of those that stay.
     async fn forget_in_board(
         &self,
         caller: &Caller,
@@ -106,7 +106,7 @@ impl Service {
                     self.forget(board, increments).await?;
                 }
                 cursor = step.next;
-                tokio::time::sleep(started.elapsed()).await;
+                store::rest(started).await;
             }
         }
         Ok(staying)

@@ -35,15 +35,10 @@ impl<'l> FieldTexts<'l> {
     /// Returns the line's increment.
     pub fn record(self) -> Result<Record<'l>, Skip> {
         let subject = self.subject.ok_or(Skip::NoSubject)?;
-        let at = match self.time {
-            Some(text) => Some(time_format::parse(&text.ok_or(Skip::NoTime)?).ok_or(Skip::BadTime)?),
-            None => None,
-        };
-        let amount = match self.amount {
-            Some(text) => Some(record::amount(text.ok_or(Skip::NoAmount)?)?),
-            None => None,
-        };
         let present = |text: Option<Option<Cow<'l, str>>>, skip| text.map(|text| text.ok_or(skip)).transpose();
+        let at = present(self.time, Skip::NoTime)?;
+        let at = at.map(|text| time_format::parse(&text).ok_or(Skip::BadTime)).transpose()?;
+        let amount = present(self.amount, Skip::NoAmount)?.map(record::amount).transpose()?;
         let (by, value) = (present(self.by, Skip::NoKey)?, present(self.value, Skip::NoValue)?);
         let id = present(self.id, Skip::NoId)?;
         Ok(Record { subject, amount, by, value, at, id })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Part;
 use super::scripts::ScriptCall;
-use super::session::Moment;
+use super::session::{Moment, Session};
 use crate::board::Timestamp;
 
 /// Slots of a part that follow each other: those from one start on, before another one.
@@ -46,7 +46,7 @@ impl Stretch {
     }
 
     /// Returns the start of the slot in which it begins, if that is known.
-    pub fn from(&self) -> Option<Timestamp> {
+    fn from(&self) -> Option<Timestamp> {
         self.from.map(Timestamp::from_millis)
     }
 
@@ -68,7 +68,7 @@ impl Stretch {
         // If the slot in which to continue no longer exists, the next one is begun.
         let is_continued = self.is_within_slot() && slots.first().copied() == self.from();
         let read = within.min(most);
-        call.arg("from", from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string()));
+        call.arg("from", start_text(from));
         // Without a slot after the stretch, these are all slots that exist.
         call.arg("slots", if slots.len() > within { slots.len() } else { most });
         call.arg("cursor", if is_continued { &self.cursor } else { "0" }).arg("read", read);
@@ -104,14 +104,22 @@ impl Stretch {
     }
 }
 
-/// Divides stretches, each at most once, until there are `most` of them.
-pub(super) fn divided(stretches: Vec<Stretch>, part: &Part, most: usize) -> Vec<Stretch> {
-    let mut room = most.saturating_sub(stretches.len());
+/// Returns the start of the first slot that a script is given, as its argument.
+pub(super) fn start_text(from: Option<Timestamp>) -> String {
+    from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string())
+}
+
+/// Returns the stretches to read together now, as many as commands can be under way to the server of the part, and those
+/// that are left for later. While there are fewer, they are divided, each at most once.
+pub(super) fn together(session: &Session, part: &Part, mut stretches: Vec<Stretch>) -> [Vec<Stretch>; 2] {
+    let at_once = session.servers.at_once(part.slot());
+    let later = stretches.split_off(stretches.len().min(at_once));
+    let mut room = at_once - stretches.len();
     if room == 0 {
-        return stretches;
+        return [stretches, later];
     }
     let slots = part.existing().slots;
-    let mut all = Vec::with_capacity(most);
+    let mut all = Vec::with_capacity(at_once);
     for stretch in stretches {
         match stretch.halves(&slots).filter(|_| room > 0) {
             Some(halves) => {
@@ -121,5 +129,5 @@ pub(super) fn divided(stretches: Vec<Stretch>, part: &Part, most: usize) -> Vec<
             None => all.push(stretch),
         }
     }
-    all
+    [all, later]
 }

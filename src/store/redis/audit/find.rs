@@ -18,7 +18,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ScriptAnswer, Session};
-use crate::store::redis::stretches::{Given, Stretch, divided};
+use crate::store::redis::stretches::{Given, Stretch, start_text, together};
 
 /// The number of subjects of a slot or of the ranking that one script looks at.
 const LOOKED_AT: usize = 1_000;
@@ -49,7 +49,7 @@ pub(super) async fn find(
     };
     let answer = session.step(part, &AUDIT_FIND, |_, call| {
         look_for(session, part, (place, key), repair, call);
-        call.arg("from", "-inf").arg("slots", 0).arg("cursor", cursor).arg("read", 0);
+        call.arg("from", start_text(None)).arg("slots", 0).arg("cursor", cursor).arg("read", 0);
     });
     let LookedThrough { frame, cursor, key, subjects, missing_slots, .. } = LookedThrough::of(answer.await?)?;
     progress.since = None;
@@ -77,14 +77,12 @@ async fn find_in_slots(
     left: Vec<Stretch>,
     repair: bool,
 ) -> Result<AuditStep, ServerFailure> {
-    let at_once = session.servers.at_once(part.slot());
-    let mut left = divided(left, part, at_once);
-    let rest = left.split_off(left.len().min(at_once));
+    let [now, later] = together(session, part, left);
     // Boxed, because the compiler would have to look deep into callers otherwise.
     let look = |stretch: Stretch| -> BoxFuture<'_, _> { Box::pin(look_through(session, part, stretch, repair)) };
     let mut step: Option<AuditStep> = None;
     let mut still_left = Vec::new();
-    for (looked, left) in try_join_all(left.into_iter().map(look)).await? {
+    for (looked, left) in try_join_all(now.into_iter().map(look)).await? {
         let LookedThrough { frame, asked, subjects, missing_slots, .. } = looked;
         let step = step.get_or_insert_with(|| super::step_of(frame));
         step.missing_slots += missing_slots;
@@ -93,7 +91,7 @@ async fn find_in_slots(
             progress.add_found(Found { subjects, since: first.millis() });
         }
     }
-    still_left.extend(rest);
+    still_left.extend(later);
     progress.place = if still_left.is_empty() { AuditPlace::End } else { AuditPlace::Slots { left: still_left } };
     step.ok_or(ServerFailure::KeptChanging)
 }

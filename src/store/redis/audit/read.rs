@@ -12,6 +12,7 @@ use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::AUDIT;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, ScriptAnswer, Session};
+use crate::store::redis::stretches::start_text;
 use crate::store::rest;
 
 /// The largest number of slots that one script looks at.
@@ -103,8 +104,7 @@ pub(super) async fn read(
 ) -> Result<Piece, ServerFailure> {
     let answer = session.step(part, &AUDIT, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
-        let first = from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string());
-        call.arg("from", first).arg("slots", most).arg("subjects", names.len()).all(names);
+        call.arg("from", start_text(from)).arg("slots", most).arg("subjects", names.len()).all(names);
         for start in slots {
             call.key(part.keys.slot(*start)).more(start.millis());
         }

@@ -14,7 +14,7 @@ use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::CONTENTS;
 use crate::store::redis::session::{ScriptAnswer, Session};
-use crate::store::redis::stretches::{Stretch, divided};
+use crate::store::redis::stretches::{Stretch, together};
 
 /// The largest number of slots that one script reads.
 const SLOTS: usize = 200;
@@ -50,12 +50,10 @@ pub(super) async fn step(session: &Session, part: &Part, place: SlotPlace) -> Re
     if is_continued && (place.run != before || !place.left.iter().all(Stretch::is_sound)) {
         return Err(NoStep::Lost);
     }
-    let at_once = session.servers.at_once(part.slot());
-    let mut left = divided(place.left, part, at_once);
-    let rest = left.split_off(left.len().min(at_once));
+    let [now, later] = together(session, part, place.left);
     // Boxed, because the compiler would have to look deep into callers otherwise.
     let read = |stretch| -> BoxFuture<'_, _> { Box::pin(read(session, part, stretch)) };
-    let reads = try_join_all(left.iter().map(read)).await?;
+    let reads = try_join_all(now.iter().map(read)).await?;
     let Some(frame) = reads.iter().map(|read| read.frame).max_by_key(|frame| (frame.window.head, frame.as_of)) else {
         return Err(NoStep::Lost);
     };
@@ -65,7 +63,7 @@ pub(super) async fn step(session: &Session, part: &Part, place: SlotPlace) -> Re
         left.extend(read.left);
     }
     retain_live(part, &frame, &mut contents);
-    left.extend(rest);
+    left.extend(later);
     let run = run_of(session, part);
     if run != before && (is_continued || left.iter().any(Stretch::is_within_slot)) {
         return Err(NoStep::Lost);
