@@ -319,10 +319,10 @@ impl<'a> Packing<'a> {
                 sheet.lines.iter().filter_map(|line| line.subject).map(Subject::from_stored).collect();
             let found = self.store.lookup(self.track, &named, false).await?;
             for (subject, score) in named.iter().zip(found.scores) {
-                // A hidden one is ranked nowhere, and has a score. One that was hidden when its line was written stays left out.
-                let was_hidden = self.hidden.get(subject).is_some_and(Option::is_some);
+                // A hidden one is ranked nowhere, and has a score.
                 if score.is_none() && self.score_of(subject).await?.is_none() {
-                    removing::remove_from(self.store, self.track, subject, was_hidden).await?;
+                    // The ranking that was read until now does not have its line.
+                    removing::remove_from(self.store, self.track, subject, true).await?;
                 }
             }
             store::rest(started).await;

@@ -15,6 +15,8 @@ use crate::store::{self, SheetId, Store, StoreError, TextRange};
 const AT_ONCE: usize = 8;
 /// The number of attempts to change a sheet while other instances change it.
 const ATTEMPTS: usize = 100;
+/// The largest number of lines that stay left out, which each read has to know. Beyond it, lines are without names.
+const MOST_LEFT_OUT: usize = 10_000;
 /// The longest pause before another attempt, in milliseconds.
 const LONGEST_PAUSE: u64 = 20;
 
@@ -31,7 +33,8 @@ impl Rankings {
 
     /// Takes a subject that was removed from a board out of the sheets of its ended periods. Returns the number of periods
     /// that had it. About eight store calls for a period that has it, otherwise one or two. The line of one that
-    /// `was_hidden` stays left out.
+    /// `was_hidden` stays left out, and so does that in a period which is still being packed: until then the ranking itself
+    /// is read, which has the line no more.
     ///
     /// Call it after the removal. Then of a period that is being packed, either this finds the line, or the packing finds
     /// that the subject was removed.
@@ -47,7 +50,7 @@ impl Rankings {
             // All removals from a period change the same sheet.
             let turn = &self.removing[usize::try_from(track.id().0).unwrap_or_default() % self.removing.len()];
             let _one_at_a_time = turn.lock().await;
-            remove_from(&*self.store, &track, subject, was_hidden).await
+            remove_from(&*self.store, &track, subject, was_hidden || track.packed().is_none()).await
         };
         let mut removals = stream::iter(periods).map(|period| remove(period.main_track())).buffer_unordered(AT_ONCE);
         let mut removed = 0;
@@ -58,13 +61,13 @@ impl Rankings {
     }
 }
 
-/// Takes a subject out of the sheets of a period. Returns whether they had it. Repeating a call that ended halfway
-/// completes it.
+/// Takes a subject out of the sheets of a period. Its line `stays_out` of what is read, or is one without a name. Returns
+/// whether they had it. Repeating a call that ended halfway completes it.
 pub(super) async fn remove_from(
     store: &dyn Store,
     track: &BoardTrack,
     subject: &Subject,
-    was_hidden: bool,
+    stays_out: bool,
 ) -> store::Result<bool> {
     let Some(head) = text_of(store, track, SheetId::Head).await? else { return Ok(false) };
     let sheets = sheets_of(Head::read(&head)?.lines);
@@ -84,7 +87,8 @@ pub(super) async fn remove_from(
         }
         let counted = |text: &str| {
             let mut head = Head::read(text)?;
-            let left_out = line.filter(|line| was_hidden && !head.left_out.contains(line));
+            let left_out =
+                line.filter(|line| stays_out && head.left_out.len() < MOST_LEFT_OUT && !head.left_out.contains(line));
             head.left_out.extend(left_out);
             head.removals = head.removals.wrapping_add(1);
             Ok(Some(head.print()))
@@ -96,7 +100,7 @@ pub(super) async fn remove_from(
             Ok(Some(lines.print()))
         };
         // The line is left out before it loses its name, and instances that remember the line look for it again.
-        if line.is_some() && was_hidden {
+        if line.is_some() && stays_out {
             change(store, track, SheetId::Head, counted).await?;
         }
         was_there |= change(store, track, SheetId::Lines(sheet), without).await?;

@@ -229,6 +229,7 @@ contract! {
         packing::pages_go_past_sheets_without_names,
         packing::only_the_best_lines_are_kept_if_so_defined,
         packing::the_packing_of_the_best_lines_goes_on_after_its_end,
+        packing::a_line_that_left_while_a_period_was_packed_does_not_come_back,
         packing::subjects_that_are_removed_while_a_period_is_packed_are_gone,
         packing::subjects_that_are_hidden_and_shown_while_a_period_is_packed_have_one_line,
         packing::many_subjects_are_removed_from_a_packed_period_at_once,

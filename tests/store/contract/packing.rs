@@ -383,6 +383,33 @@ pub async fn subjects_that_are_removed_while_a_period_is_packed_are_gone(site: S
     assert_eq!(named, expected, "each of the others once");
 }
 
+/// Until a period is packed its ranking is read, from which a subject that is removed takes its line along. So the line that
+/// was already written to a sheet does not come back.
+pub async fn a_line_that_left_while_a_period_was_packed_does_not_come_back(site: Site) {
+    let board = site.define("board", &season("COUNT(all, e, s)", "")).await;
+    site.count(&board, (0..20).flat_map(|n| (0..=n).map(move |_| plus(&format!("s{n}"), 1))).collect()).await;
+    let service = sealed(&site, &board).await;
+    let track = first(&service, &board).await;
+    let lines: Vec<String> = (0..20).rev().map(|n| format!("{}\ts{n}", n + 1)).collect();
+    let sheet = format!("0\n{}", lines.join("\n"));
+    assert!(site.store.change_sheet(&track, SheetId::Lines(0), None, &sheet).await.unwrap());
+    let present = service.refreshed(&board).await.unwrap();
+    for who in ["s18", "s0"] {
+        service.remove(&present, &subject(who), None).await.unwrap();
+    }
+    let before = service.page(&first(&service, &board).await, 0, 100).await.unwrap().answer;
+    pack(&service, &board).await;
+    let track = first(&service, &board).await;
+    assert!(track.packed().is_some());
+    let after = service.page(&track, 0, 100).await.unwrap().answer;
+    assert_eq!((after.items, after.total), (before.items, 18));
+    // Later, its line stays.
+    let present = service.refreshed(&board).await.unwrap();
+    service.remove(&present, &subject("s19"), None).await.unwrap();
+    let page = service.page(&track, 0, 100).await.unwrap().answer;
+    assert!(page.items[0].subject.removed_line().is_some() && page.total == 18);
+}
+
 /// A subject that is hidden, shown and hidden again while a page is read is in the page and in the list of the hidden ones,
 /// or in neither.
 pub async fn subjects_that_are_hidden_and_shown_while_a_period_is_packed_have_one_line(site: Site) {
