@@ -10,8 +10,8 @@ use super::mirror::MirroredDifference;
 use super::{Result, Service, ServiceError, StoreError, fill};
 use crate::access::{Caller, Scope};
 use crate::board::{
-    Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, Tiers, Timestamp, Track,
-    TrackId,
+    Board, BoardEdition, BoardName, BoardTrack, Definition, Edition, EditionRole, Span, SuccessorError, Tiers,
+    Timestamp, Track, TrackId,
 };
 use crate::store::DualRun;
 
@@ -74,6 +74,9 @@ impl Service {
                 return Ok(None);
             }
             let refused = |detail| Err(ServiceError::EditionsRefused { board: name.clone(), detail });
+            if board.season().is_some() {
+                return Err(SuccessorError::Season.into());
+            }
             if let Some(other) = board.other() {
                 let role = other.role.name();
                 return refused(format!(

@@ -45,8 +45,9 @@ impl Service {
                 Err(error @ (StoreError::BoardChanged | StoreError::StaleEpoch)) if attempts > 0 => {
                     attempts -= 1;
                     present = self.refreshed(&present).await?;
-                    // By another metric, subjects may be stored in another way.
-                    if present.definition().metric != board.definition().metric {
+                    // On a board that was defined anew, subjects may be stored in another way. Editions of one agree.
+                    let is_anew = present.generation() != board.generation();
+                    if is_anew && present.definition().metric != board.definition().metric {
                         return Err(error.into());
                     }
                 }

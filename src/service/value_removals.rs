@@ -113,7 +113,12 @@ impl Service {
     }
 
     async fn forget(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Result<()> {
-        let added = self.store.add(board, Batch { increments, return_scores: false }).await?;
+        let batch = || Batch { increments: increments.clone(), return_scores: false };
+        let added = match self.store.add(board, batch()).await {
+            // Repeating it has the same effect. A part may be done, and then the answer to the rest says what is wrong.
+            Err(StoreError::TimedOut { .. }) => self.store.add(board, batch()).await?,
+            added => added?,
+        };
         self.note_newer(&added);
         // Another edition may have values too.
         if added.newer.is_some() {

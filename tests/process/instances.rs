@@ -62,6 +62,26 @@ async fn events_count_on_boards_just_defined_by_another_instance() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn moderation_is_that_of_the_board_whichever_instance_has_changed_it() {
+    let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    a.ok("PUT", "/v1/boards/m", Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
+    b.ok("POST", "/v1/boards/m/increments", Some(json!({"subject": "p"}))).await;
+    // A board of other events, which is not filled.
+    a.ok("PUT", "/v1/boards/m/next", Some(json!({"metric": "COUNT(3h, hit, page WHERE kind = 'x')", "slot": "1h"})))
+        .await;
+    for (nth, takes_over) in
+        ["next/promote?early=true", "previous/promote", "previous/promote", "previous/promote"].into_iter().enumerate()
+    {
+        a.ok("POST", &format!("/v1/boards/m/{takes_over}"), None).await;
+        // The other instance knows the board as it was.
+        let (list, method) = [("hidden", "PUT"), ("frozen", "PUT"), ("frozen", "DELETE"), ("hidden", "DELETE")][nth];
+        b.ok(method, &format!("/v1/boards/m/subjects/p/{list}"), None).await;
+    }
+    assert_eq!(a.ok("GET", "/v1/boards/m/hidden", None).await["total"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rollover_completes_when_another_instance_is_killed() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
