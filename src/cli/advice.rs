@@ -16,6 +16,11 @@ pub(super) fn with_advice(error: &anyhow::Error) -> String {
     text
 }
 
+/// Returns whether a request was not sent, because URL, key or certificates are not what they should be.
+pub(super) fn is_of_usage(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Error>().is_some_and(|error| error.code() == "invalid_setting")
+}
+
 /// Returns the text of an error of the server with what may help.
 pub(super) fn of_server(error: &Error) -> String {
     match advice(error) {
@@ -45,7 +50,7 @@ fn advice(error: &Error) -> Option<String> {
         "key_required" if std::env::var_os(KEY).is_none() => {
             "commands take the key from the environment variable ROLLTOP_KEY, or from a --profile"
         }
-        "unknown_board" => "`rolltop boards` lists those that there are",
+        "unknown_board" => "`rolltop boards` lists those that there are, and `rolltop define` makes one",
         "missing_key" => return Some(format!("--by names it, and `rolltop boards {board} --keys` lists them")),
         "unknown_window" => return Some(format!("`rolltop boards {board}` has its windows")),
         "board_conflict" | "board_exists" => {
@@ -53,7 +58,15 @@ fn advice(error: &Error) -> Option<String> {
                 "`rolltop next define {board} …` counts another definition beside it, to take over later"
             ));
         }
-        "successor_not_full" => "--early lets it take over as it is",
+        "invalid_field" if error.detail() == "the field 'slot' is missing" => {
+            "--slot says in what steps the window moves, such as --slot 1h"
+        }
+        "successor_not_full" => "here that is --early",
+        "editions_conflict" => {
+            return Some(format!(
+                "here that is `rolltop next cancel {board}`, or `rolltop next forget {board}` for a previous one"
+            ));
+        }
         "unknown_edition" if error.problem().get("of").is_some_and(|of| of == "next") => {
             return Some(format!("`rolltop next define {board} …` makes one"));
         }

@@ -11,6 +11,9 @@ use super::server::ServerArgs;
 pub(super) struct AuditArgs {
     /// The board
     board: String,
+    /// The period to audit, of a board with a season [default: all that take items, and those that are packed]
+    #[arg(long, value_name = "NAME")]
+    period: Option<String>,
     /// Correct what differs
     #[arg(long)]
     repair: bool,
@@ -21,8 +24,9 @@ pub(super) struct AuditArgs {
 }
 
 pub(super) async fn run(args: AuditArgs) -> anyhow::Result<()> {
-    let AuditArgs { board, repair, server, format } = args;
+    let AuditArgs { board, period, repair, server, format } = args;
     let request = server.service()?.board(&board).audit().optional("repair", repair.then_some(true));
+    let request = request.optional("period", period);
     let audit = format.show(request, table).await?;
     match audit.differences {
         left if left > audit.repaired => {

@@ -4,9 +4,9 @@ use anyhow::bail;
 use rolltop_client::Decimal;
 use rolltop_client::answers::{Distribution, ScoreAtPercentile, ScoreRange};
 
-use super::format::{FormatArgs, Table, cell, score};
+use super::format::{FormatArgs, Table, score};
 use super::output::say;
-use super::ranking::{RankingArgs, covered};
+use super::ranking::{RankingArgs, ranked};
 
 /// Print the scores at percentiles, and how many subjects have scores between given ones
 #[derive(Clone, Debug, clap::Args)]
@@ -55,5 +55,5 @@ fn table_of_ranges(found: &Distribution) -> Table {
 }
 
 fn note(found: &Distribution) -> String {
-    format!("{} ranked, {}", cell(found.total), covered(&found.window, found.period.as_ref()))
+    ranked(found.total, &found.window, found.period.as_ref(), found.retiring)
 }

@@ -105,7 +105,7 @@ enum Command {
     Rollover(rollover::RolloverArgs),
     /// Compare every score of a board with its slots
     Audit(audit::AuditArgs),
-    /// Check a configuration file, and print its errors by line and key
+    /// Check a configuration file, and print what is wrong, by line and key
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
@@ -201,7 +201,10 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
         Err(CommandError::Failed(error)) if output::is_unread(&error) => return ExitCode::SUCCESS,
-        Err(CommandError::Failed(error)) => (error, 1),
+        Err(CommandError::Failed(error)) => {
+            let code = if advice::is_of_usage(&error) { 2 } else { 1 };
+            (error, code)
+        }
         Err(CommandError::WrongConfig(error)) => (error, 2),
     };
     // `{:#}` would repeat causes that our error messages already contain.

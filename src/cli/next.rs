@@ -75,13 +75,13 @@ pub(super) async fn run(command: NextCommand) -> anyhow::Result<()> {
         NextCommand::Show(edition) => edition.ask(Method::GET, &["next"], None, None).await,
         NextCommand::Compare(edition) => edition.ask(Method::POST, &["next", "compare"], None, None).await,
         NextCommand::Promote(TakeOverArgs { promote, early }) => {
-            promote.edition.warn("next").await?;
+            promote.warn("next").await?;
             let early = early.then_some(("early", true));
             promote.ask(Method::POST, &["next", "promote"], early, "Let the next edition take over").await
         }
         NextCommand::Cancel(args) => args.ask(Method::DELETE, &["next"], None, "Remove the next edition").await,
         NextCommand::Back(args) => {
-            args.edition.warn("previous").await?;
+            args.warn("previous").await?;
             args.ask(Method::POST, &["previous", "promote"], None, "Let the previous edition take over").await
         }
         NextCommand::Forget(args) => args.ask(Method::DELETE, &["previous"], None, "Remove the previous edition").await,
@@ -89,6 +89,22 @@ pub(super) async fn run(command: NextCommand) -> anyhow::Result<()> {
 }
 
 impl PromoteArgs {
+    /// Says on standard error what will not be the same once the edition of this role is the board, unless nobody is
+    /// asked: the answer says it too.
+    async fn warn(&self, role: &str) -> anyhow::Result<()> {
+        if self.yes {
+            return Ok(());
+        }
+        let board = self.edition.server.service()?.board(&self.edition.board);
+        let edition = board.other::<Map<String, Value>>(Method::GET, &[role]).await?;
+        let mut rows: Vec<_> =
+            members(&edition).into_iter().filter(|row| row[0] == "changes" || row[0] == "stops").collect();
+        let full_at = edition.get("full_at").map(text).filter(|_| role == "next");
+        rows.extend(full_at.map(|full_at| vec!["complete from".to_owned(), full_at]));
+        writeln!(std::io::stderr(), "{}", Table::new(["", ""]).rows(rows).text(false))?;
+        Ok(())
+    }
+
     async fn ask(
         self,
         method: Method,
@@ -123,19 +139,6 @@ impl EditionArgs {
         self.format.show(request, |answer| Table::new(["", ""]).rows(members(answer))).await?;
         Ok(())
     }
-
-    /// Says on standard error what will not be the same once the edition of this role is the board. Standard output has
-    /// the answer alone.
-    async fn warn(&self, role: &str) -> anyhow::Result<()> {
-        let board = self.server.service()?.board(&self.board);
-        let edition = board.other::<Map<String, Value>>(Method::GET, &[role]).await?;
-        let mut rows: Vec<_> =
-            members(&edition).into_iter().filter(|row| row[0] == "changes" || row[0] == "stops").collect();
-        let full_at = edition.get("full_at").map(text).filter(|_| role == "next");
-        rows.extend(full_at.map(|full_at| vec!["complete from".to_owned(), full_at]));
-        writeln!(std::io::stderr(), "{}", Table::new(["", ""]).rows(rows).text(false))?;
-        Ok(())
-    }
 }
 
 /// Returns the members of an object as rows of a table of names and values: each change and each read that stops has a
@@ -149,8 +152,32 @@ fn members(object: &Map<String, Value>) -> Vec<Vec<String>> {
                 vec![name.clone(), format!("{key}: {board} → {edition}")]
             })),
             ("stops", Some(stops)) => rows.extend(stops.iter().map(|stops| vec![name.clone(), text(stops)])),
+            ("comparison", None) if value.is_object() => rows.extend(compared(value)),
             _ => rows.push(vec![name.clone(), text(value)]),
         }
+    }
+    rows
+}
+
+/// Returns what a comparison has found as rows.
+fn compared(comparison: &Value) -> Vec<Vec<String>> {
+    let members = ["state", "window", "next_window", "begun_at", "ended_at", "error"];
+    let numbers = ["in_both", "only_board", "only_next", "different"];
+    let known = members.into_iter().chain(numbers).filter(|member| !comparison[*member].is_null());
+    let mut rows: Vec<_> =
+        known.map(|member| vec![format!("comparison: {member}"), text(&comparison[member])]).collect();
+    let listed = |member: &str| comparison[member].as_array().cloned().unwrap_or_default();
+    for top in listed("tops") {
+        let [lines, common, change] = ["lines", "common", "largest_change"].map(|member| text(&top[member]));
+        let what = format!("{common} are the same, with ranks that differ by up to {change}");
+        rows.push(vec![format!("comparison: first {lines}"), what]);
+    }
+    // Short rankings have the same first lines, however many are meant.
+    rows.dedup();
+    for difference in listed("differences") {
+        let [subject, score, next] = ["subject", "score", "next_score"].map(|member| text(&difference[member]));
+        let by = difference.get("by").map(|by| format!("{}: ", text(by))).unwrap_or_default();
+        rows.push(vec!["comparison: differs".to_owned(), format!("{by}{subject}: {score} → {next}")]);
     }
     rows
 }

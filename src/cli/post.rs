@@ -70,8 +70,8 @@ pub(super) struct EventArgs {
     /// The type, such as like [default: lines of standard input]
     kind: Option<String>,
     /// The fields: numbers, true, false, or texts
-    #[arg(value_name = "FIELD=VALUE")]
-    fields: Vec<String>,
+    #[arg(value_name = "FIELD=VALUE", value_parser = field)]
+    fields: Vec<(String, String)>,
     /// The time at which it happened [default: now]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "kind")]
     at: Option<DateTime<Utc>>,
@@ -87,6 +87,11 @@ pub(super) struct EventArgs {
 fn time(text: &str) -> Result<DateTime<Utc>, String> {
     let time = Timestamp::parse(text).map_err(|error| error.to_string())?;
     DateTime::from_timestamp_millis(time.millis()).ok_or_else(|| format!("'{text}' is not a time"))
+}
+
+fn field(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("'=' is missing after the field")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// A value on the command line. What is neither a number nor `true` or `false` is a text, so that texts need no quotes.
@@ -137,7 +142,7 @@ pub(super) async fn post(args: PostArgs) -> anyhow::Result<()> {
         increment = increment.retract();
     }
     let request = board.add_now(increment).optional("period", period);
-    must_count(&format.show(request, table).await?)
+    must_count(format.show(request, table).await)
 }
 
 pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
@@ -148,9 +153,8 @@ pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
         return lines(service.sender(), read, format).await;
     };
     let mut event = Event::new(&kind);
-    for field in &fields {
-        let Some((name, value)) = field.split_once('=') else { bail!("{field}: '=' is missing after the field") };
-        event = event.field(name, Scalar::from(value));
+    for (name, value) in &fields {
+        event = event.field(name, Scalar::from(value.as_str()));
     }
     if let Some(at) = at {
         event = event.at(at);
@@ -158,19 +162,38 @@ pub(super) async fn event(args: EventArgs) -> anyhow::Result<()> {
     if let Some(id) = id {
         event = event.id(&id);
     }
-    must_count(&format.show(service.add_now(event), table).await?)
+    must_count(format.show(service.add_now(event), table).await)
 }
 
-/// Returns an error if the item was not counted.
-fn must_count(added: &Added) -> anyhow::Result<()> {
-    if let Some(kind) = added.unknown_types.keys().next() {
-        bail!("no board counts events of type '{}'; `rolltop boards` shows what they count", printable(kind));
+/// Returns an error if the item was not counted: the reason of each board, of which each may have one of its own.
+fn must_count(added: anyhow::Result<Added>) -> anyhow::Result<()> {
+    let rejected = match added {
+        Ok(added) => {
+            if let Some(kind) = added.unknown_types.keys().next() {
+                bail!("no board counts events of type '{}'; `rolltop boards` shows what they count", printable(kind));
+            }
+            added.rejected
+        }
+        // Where no board has counted it, the answer is an error.
+        Err(error) => match rejections(&error) {
+            Some(rejected) => rejected,
+            None => return Err(error),
+        },
+    };
+    let why = |Rejection { board, detail, .. }: &Rejection| match board {
+        Some(board) => format!("not counted on '{board}': {}", printable(detail)),
+        None => format!("not counted: {}", printable(detail)),
+    };
+    match rejected.is_empty() {
+        true => Ok(()),
+        false => bail!(rejected.iter().map(why).collect::<Vec<_>>().join("\n")),
     }
-    match added.rejected.first() {
-        Some(Rejection { board: Some(board), detail, .. }) => bail!("not counted on '{board}': {detail}"),
-        Some(Rejection { detail, .. }) => bail!("not counted: {detail}"),
-        None => Ok(()),
-    }
+}
+
+/// Returns the rejections of which an error of the server consists.
+fn rejections(error: &anyhow::Error) -> Option<Vec<Rejection>> {
+    let error = error.downcast_ref::<rolltop_client::Error>().filter(|error| error.code() == "rejected")?;
+    serde_json::from_value(error.problem().get("rejected")?.clone()).ok()
 }
 
 fn table(added: &Added) -> Table {
@@ -221,7 +244,7 @@ async fn lines<T: Countable>(
     let refused = errors.lines.load(Ordering::Relaxed);
     format.print(&json_of(&counts, refused), || {
         let numbers = [counts.accepted, counts.duplicates, refused, counts.failed + counts.waiting];
-        Table::new(["counted:", "counted before:", "lines refused:", "not sent:"])
+        Table::new(["counted:", "counted before:", "refused, also in part:", "not sent:"])
             .rows([numbers.map(|number| number.to_string()).to_vec()])
     })?;
     if let Some(why) = errors.why.get() {
@@ -230,7 +253,7 @@ async fn lines<T: Countable>(
     ended.and(closed)?;
     match refused {
         0 => Ok(()),
-        refused => bail!("{refused} of {} lines were refused", input.number),
+        refused => bail!("{refused} of {} lines were refused, or by one of their boards", input.number),
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::bail;
 use rolltop_client::answers::{LookedLine, Neighbors, WindowValue};
 
 use super::format::{FormatArgs, Table, cell, score};
-use super::ranking::{RankingArgs, covered, window};
+use super::ranking::{RankingArgs, ranked, window};
 use super::top;
 
 /// Print rank and score of subjects
@@ -54,11 +54,11 @@ pub(super) async fn run(args: RankArgs) -> anyhow::Result<()> {
                 let tiers = found.items.iter().map(|line| line.tier.as_ref());
                 let from = found.items.iter().map(|line| line.from.map(cell));
                 let table = Table::new(header).rows(found.items.iter().map(row)).optional_column("tier", tiers);
-                table.optional_column("from:", from).note(format!(
-                    "{} ranked, {}",
-                    cell(found.total),
-                    covered(&found.window, found.period.as_ref())
-                ))
+                let mut note = ranked(found.total, &found.window, found.period.as_ref(), found.retiring);
+                if found.items.iter().any(|line| line.rank.is_none()) {
+                    note.push_str("\n- is not in the ranking: `rolltop hidden` lists the subjects that are hidden");
+                }
+                table.optional_column("from:", from).note(note)
             })
             .await?;
     }

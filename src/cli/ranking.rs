@@ -3,6 +3,7 @@
 use rolltop_client::answers::{Period, Window};
 use rolltop_client::{Board, Request};
 
+use super::format::cell;
 use super::server::ServerArgs;
 
 /// A ranking of a board.
@@ -41,6 +42,15 @@ impl RankingArgs {
         let Self { window, by, of, period, .. } = self;
         let request = request.optional("window", window.as_ref()).optional("by", by.as_ref());
         request.optional("of", of.as_ref()).optional("period", period.as_ref())
+    }
+}
+
+/// Returns how much is ranked, and what is counted, as people read it. Says it where scores are not exact yet.
+pub(super) fn ranked(total: Option<u64>, covers: &Window, period: Option<&Period>, retiring: u64) -> String {
+    let ranked = format!("{} ranked, {}", cell(total), covered(covers, period));
+    match retiring {
+        0 => ranked,
+        slots => format!("{ranked}; scores still have parts of {slots} expired slots, which are being subtracted"),
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use rolltop_client::answers::{Line, Ranking};
 
 use super::format::{FormatArgs, REMOVED, Table, cell, clear, line_subject, score};
-use super::ranking::{RankingArgs, covered};
+use super::ranking::{RankingArgs, ranked};
 
 /// Print the first lines of a ranking
 #[derive(Clone, Debug, clap::Args)]
@@ -46,8 +46,8 @@ pub(super) async fn run(args: TopArgs) -> anyhow::Result<()> {
 }
 
 fn table(ranking: &Ranking) -> Table {
-    let covered = covered(&ranking.window, ranking.period.as_ref());
-    lines(&ranking.items).note(format!("{} ranked, {covered}", cell(ranking.total)))
+    let Ranking { total, window, period, retiring, .. } = ranking;
+    lines(&ranking.items).note(ranked(*total, window, period.as_ref(), *retiring))
 }
 
 /// Returns the table of these lines.

@@ -286,6 +286,10 @@ async fn lines_of_standard_input_count_once_and_errors_name_them() {
     assert_eq!(service.json(&["top", "by-country", "--by", "se"])["items"][0]["score"], 59.97);
 
     assert!(service.fails_with(&["event", "slae", "product=p"]).contains("no board counts events of type 'slae'"));
+    // Each board that refuses an event has a reason of its own.
+    service.ok(&["define", "products", "COUNT(24h, sale, product)", "--slot", "1h", "--yes"]);
+    let said = service.fails_with(&["event", "sale", "country=se"]);
+    assert!(said.contains("not counted on 'by-country': ") && said.contains("not counted on 'products': "), "{said}");
     let (code, printed, said) = service.feed(&["event", "--json"], b"{\"type\":\"slae\",\"fields\":{}}\n");
     assert!(code == 0 && printed.contains("\"unknown\":1") && said.contains("slae"), "{printed} {said}");
 
@@ -355,6 +359,16 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     while service.json(&["next", "show", "likes"])["fill"]["state"] == "running" {
         filling.pause("it is running");
     }
+    service.ok(&["next", "compare", "likes"]);
+    let comparing = Wait::begin("the editions are compared");
+    let shown = loop {
+        let shown = service.ok(&["next", "show", "likes"]);
+        if shown.lines().any(|line| line.starts_with("comparison: state") && line.ends_with("done")) {
+            break shown;
+        }
+        comparing.pause(shown);
+    };
+    assert_eq!(shown.matches("1 are the same, with ranks that differ by up to 0").count(), 1, "{shown}");
     assert!(service.fails(&["next", "promote", "likes", "--yes"]).contains("--early"));
     service.ok(&["next", "promote", "likes", "--yes", "--early"]);
     service.ok(&["next", "back", "likes", "--yes"]);
@@ -444,6 +458,10 @@ async fn errors_say_what_to_type_next() {
     let service = Service::start(LIKES);
     let said = service.fails(&["top", "nothing"]);
     assert!(said.contains("unknown board 'nothing'") && said.contains("`rolltop boards`"), "{said}");
+    for wrong in [&["top", "likes", "--url", "x"][..], &["event", "like", "post"]] {
+        assert_eq!(service.run(wrong).0, 2, "{wrong:?}");
+    }
+    assert!(service.fails(&["define", "posts", "COUNT(24h, like, post)"]).contains("--slot 1h"));
     let said = service.fails(&["top", "likes", "--url", "http://127.0.0.1:1"]);
     assert!(
         said.contains("127.0.0.1:1") && said.contains("does not respond") && said.contains("rolltop serve"),

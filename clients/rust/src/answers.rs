@@ -201,6 +201,9 @@ answers! {
         window: Window,
         /// The time of the answer.
         as_of: DateTime<Utc>,
+        /// See [`Ranking::retiring`].
+        #[serde(default)]
+        retiring: u64,
         /// The number of ranked subjects.
         total: Option<u64>,
         /// The lines. Subjects that are not ranked are at the end.

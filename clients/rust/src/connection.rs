@@ -99,7 +99,8 @@ impl Builder {
     /// `invalid_setting`, if the URL, the key or the certificates are not what they should be.
     pub fn build(self) -> Result<Service> {
         let wrong = |what: &str| Error::invalid_setting(format!("'{}' {what}", self.url));
-        let url = Url::parse(&self.url).map_err(|error| wrong(&format!("is not a URL: {error}")))?;
+        let url = Url::parse(&self.url)
+            .map_err(|error| wrong(&format!("is not a URL, such as http://127.0.0.1:8080: {error}")))?;
         let is_whole = matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();
         let host = url.host_str().filter(|_| is_whole);
         let host = host.ok_or_else(|| wrong("is not the URL of a service, such as http://127.0.0.1:8080"))?;
