@@ -30,16 +30,36 @@ export type Change<R extends Shown> = Pick<R, "window" | "as_of" | "retiring" | 
 /** The milliseconds after which a stream without a byte is abandoned. The service sends a comment every 15 seconds. */
 export const SILENCE = 40_000;
 
-/** Returns the ranking, and again after each change, until the signal is aborted. Throws if the service refuses it. */
-export async function* live(
+/**
+ * Returns the ranking, and again after each change, until the signal is aborted or it is left. Throws if the service
+ * refuses it.
+ */
+export function live(
   connection: Connection,
   path: string,
   { signal, ...parameters }: LiveOptions,
 ): AsyncGenerator<LiveRanking, void> {
+  // By itself, `return` would wait for the change that is waited for, and a ranking may never change again.
+  const left = new AbortController();
+  const leave = () => left.abort();
+  if (signal?.aborted) leave();
+  signal?.addEventListener("abort", leave, { signal: left.signal });
+  const rankings = follow(connection, path, parameters, left.signal);
+  const end = rankings.return.bind(rankings);
+  rankings.return = (value) => (leave(), end(value));
+  return rankings;
+}
+
+async function* follow(
+  connection: Connection,
+  path: string,
+  parameters: Omit<LiveOptions, "signal">,
+  signal: AbortSignal,
+): AsyncGenerator<LiveRanking, void> {
   let ranking: LiveRanking | undefined;
   // With it, a stream that is opened again does not begin with what was received before it broke.
   let lastId: string | undefined;
-  for (let attempt = 0; !signal?.aborted; attempt++) {
+  for (let attempt = 0; !signal.aborted; attempt++) {
     const deadline = startDeadline(signal);
     let retryAfter: number | undefined;
     try {
@@ -63,7 +83,7 @@ export async function* live(
         deadline.set(SILENCE);
       }
     } catch (caught) {
-      if (signal?.aborted) return;
+      if (signal.aborted) return;
       const error = deadline.reason(caught) as RolltopError;
       if (!error.temporary) throw error;
       retryAfter = error.retryAfter;

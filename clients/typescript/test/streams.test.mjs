@@ -144,7 +144,7 @@ for (const store of ["embedded", "redis"]) {
       await followed;
     });
 
-    test("a live ranking that cannot be read throws, and one that is left ends", async () => {
+    test("a live ranking that cannot be read throws, and one that is left ends", { timeout: 60_000 }, async () => {
       await assert.rejects(
         async () => {
           for await (const _ of service.board("nothing").live());
@@ -155,6 +155,14 @@ for (const store of ["embedded", "redis"]) {
         assert.equal(ranking.items.length, 10);
         break;
       }
+      // Left while it waits for a change, as the clean-up of a component does.
+      const rankings = board.live({ by: "rust" });
+      await rankings.next();
+      const change = rankings.next();
+      await rankings.return();
+      assert.deepEqual(await change, { done: true, value: undefined });
+      const ended = board.live({ by: "rust", signal: AbortSignal.abort() });
+      assert.deepEqual(await ended.next(), { done: true, value: undefined });
       await service.board("short").define({ metric: "COUNT(24h, short, id)", slot: "1h" });
       await assert.rejects(
         async () => {
