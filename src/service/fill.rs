@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
@@ -201,33 +202,53 @@ impl Service {
         targets: &[&BoardTrack],
         successor: TrackId,
     ) -> store::Result<()> {
-        let mut cursor = ContentsCursor::default();
-        loop {
-            let step = self.store.contents_step(walked, cursor).await?;
-            let window = step.frame.window;
-            let cell = |(subject, content): (Subject, Content)| match content {
-                Content::Cell { slot, .. } => (subject, slot),
-                // All values of a subject are given at once.
-                Content::Value { .. } | Content::Dropped { .. } | Content::Counter { .. } => (subject, window.head),
-            };
-            let cells: HashSet<(Subject, Timestamp)> = step.contents.into_iter().map(cell).collect();
-            for to in targets {
-                let cells = wanted(from, to, &cells);
-                let mut calls = Vec::new();
-                for cells in cells.chunks(MAX_FILLED) {
-                    calls.push(async move {
-                        self.store.fill(from, to, cells).await?;
-                        self.fills.add(successor, cells.len());
-                        store::Result::Ok(())
-                    });
-                }
-                stream::iter(calls).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-            }
-            match step.next {
-                Some(next) => cursor = next,
-                None => return Ok(()),
+        let mut next = Some(ContentsCursor::default());
+        let mut cells = HashSet::new();
+        while next.is_some() || !cells.is_empty() {
+            // The next cells are looked for while some are given.
+            let look = self.next_cells(walked, next);
+            ((), (cells, next)) = try_join(self.give(from, targets, &cells, successor), look).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the cells of the next step of a walk, and where it continues. None at its end.
+    async fn next_cells(
+        &self,
+        walked: &BoardTrack,
+        cursor: Option<ContentsCursor>,
+    ) -> store::Result<(HashSet<(Subject, Timestamp)>, Option<ContentsCursor>)> {
+        let Some(cursor) = cursor else { return Ok(Default::default()) };
+        let step = self.store.contents_step(walked, cursor).await?;
+        let head = step.frame.window.head;
+        let cell = |(subject, content): (Subject, Content)| match content {
+            Content::Cell { slot, .. } => (subject, slot),
+            // All values of a subject are given at once.
+            Content::Value { .. } | Content::Dropped { .. } | Content::Counter { .. } => (subject, head),
+        };
+        Ok((step.contents.into_iter().map(cell).collect(), step.next))
+    }
+
+    /// Gives what a track has in these cells to other tracks.
+    async fn give(
+        &self,
+        from: &BoardTrack,
+        targets: &[&BoardTrack],
+        cells: &HashSet<(Subject, Timestamp)>,
+        successor: TrackId,
+    ) -> store::Result<()> {
+        let wanted: Vec<_> = targets.iter().map(|to| (*to, wanted(from, to, cells))).collect();
+        let mut calls = Vec::new();
+        for (to, cells) in &wanted {
+            for cells in cells.chunks(MAX_FILLED) {
+                calls.push(async move {
+                    self.store.fill(from, to, cells).await?;
+                    self.fills.add(successor, cells.len());
+                    store::Result::Ok(())
+                });
             }
         }
+        stream::iter(calls).buffer_unordered(AT_ONCE).try_collect().await
     }
 }
 

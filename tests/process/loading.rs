@@ -41,6 +41,25 @@ async fn start_while_loading(mut server: RedisServer, folder: &std::path::Path) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_start_waits_for_a_redis_that_does_not_answer_and_not_for_one_that_is_not_there() {
+    let (mut server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
+    server.pause(true);
+    let command = serve(folder.path(), &["--store", &server.url()]);
+    let starting = tokio::task::spawn_blocking(|| Running::launch(command));
+    // Longer than an instance waits for one answer.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    server.pause(false);
+    let running = starting.await.unwrap();
+    let log = running.log().concat();
+    assert!(log.contains("the start waits for an answer of Redis"), "{log}");
+    drop(running);
+    let url = server.url();
+    server.kill();
+    let refused = Running::try_launch(serve(folder.path(), &["--store", &url])).err().unwrap();
+    assert!(refused.contains("cannot reach the store"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_start_waits_while_redis_loads_its_data() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start_with(&engine, &SLOW), tempfile::tempdir().unwrap());

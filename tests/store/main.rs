@@ -24,7 +24,6 @@ mod contract;
 mod given;
 mod model;
 mod oracle;
-mod patient;
 mod site;
 
 mod embedded_only;

@@ -37,6 +37,7 @@ mod writers;
 mod writing;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::{FromRedisValue, cmd};
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
@@ -55,7 +56,14 @@ fn t(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
+/// Returns options with which a store waits long for answers: on a machine that is busy with other tests, a server may not
+/// run for longer than a service would wait.
 fn options(url: String, clock: ClockMode) -> RedisOptions {
+    RedisOptions { patience: Duration::from_secs(60), ..RedisOptions::new(url, clock) }
+}
+
+/// Returns options with which a store waits as long as a service, for tests of servers that do not answer.
+fn hasty(url: String, clock: ClockMode) -> RedisOptions {
     RedisOptions::new(url, clock)
 }
 

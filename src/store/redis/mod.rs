@@ -85,6 +85,7 @@ mod session;
 mod several_tracks;
 mod sheets;
 mod sizing;
+mod starting;
 mod store_clock;
 mod stretches;
 mod timekeeping;
@@ -93,11 +94,10 @@ mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::{join, join_all, try_join_all};
-use tokio::time::sleep;
 
 use self::findings::Health;
 use self::keys::StoreKeys;
@@ -105,8 +105,9 @@ use self::partitions::Parts;
 use self::reads::{Ranking, Reads};
 use self::rows::RowChange;
 pub use self::servers::{Address, AddressError};
-use self::servers::{ServerFailure, Servers, Unready};
+use self::servers::{ServerFailure, Servers};
 use self::session::Session;
+use self::starting::Starting;
 use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{Queue, QueueFull, divide};
@@ -124,13 +125,6 @@ use crate::board::{
 
 /// The number of partitions of a new board with many keys on a cluster.
 const SHARDS_OF_KEYS: u32 = 64;
-/// The time for which an instance that starts waits for a master that Sentinels are replacing, or for a server that is
-/// there but busy.
-const SWITCH: Duration = Duration::from_secs(5);
-/// The interval at which an instance that starts says that it waits for a server to load its data.
-const SAY: Duration = Duration::from_secs(10);
-/// The pause between two attempts to start.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The address of the server, and how to use it.
 #[derive(Clone)]
@@ -151,6 +145,8 @@ pub struct RedisOptions {
     pub queue: usize,
     /// Whether to believe the server's clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
+    /// The longest time to wait for the answer to a command. After it, reads fail and the outcome of a write is unknown.
+    pub patience: Duration,
 }
 
 /// A store on a Redis or Valkey server.
@@ -164,6 +160,8 @@ pub struct RedisStore {
 impl RedisOptions {
     /// The default prefix of keys.
     pub const PREFIX: &'static str = "rolltop";
+    /// The default patience.
+    pub const PATIENCE: Duration = Duration::from_secs(2);
 
     /// Creates options with the given address and clock, and defaults for everything else.
     pub fn new(url: String, clock: ClockMode) -> Self {
@@ -177,6 +175,7 @@ impl RedisOptions {
             rewrite_aof: true,
             queue: 100_000,
             trust_clock: false,
+            patience: Self::PATIENCE,
         }
     }
 }
@@ -185,7 +184,8 @@ impl RedisStore {
     /// Connects to the server and checks its version (Redis 6.2 or later), its eviction policy (none) and the clock
     /// mode.
     ///
-    /// Waits while a server loads its data, however long that takes, as instances do that are running.
+    /// Waits while a server loads its data, however long that takes, as instances do that are running, and for half a
+    /// minute for one that does not answer.
     ///
     /// Must be called within a Tokio runtime. A separate thread combines writes until the store is dropped.
     ///
@@ -197,31 +197,19 @@ impl RedisStore {
                 detail: format!("the prefix '{}' of keys must not be empty or contain braces", options.prefix),
             });
         }
-        let mut loading = Loading::default();
+        let mut starting = Starting::now();
+        // Everything up to the session can be repeated. A node of a cluster that is loading does not name the others.
         let servers = loop {
-            match Servers::open(&options.url, options.ca.as_deref()).await {
-                // A node of a cluster that is loading does not name the others.
-                Err(error) if Unready::of(&error) == Some(Unready::Loading) => loading.wait(&error).await,
-                opened => break opened?,
+            match Servers::open(&options.url, options.ca.as_deref(), options.patience).await {
+                Ok(servers) => break servers,
+                Err(error) => starting.wait(error, false).await?,
             }
         };
-        let mut since = Instant::now();
+        let mut starting = Starting::now();
         let session = loop {
-            // Everything up to here can be repeated.
             match prepare(&servers, &options).await {
-                Err(error) if Unready::of(&error) == Some(Unready::Loading) => {
-                    loading.wait(&error).await;
-                    since = Instant::now();
-                }
-                // The master may have been replaced in the meantime.
-                Err(error)
-                    if since.elapsed() < SWITCH
-                        && error.is_transient()
-                        && (servers.has_sentinels() || Unready::of(&error).is_some()) =>
-                {
-                    sleep(PAUSE).await;
-                }
-                prepared => break Arc::new(prepared?),
+                Ok(session) => break Arc::new(session),
+                Err(error) => starting.wait(error, servers.has_sentinels()).await?,
             }
         };
         let queue = Arc::new(Queue::new(options.queue));
@@ -342,24 +330,6 @@ impl RedisStore {
             editions::follow(&self.session, board, failure).await.map_err(|failure| self.error(failure))?;
         }
         Err(self.error(ServerFailure::KeptChanging))
-    }
-}
-
-/// A start that waits for servers to load their data.
-#[derive(Debug, Default)]
-struct Loading {
-    /// The time when this was last logged.
-    said: Option<Instant>,
-}
-
-impl Loading {
-    /// Waits before the next attempt, and says at times why.
-    async fn wait(&mut self, error: &StoreError) {
-        if self.said.is_none_or(|said| said.elapsed() >= SAY) {
-            self.said = Some(Instant::now());
-            tracing::warn!(reason = %error, "the start waits until Redis has loaded its data");
-        }
-        sleep(PAUSE).await;
     }
 }
 

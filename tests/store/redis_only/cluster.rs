@@ -7,7 +7,7 @@ use super::*;
 use crate::redis_cluster::RedisCluster;
 
 async fn on(cluster: &RedisCluster) -> Arc<RedisStore> {
-    RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap()
+    RedisStore::connect(hasty(cluster.url(), ClockMode::System)).await.unwrap()
 }
 
 /// Defines a board whose hash slot this node has.
@@ -30,7 +30,7 @@ fn blocking<T>(run: impl FnOnce() -> T) -> T {
 async fn every_call_works_on_a_cluster_and_after_script_flush() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
-        let store = RedisStore::connect(options(cluster.url(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let store = RedisStore::connect(hasty(cluster.url(), ClockMode::Simulated(t(START)))).await.unwrap();
         let flush = || drop(blocking(|| cluster.on_masters::<()>(&["SCRIPT", "FLUSH"])));
         super::calls::every_call_works(&store, flush, || blocking(|| cluster.keys("*"))).await;
     }
@@ -47,7 +47,7 @@ async fn an_address_of_another_deployment_is_refused_with_the_right_scheme() {
             (format!("redis+sentinel://{}/main", server.address()), "Sentinels"),
             (format!("redis+cluster://127.0.0.1:1,{}", node.address()), ""),
         ] {
-            match RedisStore::connect(options(url.clone(), ClockMode::System)).await {
+            match RedisStore::connect(hasty(url.clone(), ClockMode::System)).await {
                 Ok(_) => assert_eq!(says, "", "{url}"),
                 Err(refused @ StoreError::Setup { .. }) => {
                     assert!(!says.is_empty() && refused.to_string().contains(says), "{url}: {refused}");

@@ -16,25 +16,28 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::given::With;
 
-/// A connection to the server that delays everything in each direction. Records when scripts were called.
+/// A connection to the server that delays everything in each direction. Records when scripts were called, and when the
+/// connection was tested.
 struct Way {
     port: u16,
     calls: Arc<Mutex<Vec<Instant>>>,
+    tests: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Way {
     async fn to(server: u16, long: Duration) -> Way {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let way = Way { port: listener.local_addr().unwrap().port(), calls: Arc::default() };
-        let calls = way.calls.clone();
+        let way = Way { port: listener.local_addr().unwrap().port(), calls: Arc::default(), tests: Arc::default() };
+        let (calls, tests) = (way.calls.clone(), way.tests.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
                 server.set_nodelay(true).unwrap();
                 client.set_nodelay(true).unwrap();
                 let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-                tokio::spawn(carry(from_client, to_server, long, Some(calls.clone())));
-                tokio::spawn(carry(from_server, to_client, long, None));
+                let seen = vec![("EVALSHA", calls.clone()), ("PING", tests.clone())];
+                tokio::spawn(carry(from_client, to_server, long, seen));
+                tokio::spawn(carry(from_server, to_client, long, Vec::new()));
             }
         });
         way
@@ -52,7 +55,7 @@ async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     long: Duration,
-    calls: Option<Arc<Mutex<Vec<Instant>>>>,
+    seen: Vec<(&'static str, Arc<Mutex<Vec<Instant>>>)>,
 ) {
     let (sender, mut receiver) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
     tokio::spawn(async move {
@@ -66,9 +69,9 @@ async fn carry(
     let mut bytes = vec![0; 65_536];
     while let Ok(size @ 1..) = from.read(&mut bytes).await {
         let now = Instant::now();
-        if let Some(calls) = &calls {
-            let called = bytes[..size].windows(7).filter(|part| part == b"EVALSHA").count();
-            calls.lock().unwrap().extend(std::iter::repeat_n(now, called));
+        for (word, times) in &seen {
+            let found = bytes[..size].windows(word.len()).filter(|part| *part == word.as_bytes()).count();
+            times.lock().unwrap().extend(std::iter::repeat_n(now, found));
         }
         if sender.send((now, bytes[..size].to_vec())).is_err() {
             return;
@@ -109,6 +112,25 @@ async fn network_latency_does_not_shrink_retire_steps() {
         assert!(most >= 2, "{most} scripts were under way at once");
         assert_eq!(audit(&store, &board, false).await.1, []);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_follow_each_other_over_a_long_way_are_not_each_preceded_by_a_test() {
+    let Some(engine) = Engine::available().into_iter().next() else { return };
+    let server = RedisServer::start(&engine);
+    let near = simulated(&server).await;
+    let board = define(&near, "far", "COUNT(2h, hit, page)", "1h").await;
+    // Longer than a connection has to be unused to be tested.
+    let way = Way::to(server.port, Duration::from_millis(40)).await;
+    let url = format!("redis://127.0.0.1:{}", way.port);
+    let far = RedisStore::connect(options(url, ClockMode::Simulated(t(START)))).await.unwrap();
+    let board = far.board(board.name()).await.unwrap().unwrap();
+    way.tests.lock().unwrap().clear();
+    for i in 0..10 {
+        far.add(&board, Batch { increments: vec![item(&format!("page-{i}"), 1)], return_scores: false }).await.unwrap();
+    }
+    let tests = way.tests.lock().unwrap().len();
+    assert!(tests <= 5, "{tests} tests of connections for 10 writes");
 }
 
 /// Returns what a walk over all contents returns, sorted, and the number of its steps. `between` is called after each.

@@ -61,7 +61,7 @@ async fn increments_whose_replies_are_lost_count_once() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
-        let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
+        let store = RedisStore::connect(hasty(proxy.url(), ClockMode::System)).await.unwrap();
         let board = hourly(&store, "hot").await;
         let writers = Writers::start(&store, &board);
         for round in 1..=40 {
@@ -84,7 +84,7 @@ async fn a_lost_reply_is_repeated_unchanged() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
-        let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
+        let store = RedisStore::connect(hasty(proxy.url(), ClockMode::System)).await.unwrap();
         let board = hourly(&store, "hot").await;
         let bound = board.edition().main().slot_bound().0;
         add(&store, &board, [item("b", bound)]).await;

@@ -231,7 +231,7 @@ async fn reads_without_a_script_advance_the_head() {
 async fn a_large_read_from_an_unresponsive_server_ends_soon() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
-        let store = Arc::new(system(&server).await);
+        let store = RedisStore::connect(hasty(server.url(), ClockMode::System)).await.unwrap();
         let board = define(&store, "wide", "COUNT(2000m, e, s)", "1m").await;
         add(&store, &board, (0..300).map(|i| item(&format!("s{i}"), i + 1))).await;
         store.count(&board.main(), &subject("s1"), SlotRange::Slots(2_000)).await.unwrap();

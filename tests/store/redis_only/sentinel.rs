@@ -16,13 +16,13 @@ async fn a_failed_over_master_is_found_through_the_sentinels() {
         // A restarted server has no data, so it must not be promoted again before it has followed the new master.
         let mut sentinel = blocking(|| Sentinel::start(&engine, 3_000));
         let wrong = sentinel.url().replace("/main", "/mian");
-        let refused = RedisStore::connect(options(wrong, ClockMode::System)).await.err().unwrap();
+        let refused = RedisStore::connect(hasty(wrong, ClockMode::System)).await.err().unwrap();
         assert!(matches!(&refused, StoreError::Setup { .. }) && refused.to_string().contains("'mian'"), "{refused}");
         let plain = sentinel.sentinels[0].url();
-        let refused = RedisStore::connect(options(plain, ClockMode::System)).await.err().unwrap();
+        let refused = RedisStore::connect(hasty(plain, ClockMode::System)).await.err().unwrap();
         assert!(refused.to_string().contains("redis+sentinel://"), "{refused}");
 
-        let connect = || RedisStore::connect(options(sentinel.url(), ClockMode::System));
+        let connect = || RedisStore::connect(hasty(sentinel.url(), ClockMode::System));
         let stores = [connect().await.unwrap(), connect().await.unwrap()];
         let store = &stores[0];
         let board = hourly(store, "hot").await;
@@ -99,7 +99,7 @@ fn switches() -> usize {
 async fn a_switch_loses_at_most_what_was_acknowledged_in_a_second(switch: Switch) {
     for engine in Engine::available() {
         let sentinel = blocking(|| Sentinel::start(&engine, 700));
-        let connect = || RedisStore::connect(options(sentinel.url(), ClockMode::System));
+        let connect = || RedisStore::connect(hasty(sentinel.url(), ClockMode::System));
         let stores = [connect().await.unwrap(), connect().await.unwrap()];
         let board = hourly(&stores[0], "hot").await;
         let load = Load::start(&stores, &board, "during");

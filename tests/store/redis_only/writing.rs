@@ -21,7 +21,7 @@ fn many(count: usize) -> Batch {
 async fn outcome_when(gone: impl FnOnce(&mut RedisServer)) -> (Result<Added, StoreError>, Result<Added, StoreError>) {
     let mut server = RedisServer::start(&Engine::available()[0]);
     let proxy = Proxy::start(server.port).await;
-    let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
+    let store = RedisStore::connect(hasty(proxy.url(), ClockMode::System)).await.unwrap();
     let (board, other) = (hourly(&store, "hot").await, hourly(&store, "other").await);
     store.add(&other, quiet([item("a", 1)])).await.unwrap();
     let before = proxy.so_far();
@@ -109,7 +109,7 @@ async fn a_large_batch_lets_single_increments_pass() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
-        let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
+        let store = RedisStore::connect(hasty(proxy.url(), ClockMode::System)).await.unwrap();
         let (hot, other) = (hourly(&store, "hot").await, hourly(&store, "other").await);
         let before = proxy.so_far();
         let batch = {

@@ -48,15 +48,16 @@ impl Copy {
         let moderated: BoxFuture<'_, _> = Box::pin(moderating::copy(session, frozen, &self.board));
         moderated.await?;
         imports::open(session, &self.board, import).await.map_err(failed)?;
-        let mut lease = Lease::new(session, frozen);
-        for (from, to) in frozen.each_track().zip(self.board.each_track()) {
-            copy_track(session, (&from, &to), import, &mut lease).await?;
-        }
+        let lease = Lease::new(session, frozen);
+        // Together, because the pieces of a track follow each other. Large commands wait for their turns.
+        let tracks = frozen.each_track().zip(self.board.each_track());
+        let copies = tracks.map(|tracks| -> BoxFuture<'_, _> { Box::pin(copy_track(session, tracks, import, &lease)) });
+        try_join_all(copies).await?;
         let rest = async {
             for (from, to) in frozen.each_track().zip(self.board.each_track()) {
                 copy_notes(session, &from, &to).await?;
             }
-            ids::copy(session, frozen, &self.board, &mut lease).await?;
+            ids::copy(session, frozen, &self.board, &lease).await?;
             imports::cancel(session, &self.board, import).await
         };
         rest.await.map_err(failed)?;
@@ -72,33 +73,32 @@ impl Copy {
 /// Copies the contents of a track and its numbers of events. The next contents are read while some are merged.
 async fn copy_track(
     session: &Session,
-    (from, to): (&BoardTrack, &BoardTrack),
+    (from, to): (BoardTrack, BoardTrack),
     import: ImportId,
-    lease: &mut Lease<'_>,
+    lease: &Lease<'_>,
 ) -> Result<()> {
-    let (source, target) = (session.parts_of(from), session.parts_of(to));
+    let (source, target) = (session.parts_of(&from), session.parts_of(&to));
     let failed = |failure| session.servers.error(failure);
     let mut piece = Piece { number: 1, contents: Vec::new(), events: Vec::new() };
     let mut next = Some(ContentsCursor::default());
     while let Some(cursor) = next {
         let full = piece.contents.len() >= AT_ONCE * target.count();
-        let merge = async { if full { merge(session, to, import, &piece).await } else { Ok(()) } };
+        let merge = async { if full { merge(session, &to, import, &piece).await } else { Ok(()) } };
         let read = async { contents::step(session, &source, cursor).await };
         let ((), step) = try_join(merge, read).await?;
+        let merged = if full { piece.contents.len() } else { 0 };
         if full {
-            lease.copied.contents += piece.contents.len() as u64;
             piece = Piece { number: piece.number + 1, contents: Vec::new(), events: Vec::new() };
         }
         let ContentsStep { contents, next: following, .. } = step;
         piece.contents.extend(contents);
         next = following;
-        lease.keep().await.map_err(failed)?;
+        lease.keep(merged, 0).await.map_err(failed)?;
     }
     let status = reads::status(session, &source).await.map_err(failed)?;
     piece.events = status.events;
-    merge(session, to, import, &piece).await?;
-    lease.copied.contents += piece.contents.len() as u64;
-    Ok(())
+    merge(session, &to, import, &piece).await?;
+    lease.keep(piece.contents.len(), 0).await.map_err(failed)
 }
 
 async fn merge(session: &Session, to: &BoardTrack, import: ImportId, piece: &Piece) -> Result<()> {

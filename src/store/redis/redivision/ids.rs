@@ -31,7 +31,7 @@ pub(super) async fn copy(
     session: &Session,
     frozen: &Arc<Board>,
     copied: &Arc<Board>,
-    lease: &mut Lease<'_>,
+    lease: &Lease<'_>,
 ) -> Result<(), ServerFailure> {
     let target = session.parts_of(&copied.main());
     for partition in session.partitions_of(frozen).all() {
@@ -51,7 +51,7 @@ async fn copy_bucket(
     partition: &Partition,
     bucket: i64,
     target: &Parts,
-    lease: &mut Lease<'_>,
+    lease: &Lease<'_>,
 ) -> Result<(), ServerFailure> {
     let part = partition.main();
     for _ in 0..ATTEMPTS {
@@ -59,9 +59,9 @@ async fn copy_bucket(
         let mut cursor = "0".to_owned();
         loop {
             let (next, ids) = scan(session, part, bucket, &cursor).await?;
-            lease.copied.ids += ids.len() as u64;
+            let count = ids.len();
             write(session, bucket, ids, target).await?;
-            lease.keep().await?;
+            lease.keep(0, count).await?;
             if next == "0" {
                 break;
             }

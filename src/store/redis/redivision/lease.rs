@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::board::Board;
 use crate::store::CopyProgress;
 use crate::store::redis::hash_slot::HashSlot;
@@ -20,23 +22,36 @@ const RENEWAL: Duration = Duration::from_secs(1);
 pub(super) struct Lease<'a> {
     session: &'a Session,
     frozen: &'a Arc<Board>,
-    pub copied: CopyProgress,
+    state: Mutex<State>,
+}
+
+struct State {
+    copied: CopyProgress,
     renewed: Instant,
 }
 
 impl<'a> Lease<'a> {
     /// Returns the lease of a board that was frozen just now.
     pub fn new(session: &'a Session, frozen: &'a Arc<Board>) -> Self {
-        Self { session, frozen, copied: CopyProgress::default(), renewed: Instant::now() }
+        Self { session, frozen, state: Mutex::new(State { copied: CopyProgress::default(), renewed: Instant::now() }) }
     }
 
-    /// Renews the lease if it is time to. Returns an error if the board is no longer frozen.
-    pub async fn keep(&mut self) -> Result<(), ServerFailure> {
-        if self.renewed.elapsed() >= RENEWAL {
-            self.renewed = Instant::now();
-            renew(self.session, self.frozen, self.copied).await?;
+    /// Adds to what is copied, and renews the lease if it is time to. Returns an error if the board is no longer frozen.
+    pub async fn keep(&self, contents: usize, ids: usize) -> Result<(), ServerFailure> {
+        let due = {
+            let mut state = self.state.lock();
+            state.copied.contents += contents as u64;
+            state.copied.ids += ids as u64;
+            let is_due = state.renewed.elapsed() >= RENEWAL;
+            if is_due {
+                state.renewed = Instant::now();
+            }
+            is_due.then_some(state.copied)
+        };
+        match due {
+            Some(copied) => renew(self.session, self.frozen, copied).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

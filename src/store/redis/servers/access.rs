@@ -1,6 +1,7 @@
 //! How the servers are reached: their address, and what a connection to one of them needs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates};
 
@@ -14,6 +15,8 @@ pub(super) struct Access {
     pub address: Address,
     /// The certificates (PEM) to trust in place of the well-known authorities.
     pub ca: Option<Vec<u8>>,
+    /// The longest time to wait for the answer of a data server.
+    pub patience: Duration,
 }
 
 impl Access {
@@ -52,6 +55,6 @@ impl Access {
 
     pub fn node(&self, host: &Host, signs: &Arc<Signs>) -> RedisResult<Node> {
         let standing = matches!(self.address.deployment, Deployment::Sentinel { .. }).then(Mastership::new);
-        Ok(Node::new(host.clone(), self.client(host)?, standing, signs.clone()))
+        Ok(Node::new(host.clone(), self.client(host)?, standing, signs.clone(), self.patience))
     }
 }

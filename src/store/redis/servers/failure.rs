@@ -176,6 +176,8 @@ pub(in crate::store::redis) enum Unready {
     Loading,
     /// Something else keeps it from answering, such as a script that takes long, or a failover.
     Busy,
+    /// It does not answer in time.
+    Silent,
 }
 
 impl Unready {
@@ -190,7 +192,11 @@ impl Unready {
 
     /// Returns what keeps the server from being ready, if this is the reason for an error.
     pub fn of(error: &StoreError) -> Option<Self> {
-        let StoreError::Unreachable { source, .. } = error else { return None };
+        let source = match error {
+            StoreError::Unreachable { source, .. } => source,
+            StoreError::TimedOut { .. } => return Some(Unready::Silent),
+            _ => return None,
+        };
         let error: &RedisError = source.downcast_ref()?;
         match error.kind() {
             ErrorKind::Server(ServerErrorKind::BusyLoading) => Some(Unready::Loading),
@@ -198,6 +204,7 @@ impl Unready {
                 ServerErrorKind::TryAgain | ServerErrorKind::MasterDown | ServerErrorKind::ClusterDown,
             ) => Some(Unready::Busy),
             _ if error.code() == Some("BUSY") => Some(Unready::Busy),
+            _ if error.is_timeout() => Some(Unready::Silent),
             _ => None,
         }
     }

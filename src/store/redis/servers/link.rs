@@ -13,13 +13,14 @@ use tokio::sync::Mutex;
 
 use super::failure::{Refusal, ServerFailure};
 
-/// The longest time to wait for a reply, including the wait in the connection's queue.
-const RESPONSE: Duration = Duration::from_secs(2);
 /// The time for which a failed attempt to connect is returned to later callers without a new attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A connection that was not used for this time is tested before the next command is sent on it. This is shorter than a
-/// restart of a server.
-const IDLE: Duration = Duration::from_millis(50);
+/// restart of a server. To a distant one it is two round trips, because commands that follow each other on several
+/// connections would each wait for a test otherwise.
+pub(super) const IDLE: Duration = Duration::from_millis(50);
+/// The longest such time.
+pub(super) const LONGEST_IDLE: Duration = Duration::from_millis(500);
 
 /// The connections of a node, by use. Large commands on one of them do not delay small ones on a different one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub(super) enum Care {
 pub(super) struct Link {
     /// Locked across the await of connecting, so that all callers that need a connection wait for the same attempt.
     state: Mutex<State>,
+    /// The time when the last command was sent or the last answer came.
+    used: parking_lot::Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,14 +88,20 @@ struct State {
 struct Open {
     count: u64,
     connection: MultiplexedConnection,
-    /// The time when the last command was sent on it.
-    used: Instant,
 }
 
 /// The server to which a link connects.
 pub(super) trait Server {
     /// Returns host and port, for messages.
     fn at(&self) -> &str;
+
+    /// Returns the longest time to wait for a reply, including the wait in the connection's queue.
+    fn patience(&self) -> Duration;
+
+    /// Returns the time without use after which a connection is tested.
+    fn idle(&self) -> Duration {
+        IDLE
+    }
 
     /// Makes a connection and identifies the server.
     fn connect(&self) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send;
@@ -117,10 +126,13 @@ impl Link {
         F: Future<Output = RedisResult<T>>,
     {
         let (count, connection) = self.connection(server, care).await?;
-        let refusal = match tokio::time::timeout(RESPONSE, exchange(connection)).await {
-            Ok(Ok(answer)) => return Ok(answer),
+        let refusal = match tokio::time::timeout(server.patience(), exchange(connection)).await {
+            Ok(Ok(answer)) => {
+                self.note_use();
+                return Ok(answer);
+            }
             Ok(Err(error)) => Refusal::read(error),
-            Err(_) => Refusal::Failed(ServerFailure::Unknown(format!("no answer in {} s", RESPONSE.as_secs()))),
+            Err(_) => Refusal::Failed(ServerFailure::Unknown(silence(server))),
         };
         match &refusal {
             Refusal::Failed(ServerFailure::Unknown(reason)) => self.give_up(count, server, Some(reason)).await,
@@ -138,6 +150,10 @@ impl Link {
         self.state.lock().await.open = None;
     }
 
+    fn note_use(&self) {
+        *self.used.lock() = Some(Instant::now());
+    }
+
     /// Closes a connection, unless it was already replaced. A reason is logged.
     async fn give_up(&self, count: u64, server: &impl Server, reason: Option<&str>) {
         let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();
@@ -152,13 +168,11 @@ impl Link {
         care: Care,
     ) -> Result<(u64, MultiplexedConnection), ServerFailure> {
         let mut state = self.state.lock().await;
-        if let Some(open) = &mut state.open {
-            let is_idle = open.used.elapsed() >= IDLE;
-            match if is_idle { probe(open.connection.clone(), care).await } else { Ok(()) } {
+        if let Some(open) = &state.open {
+            let is_idle = self.used.lock().is_none_or(|used| used.elapsed() >= server.idle());
+            match if is_idle { probe(server, open.connection.clone(), care).await } else { Ok(()) } {
                 Ok(()) => {
-                    // After the probe: the way to a distant server takes longer than a connection has to be idle, and
-                    // each of several callers would probe it again.
-                    open.used = Instant::now();
+                    self.note_use();
                     return Ok((open.count, open.connection.clone()));
                 }
                 Err(reason) => {
@@ -180,7 +194,8 @@ impl Link {
                 state.count += 1;
                 state.failed = None;
                 let count = state.count;
-                state.open = Some(Open { count, connection: connection.clone(), used: Instant::now() });
+                state.open = Some(Open { count, connection: connection.clone() });
+                self.note_use();
                 Ok((count, connection))
             }
             Err(error) => {
@@ -192,15 +207,19 @@ impl Link {
 }
 
 /// Checks that a connection is still open. Returns the reason if it is not. Any reply of the server is sufficient.
-async fn probe(mut connection: MultiplexedConnection, care: Care) -> Result<(), String> {
+async fn probe(server: &impl Server, mut connection: MultiplexedConnection, care: Care) -> Result<(), String> {
     let mut ping = cmd("PING");
     // With `Care::Repeats` the reply is not waited for. It arrives before that of the next command, and is dropped.
     ping.set_no_response(care == Care::Repeats);
-    match tokio::time::timeout(RESPONSE, connection.send_packed_command(&ping)).await {
+    match tokio::time::timeout(server.patience(), connection.send_packed_command(&ping)).await {
         Ok(Err(error)) if matches!(Refusal::read(error.clone()), Refusal::Failed(ServerFailure::Unknown(_))) => {
             Err(error.to_string())
         }
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("no answer in {} s", RESPONSE.as_secs())),
+        Err(_) => Err(silence(server)),
     }
+}
+
+fn silence(server: &impl Server) -> String {
+    format!("no answer in {} s", server.patience().as_secs())
 }

@@ -12,12 +12,10 @@ use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResul
 use super::address::Host;
 use super::failure::{Refusal, ServerFailure};
 use super::info::Info;
-use super::link::{Care, Channel, Link, Server};
+use super::link::{Care, Channel, IDLE, LONGEST_IDLE, Link, Server};
 use super::standing::Mastership;
 use super::turns::Turns;
 
-/// The longest time for connecting, and again for the first commands.
-const CONNECT: Duration = Duration::from_secs(1);
 /// The number of commands that may wait to be sent. Each command of this store is already a batch.
 const QUEUE: usize = 256;
 
@@ -29,6 +27,7 @@ pub(in crate::store::redis) struct Node {
     /// The connections, by [`Channel`].
     links: [Link; Channel::COUNT],
     turns: Turns,
+    patience: Duration,
     run: Mutex<Option<Arc<str>>>,
     incarnation: AtomicU64,
     /// What the watch of the Sentinels knows about it, if there are Sentinels.
@@ -52,11 +51,17 @@ impl Signs {
 }
 
 impl Node {
-    pub(super) fn new(host: Host, client: Client, standing: Option<Mastership>, signs: Arc<Signs>) -> Self {
+    pub(super) fn new(
+        host: Host,
+        client: Client,
+        standing: Option<Mastership>,
+        signs: Arc<Signs>,
+        patience: Duration,
+    ) -> Self {
         let at = host.to_string().into();
         let incarnation = AtomicU64::new(signs.incarnation());
         let (links, turns, run, refuses) = Default::default();
-        Self { host, at, client, links, turns, run, incarnation, standing, refuses, signs }
+        Self { host, at, client, links, turns, patience, run, incarnation, standing, refuses, signs }
     }
 
     /// Returns host and port, for messages.
@@ -198,16 +203,26 @@ impl Server for Node {
         self.incarnation.store(self.signs.incarnation(), Ordering::Release);
     }
 
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn idle(&self) -> Duration {
+        self.turns.round_trip().map_or(IDLE, |round_trip| (2 * round_trip).clamp(IDLE, LONGEST_IDLE))
+    }
+
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        // Half of it for connecting, and again for the first commands.
+        let longest = self.patience / 2;
         // The client's own timeout for replies would start later than that of the link, and would not close the
         // connection.
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
+            .set_connection_timeout(Some(longest))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE);
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
         let sent = Instant::now();
-        let greeted = tokio::time::timeout(CONNECT, self.greet(&mut connection)).await;
+        let greeted = tokio::time::timeout(longest, self.greet(&mut connection)).await;
         greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
         self.turns.learn_round_trip(sent.elapsed());
         Ok(connection)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use rustls::pki_types::CertificateDer;
@@ -19,7 +20,7 @@ use crate::store::{Result, StoreError};
 
 impl Servers {
     /// Reads the address and finds the servers. Nothing is sent to a single server yet.
-    pub async fn open(url: &str, ca: Option<&Path>) -> Result<Arc<Self>> {
+    pub async fn open(url: &str, ca: Option<&Path>, patience: Duration) -> Result<Arc<Self>> {
         let setup = |detail: String| StoreError::Setup { detail };
         let address: Address =
             url.parse().map_err(|error| setup(format!("the Redis address cannot be read: {error}")))?;
@@ -33,7 +34,7 @@ impl Servers {
             Ok(_) => Err(setup(format!("redis_ca: {} contains no certificate in PEM format", path.display()))),
             Err(error) => Err(setup(format!("redis_ca: cannot read {}: {error}", path.display()))),
         };
-        let access = Access { ca: ca.map(read).transpose()?, address };
+        let access = Access { ca: ca.map(read).transpose()?, address, patience };
         let servers = Arc::new(Self {
             at: access.address.to_string().into(),
             map: RwLock::new(Arc::new(Map::empty())),

@@ -11,8 +11,11 @@ use super::fake::Reaction::{self, HangUp, Say, Silence};
 use super::fake::{Fake, cluster};
 use super::{Channel, Request, ServerFailure, Servers};
 use crate::store::StoreError;
+use crate::store::redis::RedisOptions;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::scripts::{SET_CLOCK, ScriptCall};
+
+const PATIENCE: Duration = RedisOptions::PATIENCE;
 
 fn slot(number: u16) -> HashSlot {
     HashSlot::new(number).unwrap()
@@ -38,7 +41,7 @@ fn say(text: &str) -> Reaction {
 
 async fn open(scheme: &str, fakes: &[&Fake]) -> Arc<Servers> {
     let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
-    Servers::open(&format!("{scheme}://{}", hosts.join(",")), None).await.unwrap()
+    Servers::open(&format!("{scheme}://{}", hosts.join(",")), None, PATIENCE).await.unwrap()
 }
 
 /// Starts two cluster nodes with half of the hash slots each, and the given reactions to other commands.
@@ -396,7 +399,7 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     third.on(naming(new.port, 2, old.port));
     let ports = [behind.port, informed.port, third.port].map(|port| format!("127.0.0.1:{port}"));
     let url = format!("redis+sentinel://{}/main", ports.join(","));
-    let servers = Servers::open(&url, None).await.unwrap();
+    let servers = Servers::open(&url, None, PATIENCE).await.unwrap();
     assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
     assert_eq!(text(servers.send(slot(16_383), Channel::Bulk, &get()).await), "new");
 
@@ -433,7 +436,8 @@ async fn a_reply_of_a_replaced_master_is_not_used() {
     old.on(paused);
     new.on(with_role("slave", "+new"));
     sentinel.on(naming(old.port, 1, new.port));
-    let servers = Servers::open(&format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port), None).await.unwrap();
+    let servers =
+        Servers::open(&format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port), None, PATIENCE).await.unwrap();
     answered(&servers, "old").await;
     let slow = cmd("SLOW");
     let sent = servers.send(slot(0), Channel::Writes, &slow);
@@ -455,9 +459,9 @@ async fn an_unknown_master_name_is_a_setup_error() {
     let sentinel = Fake::start().await;
     sentinel.on(|_| say("*-1"));
     let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
-    let refused = Servers::open(&url, None).await.unwrap_err();
+    let refused = Servers::open(&url, None, PATIENCE).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Setup { .. }) && refused.to_string().contains("'main'"), "{refused}");
-    let gone = Servers::open("redis+sentinel://127.0.0.1:1/main", None).await.unwrap_err();
+    let gone = Servers::open("redis+sentinel://127.0.0.1:1/main", None, PATIENCE).await.unwrap_err();
     assert!(matches!(gone, StoreError::Unreachable { .. }), "{gone}");
 }
 

@@ -74,6 +74,14 @@ impl Turns {
         self.round_trip.fetch_min(micros, Ordering::Relaxed);
     }
 
+    /// Returns the shortest round trip so far, if one is known.
+    pub fn round_trip(&self) -> Option<Duration> {
+        match self.round_trip.load(Ordering::Relaxed) {
+            u64::MAX => None,
+            micros => Some(Duration::from_micros(micros)),
+        }
+    }
+
     /// Returns the number of large commands that can be under way at the same time.
     pub fn at_once(&self) -> usize {
         (PERMITS / self.permits()) as usize

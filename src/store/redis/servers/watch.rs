@@ -25,6 +25,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const LEAST: Duration = Duration::from_millis(20);
 /// The longest time for connecting.
 const CONNECT: Duration = Duration::from_secs(1);
+/// The longest time to wait for the answer of a Sentinel.
+const RESPONSE: Duration = Duration::from_secs(2);
 /// The longest time for which the first confirmed master is waited for, if the Sentinels answer. It is longer than a
 /// failover.
 const FIRST: Duration = Duration::from_secs(10);
@@ -309,6 +311,10 @@ impl Peer {
 impl Server for Peer {
     fn at(&self) -> &str {
         &self.at
+    }
+
+    fn patience(&self) -> Duration {
+        RESPONSE
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {

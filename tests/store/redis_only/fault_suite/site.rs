@@ -35,7 +35,7 @@ impl Site {
         let plain = || tokio::task::block_in_place(|| RedisServer::start_with(engine, &PERSISTENT));
         let server = movable.unwrap_or_else(plain);
         let proxy = Proxy::start(server.port).await;
-        let connect = |url| RedisStore::connect(options(url, ClockMode::System));
+        let connect = |url| RedisStore::connect(hasty(url, ClockMode::System));
         let stores = vec![connect(proxy.url()).await.unwrap(), connect(server.url()).await.unwrap()];
         Site { server, proxy, stores, clock_moves }
     }
