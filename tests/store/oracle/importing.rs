@@ -59,12 +59,14 @@ impl HeldBoard {
             return Err(no_import());
         }
         let through = vec![0; self.tracks.len()];
+        // An edition that takes no samples has none, whatever the one before it had.
+        let takes_samples = self.board.edition().refuses_samples().is_none();
         let imports = &mut self.imports;
         Ok(match &imports.open {
             _ if imports.ended.iter().any(|ended| ended.is_of_same_board(import)) => ImportBegun::Ended,
             Some((open, through)) if *open == import => ImportBegun::Open { through: through.clone() },
             Some((open, _)) => ImportBegun::OtherOpen(*open),
-            None if imports.has_samples => ImportBegun::MayHaveSamples,
+            None if imports.has_samples && takes_samples => ImportBegun::MayHaveSamples,
             None if imports.ended.len() == MAX_IMPORTS => ImportBegun::TooMany,
             None => {
                 imports.open = Some((import, through.clone()));

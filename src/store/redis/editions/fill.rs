@@ -369,18 +369,16 @@ pub(in crate::store::redis) async fn end_fill(
 }
 
 /// Returns the slots of the second track that get a number of items, each followed by the number of those of the first
-/// track in it and their starts.
+/// track that begin in it and their starts.
 fn events(parts: [&Part; 2], attempt: &Attempt) -> Vec<Vec<u8>> {
-    let [from, to] = parts.map(|part| &part.track);
-    let windows = [&attempt.windows[0].window, &attempt.windows[1].window];
+    let to = &parts[1].track;
+    let [from_slots, to_slots] = [&attempt.windows[0], &attempt.windows[1]];
     let mut arguments = Vec::new();
-    for slot in attempt.windows[1].starts.iter() {
-        let within = slots_within(from, to, *slot).take_while(|start| *start <= windows[0].head);
-        let starts: Vec<Timestamp> = within.collect();
-        if starts.first().is_none_or(|first| *first < windows[0].floor) {
-            continue;
-        }
-        let numbers = [slot.millis(), starts.len() as i64].into_iter().chain(starts.iter().map(|start| start.millis()));
+    for slot in to_slots.starts.iter().copied().filter(|slot| *slot >= from_slots.window.floor) {
+        let end = if to.is_all_time() { Timestamp::MAX } else { to.calendar().next(slot) };
+        let later = &from_slots.starts[from_slots.starts.partition_point(|start| *start < slot)..];
+        let starts: Vec<i64> = later.iter().take_while(|start| **start < end).map(|start| start.millis()).collect();
+        let numbers = [slot.millis(), starts.len() as i64].into_iter().chain(starts);
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
     }
     arguments
