@@ -189,7 +189,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             BOARD,
             BY,
             SUBJECT,
-            &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported],
+            &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported, Rejected, MemoryFull],
             FROZEN,
             WRITE,
         ],

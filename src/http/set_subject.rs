@@ -3,12 +3,14 @@
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::codes::Code;
+use super::counts::RejectedCounts;
 use super::increments::{amount, required, used};
-use super::items::TextField;
+use super::items::{TextField, code_of_rejection, detail_of_rejection, rejection_problem};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
@@ -59,7 +61,8 @@ pub(super) struct SubjectSet {
 /// Replaces everything that the subject has on the board, in every window and in a total over all time, by one value at
 /// one time, for example to correct a wrong best score. A window that does not reach back to `at` has nothing of the
 /// subject afterwards. `COUNT` and `SUM` use `amount`; `AVG`, `MIN`, `MAX` and `LAST` use `value`. Boards of distinct
-/// values refuse it. Every error in the body is found before anything changes.
+/// values refuse it. Every error in the body is found before anything changes. A subject that has nothing on the board yet
+/// is counted like an increment, within `max_subjects`, `max_keys` and `memory_limit`.
 ///
 /// The subject is removed from one window after the other, and then the value is counted in all of them in one atomic
 /// step. In between the subject may be missing in reads, and what is counted for it in the meantime may stay in some
@@ -111,6 +114,13 @@ pub(super) async fn set(
         )
         .with("board", name.as_str())
         .with("subject", subject.as_str())),
+        Outcome::Rejected(rejection) if rejection != Rejection::TooLate => {
+            let code = code_of_rejection(rejection);
+            let mut counts = RejectedCounts::default();
+            counts.add(code);
+            let rejected = json!({"code": code, "detail": detail_of_rejection(rejection, &board)});
+            Err(rejection_problem(&[rejected], &counts).with("board", name.as_str()))
+        }
         Outcome::Rejected(_) => {
             let detail = "every window of the board has left this time, so the subject has nothing on the board now";
             Err(Problem::field("at", detail))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::about::ATTEMPTS;
+use super::about::{ATTEMPTS, about};
 use super::ranking_keys::spelled_key;
 use super::reads::ranked;
 use super::{Result, Service, ServiceError};
@@ -78,7 +78,9 @@ impl Service {
             Some(_) => return Err(ServiceError::UnexpectedKey { board }),
         };
         let range = TextRange { prefix: &prefix, after: of.after };
-        Ok(self.store.moderated(&board, list, range, limit).await?)
+        // At the end of a period the board has just got other editions.
+        let board = &board;
+        Ok(about!(self, whole board, |current| self.store.moderated(current, list, range, limit))?.answer)
     }
 
     /// Ends what is set for the subjects that begin with this text, as they are stored, and that `is_meant` selects.

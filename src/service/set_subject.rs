@@ -5,14 +5,17 @@ use std::sync::Arc;
 use super::add::translate;
 use super::{Result, Service, ServiceError};
 use crate::board::{Amount, Board, Change, Placement, RankingKey, Score, Subject, Timestamp, Track};
-use crate::store::{Increment, Outcome, StoreError};
+use crate::store::{self, Batch, Increment, Outcome, Rejection, StoreError, TextRange};
 
 impl Service {
     /// Replaces everything that a subject, in the ranking of a key if the board has keys, has on a board, in every window
     /// and total, by one amount at one time, now if `at` is absent. Windows that do not reach back to the time have nothing afterwards. Returns the outcome of the
     /// amount in the main window.
     ///
-    /// The subject is removed from each track, and then the amount is added to all of them in one step. So a reader may
+    /// A subject that has nothing on the board yet is not removed: its amount is counted as that of any increment, within
+    /// the bounds of the board and of the memory. The bounds are not about what replaces something, which takes no more.
+    ///
+    /// Otherwise the subject is removed from each track, and then the amount is added to all of them in one step. So a reader may
     /// find the subject missing in between, an increment that arrives in between may stay in some tracks only, and
     /// after an error the subject may have nothing: the call can be repeated, and then has the same result. Everything
     /// that can be refused is refused before the removal. Of two calls on this instance one waits for the other, so
@@ -47,7 +50,14 @@ impl Service {
         let mut increment =
             Increment { other: None, subject, change, retract: false, at, id: None, period: None, event: None };
         translate(board, std::slice::from_mut(&mut increment));
-        let added = match self.store.replace(board, increment).await {
+        if !self.has_room_again(board, &increment.subject).await? {
+            return Ok((Outcome::Rejected(Rejection::TooManyKeys), self.store.now().await?));
+        }
+        let added = match self.has_something(board, &increment.subject).await? {
+            true => self.store.replace(board, increment).await,
+            false => self.store.add(board, Batch { increments: vec![increment], return_scores: true }).await,
+        };
+        let added = match added {
             // The removal comes first, and found other editions: nothing was changed.
             Err(StoreError::BoardChanged | StoreError::StaleEpoch) => {
                 self.refreshed(board).await?;
@@ -59,6 +69,33 @@ impl Service {
         let outcome = added.outcomes.into_iter().next();
         let missing = || StoreError::Corrupt { detail: "an increment has no outcome".to_owned() };
         Ok((outcome.ok_or_else(missing)?, added.frame.as_of))
+    }
+
+    /// Returns whether a subject, given as it is stored, has anything in any track of a board.
+    async fn has_something(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<bool> {
+        let (key, name) = subject.clone().split();
+        for track in board.each_track() {
+            let track = track.of_key(key.clone());
+            let standing = self.store.standing(&track, &name).await?;
+            if standing.rank.is_some() || !standing.slots.is_empty() || track.kind().ranks(standing.score) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether the ranking of a subject's key can begin again after the subject is removed from it. It cannot if the
+    /// board has more keys than it may have, because one was counted while another one was hidden.
+    async fn has_room_again(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<bool> {
+        let (Some(key), _) = subject.clone().split() else { return Ok(true) };
+        for track in board.each_track() {
+            let Some(most) = track.most_keys() else { continue };
+            let keys = self.store.keys(&track, TextRange::default(), 1).await?.total;
+            if keys > u64::from(most) && self.store.page(&track.of_key(Some(key.clone())), 0, 1).await?.total <= 1 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

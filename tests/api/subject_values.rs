@@ -123,3 +123,29 @@ async fn values_that_are_set_at_the_same_time_are_not_added_up() {
     let refused = site.client.put("/v1/boards/sales/subjects/ann", json!({"amount": 9_007_199_254_740_991_i64})).await;
     assert_eq!((refused.status, &refused.body["field"]), (422, &json!("amount")));
 }
+
+/// The bounds of a board are about what is new: what has nothing yet is refused before anything changes, and what is there is
+/// not removed for a value that has no room.
+#[actix_web::test]
+async fn a_value_is_set_within_the_bounds_of_the_board_and_never_lost_to_them() {
+    let site = Site::new().await;
+    let client = &site.client;
+    let by = json!({"metric": "COUNT(24h, like, post BY tag)", "slot": "1h", "max_keys": 2});
+    assert_eq!(client.put("/v1/boards/by", by).await.status, 201);
+    let add = async |tag: &str| {
+        client.post("/v1/boards/by/increments", json!({"subject": "x", "by": tag, "amount": 7})).await.status
+    };
+    assert_eq!((add("k0").await, add("k1").await, add("k2").await), (200, 200, 422));
+    let set = async |tag: &str| client.put(&format!("/v1/boards/by/subjects/x?by={tag}"), json!({"amount": 9})).await;
+    let refused = set("k2").await;
+    assert_eq!((refused.refusal(), &refused.body["rejected"][0]["code"]), ((422, "rejected"), &json!("too_many_keys")));
+    // A key that is counted while another one is hidden is one too many when that is shown again.
+    assert_eq!(client.put("/v1/boards/by/subjects/x/hidden?by=k0", json!({})).await.status, 200);
+    assert_eq!(add("k2").await, 200);
+    assert_eq!(client.delete("/v1/boards/by/subjects/x/hidden?by=k0").await.status, 200);
+    assert_eq!(set("k0").await.refusal(), (422, "rejected"));
+    assert_eq!(client.get("/v1/boards/by/subjects/x?by=k0").await.body["score"], 7);
+    // Another subject keeps the ranking of the key.
+    assert_eq!(client.post("/v1/boards/by/increments", json!({"subject": "y", "by": "k1"})).await.status, 200);
+    assert_eq!((set("k1").await.body["score"].clone(), add("k3").await), (json!(9), 422));
+}

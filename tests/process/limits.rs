@@ -205,7 +205,10 @@ async fn a_flood_of_subjects_ends_at_the_memory_limit_and_others_are_served() {
     // Existing subjects count, also beside new ones, which are listed.
     let (status, receipt) = increments(&service, "few", [7, written + 5_000].into_iter()).await;
     assert_eq!((status, &receipt["accepted"], &receipt["rejected"][0]["index"]), (200, &json!(1), &json!(1)));
-    // Other new things are refused too: events, values, boards.
+    // Other new things are refused too: values of new subjects, events, counted values, boards.
+    let set = format!("{BOARD}/subjects/page-new");
+    let (status, problem) = service.call("PUT", &set, Some(json!({"amount": 5}))).await;
+    assert_eq!((status, &problem["code"]), (503, &json!("memory_full")), "{problem}");
     let visit = |device: &str| json!({"type": "visit", "fields": {"device": device, "user": "u-1"}});
     let (status, problem) = service.call("POST", "/v1/events", Some(visit("d-1"))).await;
     assert_eq!((status, &problem["code"]), (503, &json!("memory_full")), "{problem}");
@@ -301,6 +304,12 @@ async fn the_numbers_of_boards_and_of_their_subjects_can_be_limited() {
     assert_eq!((status, &receipt["accepted"]), (200, &json!(4)));
     assert_eq!(receipt["rejected"][0]["index"], 3, "{receipt}");
     assert_eq!(receipt["rejected_counts"], json!({"too_many_subjects": 1}));
+    // A value is set for what is there, and a new subject is one more.
+    let value = |name: &str| format!("{BOARD}/subjects/{name}");
+    let (status, problem) = service.call("PUT", &value("another"), Some(json!({"amount": 5}))).await;
+    assert_eq!((status, &problem["rejected"][0]["code"]), (422, &json!("too_many_subjects")), "{problem}");
+    let first = service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await["items"][0]["subject"].clone();
+    assert_eq!(service.ok("PUT", &value(first.as_str().unwrap()), Some(json!({"amount": 5}))).await["score"], 5);
     let definition = json!({"metric": "COUNT(24h, hit, page)", "slot": "1h"});
     for nth in boards + 1..7 {
         service.ok("PUT", &format!("/v1/boards/further-{nth}"), Some(definition.clone())).await;
