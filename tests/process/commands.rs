@@ -351,7 +351,6 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
 
     service.ok(&["next", "define", "likes", "COUNT(7d, like, post_id)", "--slot", "6h"]);
     assert_eq!(service.json(&["next", "show", "likes"])["metric"], "COUNT(7d, like, post_id)");
-    assert_eq!(service.json(&["top", "likes", "--of", "next"])["total"], 0);
     let said = service.fails(&["next", "promote", "likes"]);
     assert!(said.contains("--yes") && said.contains("COUNT(24h, like, post_id) → COUNT(7d, like, post_id)"), "{said}");
     assert!(said.contains("window=24h: the only window is 7d") && said.contains("complete from"), "{said}");
@@ -359,6 +358,7 @@ async fn a_board_is_defined_changed_audited_rolled_over_and_erased() {
     while service.json(&["next", "show", "likes"])["fill"]["state"] == "running" {
         filling.pause("it is running");
     }
+    assert_eq!(service.json(&["top", "likes", "--of", "next"])["total"], 1);
     service.ok(&["next", "compare", "likes"]);
     let comparing = Wait::begin("the editions are compared");
     let shown = loop {
