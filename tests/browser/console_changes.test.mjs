@@ -486,16 +486,16 @@ describe("the console", { concurrency: 4 }, () => {
   test("the demo of an earlier visit goes on, and its old slots leave", inUtc({}, async ({ page }) => {
     const service = await startService({});
     await service.call("PUT", "/v1/boards/demo", { metric: "COUNT(1m, like, post_id)", slot: "2s" });
-    const start = Date.now();
-    const ago = (seconds) => new Date(start - seconds * 1_000).toISOString();
-    await countAt(service, "demo", [["leaves-soon", 5_000, ago(48)], ["stays", 3_000, ago(8)]]);
+    await service.count("demo", { stays: 3_000 });
     await visit(page, service);
     await page.getByText("The demo board is still there").waitFor();
     await page.getByRole("button", { name: "Send made-up likes" }).click();
+    // Counted only now, because the page may take long to come on a busy machine.
+    const ago = new Date(Date.now() - 46_000).toISOString();
+    await countAt(service, "demo", [["leaves-soon", 5_000, ago]]);
     await until(async () => /^1 leaves-soon 5.000$/.test((await lines(page))[0]), "the slot is in the window");
     await page.locator(".slot.is-leaving").waitFor();
     await until(async () => /^1 stays 3.000$/.test((await lines(page))[0]), "the slot has left");
-    assert.ok(Date.now() - start < 20_000);
   }));
 
   test("a board of somebody else with the name of the demo stays", inUtc({}, async ({ page, allow }) => {
