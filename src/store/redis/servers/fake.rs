@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+
+/// The time after which a late greeting comes, which is long for any machine.
+pub const LATE: Duration = Duration::from_millis(400);
 
 /// The reaction of a server to a command.
 pub enum Reaction {
@@ -36,6 +40,8 @@ pub struct State {
     pub open: AtomicU64,
     /// The run id.
     pub run: AtomicU64,
+    /// The number of further greetings that are answered late.
+    pub late_greetings: AtomicU64,
     /// Notified to close all connections.
     closing: Notify,
 }
@@ -50,6 +56,7 @@ impl Fake {
             connections: AtomicU64::new(0),
             open: AtomicU64::new(0),
             run: AtomicU64::new(1),
+            late_greetings: AtomicU64::new(0),
             closing: Notify::new(),
         });
         let fake = Fake { port, state: state.clone() };
@@ -108,6 +115,11 @@ async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
                 "CLIENT" => "+OK\r\n".to_owned(),
                 "PING" => "+PONG\r\n".to_owned(),
                 "INFO" => {
+                    let late = state.late_greetings.load(Ordering::SeqCst);
+                    if late > 0 {
+                        state.late_greetings.store(late - 1, Ordering::SeqCst);
+                        tokio::time::sleep(LATE).await;
+                    }
                     let text = format!("redis_version:7.0.0\r\nrun_id:{}\r\n", state.run.load(Ordering::SeqCst));
                     format!("${}\r\n{text}\r\n", text.len())
                 }

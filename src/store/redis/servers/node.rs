@@ -18,6 +18,8 @@ use super::turns::Turns;
 
 /// The number of commands that may wait to be sent. Each command of this store is already a batch.
 const QUEUE: usize = 256;
+/// The number of further exchanges before a server is taken for distant.
+const LOOKS_AT_DISTANCE: usize = 3;
 
 /// A server. It is connected to when it is first needed.
 pub(in crate::store::redis) struct Node {
@@ -175,6 +177,20 @@ impl Node {
         Ok(())
     }
 
+    /// Finds out whether a server that has answered late is distant: on a busy machine one exchange may be slow, but to a
+    /// distant server all of them are.
+    async fn look_at_distance(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        for _ in 0..LOOKS_AT_DISTANCE {
+            if !self.turns.is_distant() {
+                break;
+            }
+            let sent = Instant::now();
+            connection.send_packed_command(&cmd("PING")).await?;
+            self.turns.learn_round_trip(sent.elapsed());
+        }
+        Ok(())
+    }
+
     fn learn_run(&self, run: &str) {
         let mut known = self.run.lock();
         if known.as_deref() == Some(run) {
@@ -221,10 +237,16 @@ impl Server for Node {
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE);
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let is_first = self.turns.round_trip().is_none();
         let sent = Instant::now();
         let greeted = tokio::time::timeout(longest, self.greet(&mut connection)).await;
         greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
         self.turns.learn_round_trip(sent.elapsed());
+        if is_first {
+            let looked = tokio::time::timeout(longest, self.look_at_distance(&mut connection)).await;
+            // A server that takes so long is distant. A connection that has broken is not used.
+            looked.unwrap_or(Ok(()))?;
+        }
         Ok(connection)
     }
 

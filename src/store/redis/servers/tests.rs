@@ -9,6 +9,7 @@ use redis::{Cmd, Value, cmd};
 
 use super::fake::Reaction::{self, HangUp, Say, Silence};
 use super::fake::{Fake, cluster};
+use super::link::{LONGEST_IDLE, Server as _};
 use super::{Channel, Request, ServerFailure, Servers};
 use crate::store::StoreError;
 use crate::store::redis::RedisOptions;
@@ -80,6 +81,17 @@ async fn requests_are_routed_to_the_node_of_their_slot() {
     let requests: Vec<_> = [1, 9_000, 2, 9_001].map(|number| Request::read(slot(number), &command)).into();
     let answers: Vec<String> = servers.requests(Channel::Bulk, &requests).await.into_iter().map(text).collect();
     assert_eq!(answers, ["one", "other", "one", "other"]);
+}
+
+#[tokio::test]
+async fn a_server_whose_first_answer_is_late_is_not_taken_for_a_distant_one() {
+    let fake = Fake::start().await;
+    fake.state.late_greetings.store(1, Ordering::SeqCst);
+    let servers = open("redis", &[&fake]).await;
+    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "OK");
+    assert_eq!(fake.state.late_greetings.load(Ordering::SeqCst), 0);
+    // Twice the shortest round trip, which is not the late one.
+    assert!(servers.nodes()[0].idle() < LONGEST_IDLE);
 }
 
 #[tokio::test]

@@ -82,6 +82,11 @@ impl Turns {
         }
     }
 
+    /// Returns whether every round trip so far was that of a distant server.
+    pub fn is_distant(&self) -> bool {
+        self.permits() < PERMITS
+    }
+
     /// Returns the number of large commands that can be under way at the same time.
     pub fn at_once(&self) -> usize {
         (PERMITS / self.permits()) as usize
@@ -90,8 +95,8 @@ impl Turns {
     /// Returns the number of permits of a large command: fewer the longer the round trip is, compared with the 2 to 5
     /// ms for which a large command keeps the server busy.
     fn permits(&self) -> u32 {
-        match self.round_trip.load(Ordering::Relaxed) {
-            u64::MAX | 0..2_000 => PERMITS,
+        match self.round_trip().unwrap_or_default().as_micros() {
+            0..2_000 => PERMITS,
             2_000..4_000 => PERMITS / 2,
             4_000..8_000 => PERMITS / 4,
             _ => PERMITS / 8,
@@ -123,6 +128,17 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+
+    #[test]
+    fn one_slow_exchange_makes_no_distant_server() {
+        let turns = Turns::default();
+        assert!(!turns.is_distant(), "nothing is known");
+        turns.learn_round_trip(Duration::from_millis(30));
+        assert!(turns.is_distant() && turns.at_once() > 1);
+        turns.learn_round_trip(Duration::from_millis(1));
+        turns.learn_round_trip(Duration::from_millis(30));
+        assert!(!turns.is_distant() && turns.at_once() == 1);
+    }
 
     #[tokio::test]
     async fn a_large_command_waits_for_all_commands_in_flight() {
