@@ -82,12 +82,16 @@ async fn copy_track(
     let mut piece = Piece { number: 1, contents: Vec::new(), events: Vec::new() };
     let mut next = Some(ContentsCursor::default());
     while let Some(cursor) = next {
-        let full = piece.contents.len() >= AT_ONCE * target.count();
-        let merge = async { if full { merge(session, &to, import, &piece).await } else { Ok(()) } };
+        let merge = async {
+            if piece.contents.len() < AT_ONCE * target.count() {
+                return Ok(0);
+            }
+            merge(session, &to, import, &piece).await?;
+            Ok(piece.contents.len())
+        };
         let read = async { contents::step(session, &source, cursor).await };
-        let ((), step) = try_join(merge, read).await?;
-        let merged = if full { piece.contents.len() } else { 0 };
-        if full {
+        let (merged, step) = try_join(merge, read).await?;
+        if merged > 0 {
             piece = Piece { number: piece.number + 1, contents: Vec::new(), events: Vec::new() };
         }
         let ContentsStep { contents, next: following, .. } = step;
