@@ -4,6 +4,8 @@
 //! was missed. The job runs every UTC second. A board is due by its own calendar and the store's clock, so time zones
 //! and clock changes have no effect on the cron expression.
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,12 +44,34 @@ struct Ticker {
     /// The work in progress, which is ended when the scheduler stops. Locked by one tick at a time, which also prevents
     /// ticks from overlapping.
     running: Mutex<JoinSet<()>>,
-    /// Whether each kind of work for the store is in progress. A finished one is started again by a later tick.
-    tidying: Arc<AtomicBool>,
-    tending: Arc<AtomicBool>,
-    looking: Arc<AtomicBool>,
-    changing: Arc<AtomicBool>,
-    packing: Arc<AtomicBool>,
+    tidying: Work,
+    tending: Work,
+    looking: Work,
+    changing: Work,
+    packing: Work,
+}
+
+/// A kind of work for the store, and whether it is in progress. A finished one is started again by a later tick.
+#[derive(Default)]
+struct Work(Arc<AtomicBool>);
+
+impl Work {
+    /// Begins the work as a task, unless it is in progress. An error is logged for debugging only: readiness and every
+    /// request report those of the store, and a later tick tries again.
+    fn begin<F, E>(&self, ticker: &Ticker, running: &mut JoinSet<()>, what: &'static str, work: fn(Arc<Service>) -> F)
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send,
+    {
+        let Some(busy) = Busy::begin(&self.0) else { return };
+        let work = work(ticker.service.clone());
+        running.spawn(async move {
+            let _busy = busy;
+            if let Err(error) = work.await {
+                tracing::debug!(%error, "{what} failed; a later tick tries again");
+            }
+        });
+    }
 }
 
 /// A guard that clears its flag when it is dropped, even if its task is aborted.
@@ -73,12 +97,12 @@ impl Scheduler {
             service,
             ticks: AtomicU64::new(0),
             failing: AtomicBool::new(false),
-            tidying: Arc::default(),
             running: Mutex::default(),
-            tending: Arc::default(),
-            looking: Arc::default(),
-            changing: Arc::default(),
-            packing: Arc::default(),
+            tidying: Work::default(),
+            tending: Work::default(),
+            looking: Work::default(),
+            changing: Work::default(),
+            packing: Work::default(),
         });
         let rolling = ticker.service.clone();
         ticker.running.lock().await.spawn(async move { rolling.keep_rolling_over().await });
@@ -151,52 +175,30 @@ impl Ticker {
         while running.try_join_next().is_some() {}
         let tick = self.ticks.fetch_add(1, Ordering::Relaxed);
         let list_again = tick.is_multiple_of(TICKS_BETWEEN_LISTS);
-        if tick.is_multiple_of(TICKS_BETWEEN_TIDYING)
-            && let Some(busy) = Busy::begin(&self.tidying)
-        {
-            let service = self.service.clone();
-            running.spawn(async move {
-                let _busy = busy;
-                if let Err(error) = service.tidy().await {
-                    tracing::debug!(%error, "cleanup of the store failed; retrying in ten seconds");
-                }
-            });
+        if tick.is_multiple_of(TICKS_BETWEEN_TIDYING) {
+            self.tidying.begin(
+                self,
+                &mut running,
+                "cleanup of the store",
+                |service| async move { service.tidy().await },
+            );
         }
-        if let Some(busy) = Busy::begin(&self.looking) {
-            let service = self.service.clone();
-            running.spawn(async move {
-                let _busy = busy;
-                // Readiness and every request report the error, so it is logged for debugging only.
-                if let Err(error) = service.look_for_loss().await {
-                    tracing::debug!(%error, "the store is not ready");
-                }
-            });
-        }
-        if let Some(busy) = Busy::begin(&self.tending) {
-            let service = self.service.clone();
-            running.spawn(async move {
-                let _busy = busy;
-                if let Err(error) = service.tend().await {
-                    tracing::debug!(%error, "maintenance of the store failed; the next tick retries");
-                }
-            });
-        }
-        if let Some(busy) = Busy::begin(&self.changing) {
-            let service = self.service.clone();
-            running.spawn(async move {
-                let _busy = busy;
-                if let Err(error) = service.tend_editions().await {
-                    tracing::debug!(%error, "work on successors of boards failed; the next tick retries");
-                }
-            });
-        }
-        if let Some(busy) = Busy::begin(&self.packing) {
-            let service = self.service.clone();
-            running.spawn(async move {
-                let _busy = busy;
-                service.keep_packing().await;
-            });
-        }
+        self.looking.begin(self, &mut running, "the look for lost data", |service| async move {
+            service.look_for_loss().await
+        });
+        self.tending.begin(
+            self,
+            &mut running,
+            "maintenance of the store",
+            |service| async move { service.tend().await },
+        );
+        self.changing.begin(self, &mut running, "work on successors of boards", |service| async move {
+            service.tend_editions().await
+        });
+        self.packing.begin(self, &mut running, "packing of periods", |service| async move {
+            service.keep_packing().await;
+            Ok::<(), Infallible>(())
+        });
         match self.service.find_due(list_again).await {
             Ok(()) => {
                 if self.failing.swap(false, Ordering::Relaxed) {
