@@ -25,7 +25,7 @@ use crate::redis_server::{Engine, RedisServer};
 pub const START: &str = "2026-01-01T09:30:00Z";
 
 /// The kind of a store.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Kind {
     Oracle,
     Embedded,
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 /// A Redis store.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OnRedis {
     pub engine: Engine,
     /// A cluster of six masters, instead of one server.

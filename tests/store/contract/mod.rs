@@ -58,27 +58,57 @@ mod zones;
 
 use crate::site::{Kind, Site};
 
-/// Returns the store on one engine. Which one depends on the length of the behavior's name, so that half of the
-/// behaviors are tested on each. With `ROLLTOP_TEST_ENGINES=all` returns the stores on all engines.
-fn by_turns(behavior: &str, mut on_each: Vec<Kind>) -> Vec<Kind> {
-    if std::env::var("ROLLTOP_TEST_ENGINES").is_ok_and(|engines| engines == "all") {
-        return on_each;
-    }
-    let nth = behavior.len() % on_each.len();
-    vec![on_each.swap_remove(nth)]
+/// Returns whether every behavior is tested everywhere: `ROLLTOP_TEST_ENGINES=all`.
+fn is_everywhere() -> bool {
+    std::env::var("ROLLTOP_TEST_ENGINES").is_ok_and(|engines| engines == "all")
 }
 
-/// Returns these stores, or the same with a key on every ranked board, for half of the behaviors. Those of turn 0 and
-/// turn 1 complement each other, so that of two such stores each behavior is tested on one with keys.
-fn with_keys_by_turns(behavior: &str, turn: usize, kinds: Vec<Kind>) -> Vec<Kind> {
-    match behavior.len() / 2 % 2 == turn {
-        true => kinds.into_iter().map(Kind::with_key).collect(),
-        false => kinds,
+/// Draws a number below `n` for a behavior. It depends on nothing but the names of the behavior and of `what` is drawn
+/// (their FNV-1a hash), so it stays the same while other behaviors come and go.
+fn draw(behavior: &str, what: &str, n: usize) -> usize {
+    let bytes = what.bytes().chain(behavior.bytes());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (hash >> 48) as usize % n
+}
+
+/// Returns the store on one of the engines, or on all of them if each behavior is tested everywhere. Stores of turn 0 and
+/// turn 1 are on different ones.
+fn on_one_engine(behavior: &str, turn: usize, mut on_each: Vec<Kind>) -> Vec<Kind> {
+    match is_everywhere() {
+        true => on_each,
+        false => {
+            let nth = (draw(behavior, "engine", on_each.len()) + turn) % on_each.len();
+            vec![on_each.swap_remove(nth)]
+        }
     }
+}
+
+/// Returns a single server.
+fn single(behavior: &str) -> Vec<Kind> {
+    on_one_engine(behavior, 0, Kind::servers())
+}
+
+/// Returns one of the stores whose data is on several servers or in several parts, or each of them if the behavior is
+/// tested everywhere. With a key on every ranked board or without, but on one of the two kinds of clusters with it.
+fn divided(behavior: &str) -> Vec<Kind> {
+    let has_key = draw(behavior, "key", 2) == 1;
+    let keyed = |kinds: Vec<Kind>, has_key: bool| -> Vec<Kind> {
+        kinds.into_iter().map(|kind| if has_key { kind.with_key() } else { kind }).collect()
+    };
+    let all = [
+        keyed(Kind::clusters(), has_key),
+        keyed(Kind::of_parts(3), has_key),
+        keyed(Kind::clusters_of_parts(16), !has_key),
+    ];
+    let drawn = draw(behavior, "division", all.len());
+    let kinds = all.into_iter().enumerate().filter(|(nth, _)| is_everywhere() || *nth == drawn);
+    kinds.flat_map(|(_, kinds)| on_one_engine(behavior, 1, kinds)).collect()
 }
 
 /// Generates a test of each behavior for each store. Behaviors under `in_steps` are tested only where retiring takes
-/// steps, which it does not in the oracle. Redis and Valkey are tested [by turns](by_turns).
+/// steps, which it does not in the oracle. On Redis and Valkey a behavior is tested on a single server and on one of the
+/// other stores, which are drawn.
 macro_rules! contract {
     (always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*]) => {
         mod oracle {
@@ -89,17 +119,8 @@ macro_rules! contract {
         }
         contract! { for embedded, |_| [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for embedded_keys, |_| [super::Kind::EmbeddedKeys]; $($room::$behaviour,)* $($step_room::$step,)* }
-        contract! { for redis, |behavior| super::by_turns(behavior, super::Kind::servers());
-            $($room::$behaviour,)* $($step_room::$step,)* }
-        // The next two on the engine that the others do not use.
-        contract! { for cluster, |behavior| super::with_keys_by_turns(
-            behavior, 0, super::by_turns(behavior, super::Kind::clusters().into_iter().rev().collect()));
-            $($room::$behaviour,)* $($step_room::$step,)* }
-        contract! { for parts_3, |behavior| super::by_turns(behavior, super::Kind::of_parts(3).into_iter().rev().collect());
-            $($room::$behaviour,)* $($step_room::$step,)* }
-        contract! { for cluster_parts_16, |behavior| super::with_keys_by_turns(
-            behavior, 1, super::by_turns(behavior, super::Kind::clusters_of_parts(16)));
-            $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for redis, super::single; $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for divided, super::divided; $($room::$behaviour,)* $($step_room::$step,)* }
     };
     (for $store:ident, $kinds:expr; $($room:ident::$behaviour:ident,)*) => {
         mod $store {
@@ -107,6 +128,7 @@ macro_rules! contract {
             async fn $behaviour() {
                 let kinds = $kinds;
                 for kind in kinds(stringify!($behaviour)) {
+                    println!("on {kind:?}");
                     super::$room::$behaviour(super::Site::new(kind).await).await;
                 }
             })*
