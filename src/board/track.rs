@@ -63,6 +63,8 @@ pub struct Track {
     role: TrackRole,
     /// The metric with the window of this track.
     metric: Metric,
+    /// The metric in its canonical form, which every page shows.
+    canonical_metric: Arc<str>,
     slot: Option<Span>,
     calendar: Calendar,
     slots: u32,
@@ -94,6 +96,7 @@ impl Track {
             role,
             slot: own.slot,
             metric: own.metric.clone(),
+            canonical_metric: own.metric.to_string().into(),
             calendar,
             slots,
             kept,
@@ -159,6 +162,11 @@ impl Track {
     /// Returns the metric with the window of this track.
     pub fn metric(&self) -> &Metric {
         &self.metric
+    }
+
+    /// Returns the metric in its canonical form.
+    pub fn canonical_metric(&self) -> &Arc<str> {
+        &self.canonical_metric
     }
 
     /// Returns the length of a slot, or `None` if the track has no slots to the outside.

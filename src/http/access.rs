@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use actix_web::dev::RequestHead;
 use actix_web::http::Method;
-use actix_web::http::header::{HOST, HeaderName, ORIGIN};
+use actix_web::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
 use actix_web::http::uri::{Authority, Scheme, Uri};
 
 use super::codes::Code;
@@ -103,9 +103,9 @@ impl Access {
 
     /// Checks the `Host` of a request, and that no proxy has forwarded it if none is expected.
     pub(super) fn check_host(&self, head: &RequestHead) -> Result<(), Problem> {
-        let forwarded = || FORWARDED_BY_PROXIES.iter().find(|name| head.headers().contains_key(**name));
         if self.is_for_this_machine_only
-            && let Some(name) = forwarded()
+            && is_forwarded(head.headers())
+            && let Some(name) = FORWARDED_BY_PROXIES.iter().find(|name| head.headers().contains_key(**name))
         {
             let detail = format!(
                 "the request has the header '{name}', so a proxy has forwarded it; without keys the service is for \
@@ -143,14 +143,19 @@ impl Access {
 
     /// Returns the origin of the page that the request comes from, unless it is the service's own or `allowed`.
     pub(super) fn foreign_origin(&self, head: &RequestHead, allowed: impl Fn(&str) -> bool) -> Option<String> {
-        let host = host_of(head);
         let site = head.headers().get(SEC_FETCH_SITE);
         let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
-        let is_accepted = |origin: &str| (is_same_host(origin, host) && !is_foreign) || allowed(origin);
+        let is_accepted = |origin: &str| (is_same_host(origin, host_of(head)) && !is_foreign) || allowed(origin);
         let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default()).peekable();
         let unnamed = (is_foreign && origins.peek().is_none()).then_some("unknown");
         unnamed.or_else(|| origins.find(|origin| !is_accepted(origin))).map(shortened)
     }
+}
+
+/// Returns whether a request has a header that only proxies add.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    // A request has fewer headers than there are to look for.
+    headers.keys().any(|name| FORWARDED_BY_PROXIES.contains(&name.as_str()))
 }
 
 /// Returns the host that the request is addressed to.
@@ -165,22 +170,24 @@ fn host_of(head: &RequestHead) -> Option<&str> {
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
     let Some((host, _)) = host_and_port(header) else { return false };
     let address = || host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || address().is_ok_and(|address| address.to_canonical().is_loopback())
-        || hosts.contains(&host)
+    let domain = host.rsplit_once('.').map_or(host, |(_, domain)| domain);
+    address().is_ok_and(|address| address.to_canonical().is_loopback())
+        || domain.eq_ignore_ascii_case("localhost")
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
 }
 
-/// Splits the text of a host with an optional port. The host is in lower case and without the dot of the root. Returns
-/// `None` if the text has another form, such as one with a user name.
-fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
+/// Splits the text of a host with an optional port. The host is without the dot of the root. Returns `None` if the text
+/// has another form, such as one with a user name.
+fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     let authority: Authority = text.parse().ok()?;
-    let (host, port) = (authority.host(), authority.port_u16());
-    let is_whole = match text.strip_prefix(host)? {
-        "" | ":" => true,
-        _ => port.is_some(),
+    let (host, port) = text.split_at_checked(authority.host().len())?;
+    let port = match port {
+        // After a user name the host is not at the beginning, or something else follows it.
+        _ if host != authority.host() => return None,
+        "" | ":" => None,
+        port => Some(port.strip_prefix(':')?.parse().ok()?),
     };
-    is_whole.then(|| (host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(), port))
+    Some((host.strip_suffix('.').unwrap_or(host), port))
 }
 
 /// Returns whether an origin has the host and port of the request. The scheme may differ, because a proxy may have
@@ -192,12 +199,10 @@ fn is_same_host(origin: &str, host: Option<&str>) -> bool {
         Some(scheme) if *scheme == Scheme::HTTPS => 443,
         _ => return false,
     };
-    let named = |text: &str| {
-        let (host, port) = host_and_port(text)?;
-        Some((host, port.unwrap_or(default_port)))
-    };
-    let authority = origin.authority().and_then(|authority| named(authority.as_str()));
-    authority.is_some() && authority == named(host)
+    let (Some(authority), Some((host, port))) = (origin.authority(), host_and_port(host)) else { return false };
+    host_and_port(authority.as_str()).is_some_and(|(own, own_port)| {
+        own.eq_ignore_ascii_case(host) && own_port.unwrap_or(default_port) == port.unwrap_or(default_port)
+    })
 }
 
 fn shortened(text: &str) -> String {
@@ -322,6 +327,8 @@ mod tests {
             ("user:password@localhost", false),
             ("localhost:80@evil.example", false),
             ("[::1]x", false),
+            ("[::1]x:80", false),
+            ("localhost@localhost:80", false),
         ] {
             let expected = (!is_known).then_some(Code::UnknownHost);
             assert_eq!(code(&access, Method::GET, &[("host", host)]), expected, "{host}");

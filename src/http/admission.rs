@@ -89,6 +89,7 @@ fn caller_of(state: &HttpState, request: &ServiceRequest, needs: Needs) -> Resul
     // A page that lacks a key is told so, and not which origins may do without.
     check_origin(state, head, &caller, needs.effect())?;
     if needs.scope().is_some()
+        && !caller.sees_all()
         && let Some(board) = path::board_of(request)
     {
         caller.require_board(&board)?;

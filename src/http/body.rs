@@ -1,10 +1,13 @@
 //! Request bodies: media types, size and time limits.
 
 use std::ops::Deref;
+use std::pin::pin;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use actix_web::web::{Bytes, Payload};
+use futures_util::future::{Either, select};
 
 use super::body_memory::Hold;
 use super::codes::Code;
@@ -131,16 +134,25 @@ pub(super) async fn read_optional_json(
 
 /// Reads a body within the limits of size, time and memory.
 pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &HttpOptions) -> Result<Body, Problem> {
-    let in_time = tokio::time::timeout(options.body_timeout, gather(&mut incoming, options.max_body)).await;
-    let text = in_time.unwrap_or_else(|_| {
-        let seconds = options.body_timeout.as_secs_f64();
-        Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
-    })?;
+    let text = in_time(gather(&mut incoming, options.max_body), options.body_timeout).await?;
     // It may have taken long to arrive.
     caller.require_current()?;
     let mut hold = incoming.into_hold();
     hold.obtain(text.len() + parsed(&text)).await?;
     Ok(Body { text, _hold: hold })
+}
+
+/// Waits for a body that must arrive within the limit.
+async fn in_time(body: impl Future<Output = Result<Bytes, Problem>>, limit: Duration) -> Result<Bytes, Problem> {
+    // The server begins to handle a request before it looks at what has arrived with the head. So most bodies are there
+    // at the second look, and need no timer.
+    match select(pin!(body), pin!(tokio::task::yield_now())).await {
+        Either::Left((text, _)) => text,
+        Either::Right(((), rest)) => tokio::time::timeout(limit, rest).await.unwrap_or_else(|_| {
+            let detail = format!("the body did not arrive within {} s", limit.as_secs_f64());
+            Err(Problem::new(Code::BodyTimeout, detail))
+        }),
+    }
 }
 
 /// Returns an upper estimate of the memory of what a text is parsed into, which may be many times that of the text.

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use super::codes::ItemCode;
 
 /// Numbers of increments or samples by outcome.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) accepted: u64,
     pub(super) duplicates: u64,
@@ -14,7 +14,7 @@ pub(super) struct Counts {
 }
 
 /// Numbers of events by outcome.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EventCounts {
     pub(super) accepted: u64,
     pub(super) duplicates: u64,
@@ -26,31 +26,32 @@ pub(super) struct EventCounts {
     pub(super) on_boards: Counts,
 }
 
-/// Numbers of rejected items by code.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RejectedCounts([u64; ItemCode::ALL.len()]);
+/// Numbers of rejected items by code. Of most requests none is rejected, so there is nothing then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RejectedCounts(Option<Box<[u64; ItemCode::ALL.len()]>>);
 
 impl RejectedCounts {
     /// Adds one rejection with this code.
     pub(super) fn add(&mut self, code: ItemCode) {
-        self.0[code as usize] += 1;
+        self.0.get_or_insert_default()[code as usize] += 1;
     }
 
     /// Returns the number of rejections with this code.
     pub(super) fn of(&self, code: ItemCode) -> u64 {
-        self.0[code as usize]
+        self.0.as_ref().map_or(0, |counts| counts[code as usize])
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|count| *count == 0)
+        self.0.is_none()
     }
 }
 
 impl Serialize for RejectedCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (code, count) in ItemCode::ALL.iter().zip(self.0).filter(|(_, count)| *count > 0) {
-            map.serialize_entry(code, &count)?;
+        let counts = self.0.iter().flat_map(|counts| counts.iter());
+        for (code, count) in ItemCode::ALL.iter().zip(counts).filter(|(_, count)| **count > 0) {
+            map.serialize_entry(code, count)?;
         }
         map.end()
     }

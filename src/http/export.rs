@@ -28,7 +28,7 @@ use super::compression::StreamEncoder;
 use super::frame::RankingFrame;
 use super::limits::Open;
 use super::problem::Problem;
-use super::ranking_lines::RankingLine;
+use super::ranking_lines::{RankingLine, RankingLines};
 use super::request_id::RequestId;
 use super::{cursor, response};
 use crate::board::{Shown, Timestamp};
@@ -230,10 +230,10 @@ impl Writing {
     /// Returns the lines of a page.
     fn page(&mut self, read: &About<Page>) -> Result<Vec<u8>, Problem> {
         let About { of: track, answer: page } = read;
-        let lines = RankingLine::of_page(track, page);
+        let lines = RankingLines::new(track, page.clone());
         let text = match self.format {
-            Format::Ndjson => ndjson(lines)?,
-            Format::Csv => csv(lines, track.tiers().is_some(), self.lines == 0)?,
+            Format::Ndjson => ndjson(lines.iter())?,
+            Format::Csv => csv(lines.iter(), track.tiers().is_some(), self.lines == 0)?,
         };
         self.frame = frame_of(read);
         self.lines += page.items.len() as u64;
@@ -282,7 +282,11 @@ fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, P
 }
 
 /// Returns lines as CSV.
-fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_header: bool) -> Result<Vec<u8>, Problem> {
+fn csv<'p>(
+    lines: impl IntoIterator<Item = RankingLine<'p>>,
+    with_tiers: bool,
+    with_header: bool,
+) -> Result<Vec<u8>, Problem> {
     let not_written = |error: &dyn std::fmt::Display| {
         Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
     };
@@ -294,10 +298,10 @@ fn csv(lines: impl IntoIterator<Item = RankingLine>, with_tiers: bool, with_head
         write(&CSV_HEADER[..columns])?;
     }
     for RankingLine { rank, subject, score, tier, .. } in lines {
-        let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
+        let (rank, score) = (rank.to_string(), score.as_ref().map(Shown::to_string).unwrap_or_default());
         // No subject is empty, so an empty field is that of a line whose subject was removed.
         let name = subject.removed_line().map_or(subject.as_str(), |_| "");
-        let record = [&rank.to_string(), name, &score, tier.as_deref().unwrap_or_default()];
+        let record: [&str; CSV_HEADER.len()] = [&rank, name, &score, tier.map_or("", |tier| tier)];
         write(&record[..columns])?;
     }
     writer.into_inner().map_err(|error| not_written(&error))
@@ -353,18 +357,18 @@ mod tests {
         }
     }
 
-    fn line(rank: u64, subject: &str, score: Option<Value>) -> RankingLine {
+    fn line(rank: u64, subject: &str, score: Option<Value>) -> RankingLine<'static> {
         let decimals = Decimals::new(2).unwrap();
         RankingLine {
             rank,
-            subject: Subject::parse(subject).unwrap(),
+            subject: Box::leak(Box::new(Subject::parse(subject).unwrap())),
             score: score.map(|score| score.shown(decimals)),
             tier: None,
             from: None,
         }
     }
 
-    fn lines() -> Vec<RankingLine> {
+    fn lines() -> Vec<RankingLine<'static>> {
         vec![
             line(1, "plain", Some(Value::Exact(Amount(1_250)))),
             line(2, r#"["a, b","c"]"#, Some(Value::Exact(Amount(-300)))),
@@ -376,7 +380,8 @@ mod tests {
 
     #[test]
     fn a_line_whose_subject_was_removed_keeps_its_place() {
-        let nameless = || [line(1, "a", None), RankingLine { subject: Subject::removed(1), ..line(2, "b", None) }];
+        let removed = Subject::removed(1);
+        let nameless = || [line(1, "a", None), RankingLine { subject: &removed, ..line(2, "b", None) }];
         let json = String::from_utf8(ndjson(nameless()).unwrap()).unwrap();
         assert_eq!(json.lines().nth(1), Some(r#"{"rank":2,"subject":null,"score":null}"#));
         assert_eq!(String::from_utf8(csv(nameless(), false, false).unwrap()).unwrap(), "1,a,\r\n2,,\r\n");

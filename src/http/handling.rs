@@ -1,5 +1,7 @@
 //! The handling of a request: the task in which its id is known.
 
+use std::future::ready;
+
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::{Error, HttpResponse};
 use futures_util::future::Either;
@@ -21,7 +23,8 @@ where
         None => Either::Left(service.call(request)),
         // Made within the scope, because the response to a problem names the request.
         Some(answer) => {
-            Either::Right(async move { Ok(request.into_response(answer.unwrap_or_else(HttpResponse::from))) })
+            let response = id.clone().sync_scope(|| answer.unwrap_or_else(HttpResponse::from));
+            Either::Right(ready(Ok(request.into_response(response))))
         }
     };
     id.clone().scope(response)

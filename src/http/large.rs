@@ -3,6 +3,7 @@
 //! A worker serves many connections on one thread. Parsing a body of 8 MB, planning 100,000 increments and serializing
 //! their scores takes about 100 ms of processor time.
 
+use futures_util::future::Either;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -18,14 +19,23 @@ static THREADS: Semaphore = Semaphore::const_new(8);
 /// Handles a request on the worker, or on a separate thread if it is large.
 ///
 /// A large request continues if its client disconnects.
-pub(super) async fn handle<T, F>(is_large: bool, work: impl FnOnce() -> F + Send + 'static) -> Result<T, Problem>
+pub(super) fn handle<T, F>(
+    is_large: bool,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> impl Future<Output = Result<T, Problem>>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Problem>>,
 {
-    if !is_large {
-        return work().await;
-    }
+    // Boxed, because every small request would move what only large ones need.
+    if is_large { Either::Left(Box::pin(handle_on_thread(work))) } else { Either::Right(work()) }
+}
+
+async fn handle_on_thread<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Problem>>,
+{
     let permit = THREADS.acquire().await;
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {

@@ -101,24 +101,31 @@ impl RouteMetrics {
         Self { methods, in_flight: gauge!(IN_FLIGHT) }
     }
 
-    /// Records one request.
-    pub(super) async fn measure<B>(
-        &self,
-        method: Method,
-        response: impl Future<Output = Result<ServiceResponse<B>, Error>>,
-    ) -> Result<ServiceResponse<B>, Error> {
-        let started = Instant::now();
-        let _in_progress = InProgress::new(self.in_flight.clone());
-        let result = response.await;
-        let status = match &result {
+    /// Begins the measurement of one request.
+    pub(super) fn begin(&self) -> Measurement<'_> {
+        let in_progress = InProgress::new(self.in_flight.clone());
+        Measurement { route: self, started: Instant::now(), _in_progress: in_progress }
+    }
+}
+
+/// The measurement of a request in progress. One that is dropped before its end is not counted as completed.
+pub(super) struct Measurement<'r> {
+    route: &'r RouteMetrics,
+    started: Instant,
+    _in_progress: InProgress,
+}
+
+impl Measurement<'_> {
+    /// Records a request with this method and result.
+    pub(super) fn end<B>(self, method: &Method, result: &Result<ServiceResponse<B>, Error>) {
+        let status = match result {
             Ok(response) => response.status(),
             Err(error) => error.as_response_error().status_code(),
         };
-        let of_method = self.methods.iter().find(|(own, _)| own.as_ref().is_none_or(|own| *own == method));
+        let of_method = self.route.methods.iter().find(|(own, _)| own.as_ref().is_none_or(|own| own == method));
         if let Some((_, metrics)) = of_method {
-            metrics.record(class(status), started.elapsed());
+            metrics.record(class(status), self.started.elapsed());
         }
-        result
     }
 }
 
@@ -154,9 +161,12 @@ impl IncrementMetrics {
     }
 
     /// Adds the difference between two states of a receipt.
-    pub(super) fn record(&self, before: Counts, now: Counts) {
+    pub(super) fn record(&self, before: &Counts, now: &Counts) {
         add_difference(&self.accepted, before.accepted, now.accepted);
         add_difference(&self.duplicates, before.duplicates, now.duplicates);
+        if before.rejected == now.rejected {
+            return;
+        }
         for (counter, code) in self.rejected.iter().zip(ItemCode::ALL) {
             add_difference(counter, before.rejected.of(*code), now.rejected.of(*code));
         }
@@ -187,13 +197,13 @@ impl EventMetrics {
     }
 
     /// Adds the difference between two states of a receipt.
-    pub(super) fn record(&self, before: EventCounts, now: EventCounts) {
+    pub(super) fn record(&self, before: &EventCounts, now: &EventCounts) {
         add_difference(&self.accepted, before.accepted, now.accepted);
         add_difference(&self.duplicates, before.duplicates, now.duplicates);
         add_difference(&self.unmatched, before.unmatched, now.unmatched);
         add_difference(&self.unknown, before.unknown, now.unknown);
         add_difference(&self.rejected, before.rejected, now.rejected);
-        self.increments.record(before.on_boards, now.on_boards);
+        self.increments.record(&before.on_boards, &now.on_boards);
     }
 }
 

@@ -8,51 +8,25 @@ use utoipa::ToSchema;
 
 use super::{response, schemas};
 use crate::board::{BoardTrack, Decimals, EarlierRanks, Shown, Subject};
-use crate::service::{LineTiers, Lines, Page, Ranked, tiers_of_lines};
+use crate::service::{LineTiers, Lines, Page, tiers_of_lines};
 
 /// One line of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RankingEntry)]
-pub(super) struct RankingLine {
+pub(super) struct RankingLine<'p> {
     /// Competition rank (1, 2, 2, 4).
     #[schema(minimum = 1)]
     pub(super) rank: u64,
     #[schema(schema_with = schemas::subject_or_null)]
-    pub(super) subject: Subject,
+    pub(super) subject: &'p Subject,
     #[schema(schema_with = schemas::score, required = true)]
     pub(super) score: Option<Shown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::tier, required = false)]
-    pub(super) tier: Option<Arc<str>>,
+    pub(super) tier: Option<&'p Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::rank_before, required = false)]
     pub(super) from: Option<Option<u64>>,
-}
-
-impl RankingLine {
-    /// Returns a line as responses about this board show it. `tiers` are those of the lines of its page, and `earlier` the
-    /// ranks of an earlier time, if lines show them.
-    fn of(
-        decimals: Decimals,
-        (at, ranked): (usize, &Ranked),
-        tiers: &LineTiers,
-        earlier: Option<&Arc<EarlierRanks>>,
-    ) -> Self {
-        Self {
-            rank: ranked.rank,
-            subject: ranked.subject.clone(),
-            score: response::score(decimals, ranked.score),
-            tier: tiers.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten()),
-            from: earlier.map(|earlier| earlier.rank_of(&ranked.subject)),
-        }
-    }
-
-    /// Returns the lines of a page.
-    pub(super) fn of_page(track: &BoardTrack, page: &Page) -> Vec<Self> {
-        let tiers = tiers_of_lines(track, page);
-        let line = |line| Self::of(track.decimals(), line, &tiers, track.earlier());
-        page.items.iter().enumerate().map(line).collect()
-    }
 }
 
 /// The lines of a page. Responses that share them serialize them once.
@@ -65,14 +39,30 @@ pub(super) struct RankingLines {
 }
 
 impl RankingLines {
+    /// Returns the lines of a page as responses about this board show them.
     pub(super) fn new(track: &BoardTrack, page: Page) -> Self {
         let (tiers, earlier) = (tiers_of_lines(track, &page), track.earlier().cloned());
         Self { decimals: track.decimals(), tiers, lines: page.items, earlier }
     }
 
-    fn lines(&self, ranked: &[Ranked]) -> Vec<RankingLine> {
-        let line = |line| RankingLine::of(self.decimals, line, &self.tiers, self.earlier.as_ref());
-        ranked.iter().enumerate().map(line).collect()
+    /// Returns the lines, best first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = RankingLine<'_>> {
+        self.lines.iter().enumerate().map(|(at, ranked)| RankingLine {
+            rank: ranked.rank,
+            subject: &ranked.subject,
+            score: response::score(self.decimals, ranked.score),
+            tier: self.tiers.as_ref().and_then(|tiers| tiers.get(at)?.as_ref()),
+            from: self.earlier.as_ref().map(|earlier| earlier.rank_of(&ranked.subject)),
+        })
+    }
+}
+
+/// The lines as they are serialized if no other response has done it.
+struct Anew<'p>(&'p RankingLines);
+
+impl Serialize for Anew<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter())
     }
 }
 
@@ -81,14 +71,14 @@ impl Serialize for RankingLines {
         // Shared lines belong to one generation of a board, so all responses format them with the same decimals.
         // Tiers and ranks of an earlier time can change without the lines.
         let earlier = self.earlier.as_ref().map(Arc::downgrade).unwrap_or_default();
-        let made = |ranked: &[Ranked]| Some((earlier.clone(), to_raw_value(&self.lines(ranked)).ok()?));
         if self.lines.is_shared()
             && self.tiers.is_none()
-            && let Some(Some((of, text))) = self.lines.made(made)
+            && let Some(Some((of, text))) =
+                self.lines.made(|_| Some((earlier.clone(), to_raw_value(&Anew(self)).ok()?)))
             && of.ptr_eq(&earlier)
         {
             return text.serialize(serializer);
         }
-        self.lines(&self.lines).serialize(serializer)
+        Anew(self).serialize(serializer)
     }
 }

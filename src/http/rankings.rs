@@ -34,8 +34,8 @@ pub(super) struct Ranking {
     #[serde(flatten)]
     pub(super) frame: RankingFrame,
     /// The board's metric in its canonical form.
-    #[schema(example = "COUNT(24h, like, post_id)")]
-    pub(super) metric: String,
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
+    pub(super) metric: Arc<str>,
     /// The lines, best first.
     #[schema(value_type = Vec<RankingLine>, max_items = 1000)]
     pub(super) items: RankingLines,
@@ -53,7 +53,7 @@ impl Ranking {
         let (prev, next) = cursor::beside(track, &page, cursor);
         Self {
             frame: RankingFrame::of(track, &page.frame, page.total),
-            metric: track.metric().to_string(),
+            metric: track.canonical_metric().clone(),
             items: RankingLines::new(track, page),
             next,
             prev,
@@ -174,8 +174,8 @@ pub(super) struct LookupResult {
     #[serde(flatten)]
     frame: RankingFrame,
     /// The board's metric in its canonical form.
-    #[schema(example = "COUNT(24h, like, post_id)")]
-    metric: String,
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
+    metric: Arc<str>,
     /// The given subjects, each once: ranked ones in the order of the board, then those that are not ranked.
     #[schema(max_items = 1000)]
     items: Vec<LookupEntry>,
@@ -249,7 +249,7 @@ pub(super) async fn lookup(
     let About { of: track, answer: found } = state.service.lookup(&track, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&track, &found.frame, found.total),
-        metric: track.metric().to_string(),
+        metric: track.canonical_metric().clone(),
         items: entries(&track, subjects, found, ranks),
     }))
 }

@@ -62,6 +62,11 @@ impl RequestId {
         CURRENT.scope(self, future)
     }
 
+    /// Runs a function as part of the handling of the request with this id.
+    pub(super) fn sync_scope<T>(self, function: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self, function)
+    }
+
     /// Returns the id as text.
     pub(super) fn as_str(&self) -> &str {
         self.id.to_str().unwrap_or_default()

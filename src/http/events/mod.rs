@@ -113,7 +113,9 @@ pub(super) async fn add(
         Format::Ndjson => {
             let handler =
                 EventLines { state: &state, caller: &caller, metrics: &metrics, ids, in_order: AtomicBool::new(true) };
-            response::to_json(&stream::process(&handler, incoming, &state.options, limits, validity).await?)?
+            // Boxed, because every other request would move what only a stream needs.
+            let receipt = Box::pin(stream::process(&handler, incoming, &state.options, limits, validity)).await?;
+            response::to_json(&receipt)?
         }
         Format::Json => {
             let body = items::pinned::complete(&caller, body::read(incoming, &caller, &state.options).await?)?;
@@ -135,7 +137,7 @@ pub(super) async fn add(
                         (receipt, is_refused)
                     }
                 };
-                metrics.record(EventCounts::default(), receipt.counts());
+                metrics.record(&EventCounts::default(), &receipt.counts());
                 if is_refused {
                     return Err(receipt.into_problem());
                 }
@@ -227,7 +229,7 @@ pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, metrics: &Even
     let kind = event.kind.clone();
     parsed.push(0, Ok(ParsedEvent { event, nested: Vec::new() }));
     receipt.record(&mut parsed, 0, &kind, outcome);
-    metrics.record(EventCounts::default(), receipt.counts());
+    metrics.record(&EventCounts::default(), &receipt.counts());
     receipt
 }
 
@@ -276,7 +278,7 @@ impl stream::LineHandler for EventLines<'_> {
             receipt.record(&mut portion, at, &event.kind, outcome);
         }
         receipt.record_remaining_errors(portion);
-        self.metrics.record(before, receipt.counts());
+        self.metrics.record(&before, &receipt.counts());
     }
 
     fn accepted_and_duplicates(receipt: &EventsReceipt) -> (u64, u64) {

@@ -321,7 +321,7 @@ impl EventsReceipt {
             unmatched: self.unmatched,
             unknown: self.unknown,
             rejected: self.rejected_events,
-            on_boards: self.on_boards,
+            on_boards: self.on_boards.clone(),
         }
     }
 }

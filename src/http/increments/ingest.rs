@@ -65,14 +65,16 @@ pub(in crate::http) async fn add(
             (kind.check_board)(&board)?;
             let handler = BoardLines { ingest: &ingest, board, metrics: &metrics };
             let validity = Validity::of(caller, state);
-            response::to_json(&stream::process(&handler, incoming, &state.options, limits, validity).await?)?
+            // Boxed, because every other request would move what only a stream needs.
+            let receipt = Box::pin(stream::process(&handler, incoming, &state.options, limits, validity)).await?;
+            response::to_json(&receipt)?
         }
         Format::Json => {
             let body = items::pinned::complete(caller, body::read(incoming, caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
                 let receipt = ingest.add_body(&board, &body, &limits).await?;
-                metrics.record(Counts::default(), receipt.counts());
+                metrics.record(&Counts::default(), &receipt.counts());
                 response::to_json(&receipt)
             };
             large::handle(is_large, add).await?
@@ -248,7 +250,7 @@ impl stream::LineHandler for BoardLines<'_> {
     fn record(&self, receipt: &mut Receipt, portion: ParsedItems, (outcomes, judging): Self::Outcomes) {
         let before = receipt.counts();
         receipt.record(portion, outcomes, &self.board, &judging);
-        self.metrics.record(before, receipt.counts());
+        self.metrics.record(&before, &receipt.counts());
     }
 
     fn accepted_and_duplicates(receipt: &Receipt) -> (u64, u64) {

@@ -207,6 +207,6 @@ impl Receipt {
 
     /// Returns the numbers of items by outcome.
     pub(super) fn counts(&self) -> Counts {
-        Counts { accepted: self.accepted, duplicates: self.duplicates, rejected: self.rejected_counts }
+        Counts { accepted: self.accepted, duplicates: self.duplicates, rejected: self.rejected_counts.clone() }
     }
 }

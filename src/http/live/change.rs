@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Array, ArrayBuilder};
 
 use super::super::frame::FrameShown;
-use super::super::ranking_lines::RankingLine;
+use super::super::ranking_lines::{RankingLine, RankingLines};
 use super::super::schemas;
 use crate::board::{BoardTrack, Shown, Subject, Timestamp};
 use crate::service::{Page, Ranked, tiers_of_lines};
@@ -65,23 +65,24 @@ pub(in crate::http) struct ChangedRow {
 
 impl ChangedRow {
     /// Returns the line at a position, from 0.
-    fn of((at, line): (usize, RankingLine)) -> Self {
-        let RankingLine { rank, subject, score, tier, from } = line;
-        Self { position: at + 1, rank, subject, score, tier, from }
+    fn of((at, line): (usize, &RankingLine<'_>)) -> Self {
+        let RankingLine { rank, subject, score, tier, from } = *line;
+        Self { position: at + 1, rank, subject: subject.clone(), score, tier: tier.cloned(), from }
     }
 }
 
 impl RankingChange {
     /// Returns what has changed on the first page of a board between two instants. O(lines).
     pub(super) fn between(track: &BoardTrack, (before_on, before): (&BoardTrack, &Page), page: &Page) -> Self {
-        let (tiers_before, lines) = (tiers_of_lines(before_on, before), RankingLine::of_page(track, page));
+        let (tiers_before, lines) = (tiers_of_lines(before_on, before), RankingLines::new(track, page.clone()));
+        let lines: Vec<RankingLine<'_>> = lines.iter().collect();
         let tier = |at: usize| tiers_before.as_ref().and_then(|tiers| tiers.get(at).cloned().flatten());
         // A line that has stayed had the same subject.
-        let from = |at: usize| before_on.rank_before(&lines[at].subject);
-        let is_shown_so = |at: usize| tier(at) == lines[at].tier && from(at) == lines[at].from;
+        let from = |at: usize| before_on.rank_before(lines[at].subject);
+        let is_shown_so = |at: usize| tier(at).as_ref() == lines[at].tier && from(at) == lines[at].from;
         let (rows, gone) = difference(&before.items, &page.items, is_shown_so);
         let rows: HashSet<usize> = rows.into_iter().collect();
-        let rows = lines.into_iter().enumerate().filter(|(at, _)| rows.contains(at));
+        let rows = lines.iter().enumerate().filter(|(at, _)| rows.contains(at));
         Self {
             frame: FrameShown::of(track, &page.frame, track.slots()),
             from_as_of: track.earlier().map(|earlier| earlier.at()),

@@ -34,11 +34,19 @@ impl RedisStore {
         return_scores: bool,
         answer: oneshot::Receiver<BatchAnswer>,
     ) -> Result<Added> {
-        let (added, mut outdated) = self.told(board, answer).await;
+        let (added, outdated) = self.told(board, answer).await;
+        match outdated {
+            None => added,
+            // Boxed, because every batch would move what only these need.
+            Some(outdated) => Box::pin(self.carry(board, return_scores, outdated)).await,
+        }
+    }
+
+    /// Carries over what was not counted of a batch, until everything is counted or refused.
+    async fn carry(&self, board: &Arc<Board>, return_scores: bool, mut outdated: Box<Outdated>) -> Result<Added> {
         let mut carried: Option<Carried> = None;
         for _ in 0..EPOCHS {
-            let Some(found) = outdated else { break };
-            let Outdated { outcomes, frame, left } = *found;
+            let Outdated { outcomes, frame, left } = *outdated;
             let before = carried.take();
             let from = before.as_ref().map_or(board, |before| &before.board).clone();
             let (places, increments): (Vec<usize>, Vec<Increment>) = left.into_iter().unzip();
@@ -53,16 +61,17 @@ impl RedisStore {
                     let (added, still) = self.told(&newer, answer).await;
                     match (added, still) {
                         (Ok(added), _) => return Ok(so_far.joined(added)),
-                        (Err(_), Some(still)) => (outdated, carried) = (Some(still), Some(so_far)),
+                        (Err(_), Some(still)) => (outdated, carried) = (still, Some(so_far)),
                         (Err(error), None) => return Err(self.unless_counted(&so_far, error)),
                     }
                 }
             }
         }
-        match carried {
-            None => added,
-            Some(carried) => Err(self.unless_counted(&carried, self.error(ServerFailure::KeptChanging))),
-        }
+        let error = self.error(ServerFailure::KeptChanging);
+        Err(match carried {
+            None => error,
+            Some(carried) => self.unless_counted(&carried, error),
+        })
     }
 
     /// Waits for the answer of a batch. Also returns what is left to do, if the board has other editions.
@@ -77,7 +86,8 @@ impl RedisStore {
         };
         // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
         // has lost a part.
-        match is_disputed && boards::is_gone(&self.session, board).await {
+        // Boxed for the same reason.
+        match is_disputed && Box::pin(boards::is_gone(&self.session, board)).await {
             true => (Err(StoreError::BoardChanged), None),
             false => (added, outdated),
         }
