@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -41,28 +43,41 @@ fn alone(mut command: Command, folder: &Path) -> Command {
 
 /// The last lines that a program has written to standard error.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<VecDeque<String>>>);
+struct Log {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    /// The thread that reads them until the output ends.
+    reader: Option<Arc<JoinHandle<()>>>,
+}
 
 impl Log {
     /// Follows the output until it ends. Prints it, for the output of the test.
     fn follow(stderr: impl Read + Send + 'static) -> Log {
-        let log = Log::default();
-        let lines = log.clone();
-        std::thread::spawn(move || {
+        let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let read = lines.clone();
+        let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 eprintln!("{line}");
-                let mut lines = lines.0.lock();
+                let mut lines = read.lock();
                 lines.push_back(line);
                 if lines.len() > 20 {
                     lines.pop_front();
                 }
             }
         });
-        log
+        Log { lines, reader: Some(Arc::new(reader)) }
     }
 
     fn last_lines(&self) -> Vec<String> {
-        self.0.lock().iter().cloned().collect()
+        self.lines.lock().iter().cloned().collect()
+    }
+
+    /// Returns the last lines of a program that has ended. On a busy machine they are read a while later.
+    fn last_lines_of_ended(&self) -> Vec<String> {
+        let end = Instant::now() + PATIENCE;
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.last_lines()
     }
 }
 
@@ -121,7 +136,7 @@ impl Running {
                     mpsc::RecvTimeoutError::Disconnected => "ended without saying where it listens".to_owned(),
                 };
                 let _ = child.kill();
-                Err(format!("{command:?} {why}: {:?}; its last lines: {:#?}", child.wait(), log.last_lines()))
+                Err(format!("{command:?} {why}: {:?}; its last lines: {:#?}", child.wait(), log.last_lines_of_ended()))
             }
         }
     }
