@@ -1,6 +1,7 @@
 //! How the scores of a ranking are distributed.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -27,8 +28,8 @@ pub(super) struct Distribution {
     #[serde(flatten)]
     frame: RankingFrame,
     /// The board's metric in its canonical form.
-    #[schema(example = "COUNT(24h, like, post_id)")]
-    metric: String,
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
+    metric: Arc<str>,
     /// The score at each percentile of the request, in their order.
     #[schema(max_items = 100)]
     percentiles: Vec<ScoreAt>,
@@ -116,7 +117,7 @@ pub(super) async fn distribution(
     let at = percentiles.iter().zip(answer.percentiles);
     Ok(response::json(&Distribution {
         frame: RankingFrame::of(&track, &answer.frame, answer.total),
-        metric: track.metric().to_string(),
+        metric: track.canonical_metric().clone(),
         percentiles: at
             .map(|(percentile, score)| ScoreAt { percentile: percentile.as_f64(), score: score.map(shown) })
             .collect(),

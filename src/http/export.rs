@@ -6,7 +6,7 @@
 //! Pages are read in [turns](TURNS), and written and compressed on a separate thread. So exports, however many there
 //! are, delay other requests of a worker by the time of reading a page.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -92,8 +92,8 @@ pub(super) struct ExportEnd {
     #[serde(flatten)]
     frame: RankingFrame,
     /// The board's metric in its canonical form.
-    #[schema(example = "COUNT(24h, like, post_id)")]
-    metric: String,
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
+    metric: Arc<str>,
     /// The instant of the first page. Lines show instants between this one and `as_of`.
     #[schema(value_type = String, format = DateTime)]
     first_as_of: Timestamp,
@@ -173,7 +173,7 @@ struct Writing {
     format: Format,
     export: Export,
     /// The frame and the metric of the last page.
-    frame: (RankingFrame, String),
+    frame: (RankingFrame, Arc<str>),
     first_as_of: Timestamp,
     /// The number of lines written.
     lines: u64,
@@ -183,9 +183,9 @@ struct Writing {
     _open: Open,
 }
 
-fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
+fn frame_of(read: &About<Page>) -> (RankingFrame, Arc<str>) {
     let About { of: track, answer: page } = read;
-    (RankingFrame::of(track, &page.frame, page.total), track.metric().to_string())
+    (RankingFrame::of(track, &page.frame, page.total), track.canonical_metric().clone())
 }
 
 impl Writing {

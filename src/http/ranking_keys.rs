@@ -1,5 +1,7 @@
 //! The keys of a board whose metric has `BY`: their list, the rankings of several, and the removal of one.
 
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -128,8 +130,8 @@ pub(super) struct Rankings {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
     /// The board's metric in its canonical form.
-    #[schema(example = "COUNT(24h, like, post_id BY community)")]
-    metric: String,
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id BY community)")]
+    metric: Arc<str>,
     /// The rankings, in the order of the given keys.
     #[schema(max_items = 100)]
     rankings: Vec<RankingOfKey>,
@@ -193,7 +195,7 @@ pub(super) async fn rankings(
     let is_large = keys.len().saturating_mul(limit as usize) > LARGE;
     let answer = move || async move {
         let pages = state.service.pages_of_keys(&track, keys, limit).await?;
-        let metric = pages.first().map_or_else(|| track.metric(), |page| page.of.metric()).to_string();
+        let metric = pages.first().map_or(&track, |page| &page.of).canonical_metric().clone();
         let rankings = pages.into_iter().filter_map(RankingOfKey::of).collect();
         response::to_json(&Rankings { board: name, metric, rankings })
     };

@@ -50,8 +50,7 @@ async fn a_start_waits_for_a_redis_that_does_not_answer_and_not_for_one_that_is_
     tokio::time::sleep(Duration::from_secs(4)).await;
     server.pause(false);
     let running = starting.await.unwrap();
-    let log = running.log().concat();
-    assert!(log.contains("the start waits for an answer of Redis"), "{log}");
+    running.has_logged("the start waits for an answer of Redis").await;
     drop(running);
     let url = server.url();
     server.kill();
@@ -70,9 +69,9 @@ async fn a_start_waits_while_redis_loads_its_data() {
         let fill = "for i = 1, 10000 do redis.call('SET', 'other' .. i, i) end";
         server.ask::<()>(&["EVAL", fill, "0"]).unwrap();
         let (_server, running) = start_while_loading(server, folder.path()).await;
-        let log = running.log().concat();
-        assert!(log.contains("the start waits until Redis has loaded its data"), "{log}");
-        assert!(log.contains("% are loaded"), "it says how far the server is: {log}");
+        running.has_logged("the start waits until Redis has loaded its data").await;
+        // It says how far the server is.
+        running.has_logged("% are loaded").await;
         assert_eq!(running.ok("GET", "/v1/boards/hot/subjects/p", None).await["score"], 3);
     }
 }

@@ -67,13 +67,13 @@ async fn check(store: &str, allow: impl Fn(&[&str]), is_cluster: bool) {
                 running.ok("GET", "/v1/boards", None).await;
                 assert_eq!(warnings(&running).await, [""; 0], "{rule}");
             }
-            (Without::Logged(words), Ok(running)) => log_says(&running, words, rule).await,
+            (Without::Logged(words), Ok(running)) => running.has_logged(words).await,
             (Without::Shown(words), Ok(running)) => {
                 let wait = Wait::begin(format!("a warning without {rule}"));
                 while !warnings(&running).await.concat().contains(words) {
                     wait.rest(running.log()).await;
                 }
-                log_says(&running, words, rule).await;
+                running.has_logged(words).await;
             }
         }
     }
@@ -81,14 +81,6 @@ async fn check(store: &str, allow: impl Fn(&[&str]), is_cluster: bool) {
         rules.iter().map(|rule| if rule.starts_with('~') { "~other:*" } else { rule }).collect();
     allow(&other_keys);
     assert!(start().is_err_and(|why| is_refusal(&why)), "started without its keys");
-}
-
-/// Waits for words in the log, which is read beside the answers.
-async fn log_says(running: &Running, words: &str, rule: &str) {
-    let wait = Wait::begin(format!("'{words}' in the log without {rule}"));
-    while !running.log().concat().contains(words) {
-        wait.rest(running.log()).await;
-    }
 }
 
 /// Returns the warnings of an instance that is ready.

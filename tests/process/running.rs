@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -73,9 +72,9 @@ impl Log {
 
     /// Returns the last lines of a program that has ended. On a busy machine they are read a while later.
     fn last_lines_of_ended(&self) -> Vec<String> {
-        let end = Instant::now() + PATIENCE;
-        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(5));
+        let wait = Wait::begin("the end of the output of a program that has ended");
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) {
+            wait.pause(self.last_lines());
         }
         self.last_lines()
     }
@@ -154,6 +153,14 @@ impl Running {
     /// Returns the last lines of its log.
     pub fn log(&self) -> Vec<String> {
         self.log.last_lines()
+    }
+
+    /// Waits until its last lines have these words: they are read beside its answers, on a busy machine a while later.
+    pub async fn has_logged(&self, words: &str) {
+        let wait = Wait::begin(format!("'{words}' in the log"));
+        while !self.log().concat().contains(words) {
+            wait.rest(self.log()).await;
+        }
     }
 
     /// Returns its exit status if it has ended.
