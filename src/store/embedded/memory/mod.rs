@@ -72,7 +72,7 @@ impl Memory {
     /// Creates an account for a limit in bytes. If it is `None`, the limit is four fifths of what this process may take
     /// in all, or nothing limits it if that is unknown.
     pub(super) fn new(limit: Option<usize>) -> Arc<Self> {
-        let available = available::bytes(std::path::Path::new("/"));
+        let available = available::bytes(|path| std::fs::read_to_string(path).ok());
         if let (Some(limit), Some(available)) = (limit, available)
             && limit > available
         {

@@ -106,6 +106,23 @@ async fn a_write_without_effect_waits_for_the_write_it_relies_on() {
     }
 }
 
+/// Writes one frame that hangs, and returns the call that waits for it. Until it is released, what is appended comes into
+/// the next frame together; between two frames, the log would take what has been appended so far.
+async fn keep_the_log_busy<'a>(
+    disk: &Simulated,
+    frames: &AtomicUsize,
+    store: &'a Embedded,
+    board: &'a Arc<Board>,
+) -> impl Future<Output = Result<Vec<Outcome>>> + 'a {
+    let before = frames.load(Ordering::SeqCst);
+    shut_gate(disk);
+    let item = Increment { change: change(board, 7), ..increment(2, 0, None, None) };
+    let mut busy = Box::pin(add(store, board, vec![item]));
+    assert!(is_waiting(&mut busy));
+    reached(frames, before + 1).await;
+    busy
+}
+
 #[tokio::test]
 async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
     let (disk, frames) = counting();
@@ -127,14 +144,8 @@ async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
         };
         boards.iter().map(batch).collect::<Vec<_>>()
     };
-    // Between two frames, the log would take what has been appended so far. So the log is kept busy with one frame
-    // until everything has been appended.
     let before = frames.load(Ordering::SeqCst);
-    shut_gate(&disk);
-    let item = Increment { change: change(&boards[0], 7), ..increment(2, 0, None, None) };
-    let mut busy = Box::pin(add(&store, &boards[0], vec![item]));
-    assert!(is_waiting(&mut busy));
-    reached(&frames, before + 1).await;
+    let busy = keep_the_log_busy(&disk, &frames, &store, &boards[0]).await;
     let mut all = store.add_all(batches(Some(1)));
     assert!(is_waiting(&mut all), "all is appended, and waits for the disk");
     open_gate(&disk);
@@ -153,8 +164,14 @@ async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
         }
         assert_eq!(frames.load(Ordering::SeqCst), before + 2, "all in one frame, and duplicates in none");
     }
+    let busy = keep_the_log_busy(&disk, &frames, &store, &boards[0]).await;
+    let mut all = store.add_all(batches(None));
+    assert!(is_waiting(&mut all), "all is appended before the log fails");
+    disk.clear_faults();
     disk.when(u32::MAX, Fault::NoSpace, |op| op.path.contains("/log/"));
-    for (nth, added) in store.add_all(batches(None)).await.into_iter().enumerate() {
+    disk.release();
+    assert!(matches!(busy.await, Err(StoreError::TimedOut { .. })), "its frame cannot be made durable");
+    for (nth, added) in all.await.into_iter().enumerate() {
         match added {
             Err(StoreError::BoardChanged) => assert_eq!(nth, 3),
             Err(StoreError::TimedOut { .. }) => {}
