@@ -1,19 +1,20 @@
-//! The table of operations: method, path, handler and errors.
+//! The table of operations: method, path, what the caller needs, handler and errors.
 //!
-//! The router and the OpenAPI document are both built from it, so that they agree.
+//! The router and the OpenAPI document are both built from it, so that they agree. What an operation does, takes and
+//! returns is described where its handler is.
 
 use actix_web::http::Method;
 use actix_web::{Route, web};
 
 use super::codes::Code::{self, *};
-use super::needs::Needs;
+use super::needs::Needs::{self, Items, Key, Nothing, Scope};
 use super::{
     backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
     operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, set_subject,
     shards, subjects, tiers, values, windows,
 };
-use crate::access::ItemType;
-use crate::access::Scope::{self, Admin, Manage, Metrics, Read, View};
+use crate::access::ItemType::{Event, Increment, Sample};
+use crate::access::Scope::{Admin, Manage, Metrics, Read, View};
 
 /// An operation of the API.
 pub(super) struct Operation {
@@ -54,6 +55,8 @@ const KEY: &[Code] = &[UnknownKey, KeyConflict];
 /// Errors of what is about the ranking of one key.
 const BY: &[Code] = &[MissingKey, UnexpectedKey];
 const SUBJECT: &[Code] = &[InvalidSubject];
+/// Errors of setting the value of a subject.
+const SET: &[Code] = &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported, Rejected, MemoryFull];
 /// Errors of metrics and rules.
 const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
 /// Further errors of a single query.
@@ -64,399 +67,139 @@ const TOKEN: &[Code] = &[TokenOutlivesIds];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
 const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
 
-/// Returns an operation that needs this scope.
-const fn operation(
-    method: Method,
-    path: &'static str,
-    scope: Scope,
-    handler: fn() -> Route,
-    problems: &'static [&'static [Code]],
-) -> Operation {
-    Operation { method, path, needs: Needs::Scope(scope), handler, problems, simulated_only: false }
+/// Defines the table of operations from its rows, and collects the descriptions that stand with the handlers.
+macro_rules! operations {
+    ($(simulated_only = $simulated_only:literal {
+        $($method:ident $path:literal, $needs:expr => $module:ident::$handler:ident, $problems:expr;)+
+    })+) => {
+        /// All operations, in the order in which paths are matched: the most frequent ones come first.
+        pub(super) const OPERATIONS: &[Operation] = &[$($(Operation {
+            method: Method::$method,
+            path: $path,
+            needs: $needs,
+            handler: || web::to($module::$handler),
+            problems: &$problems,
+            simulated_only: $simulated_only,
+        },)+)+];
+
+        /// The descriptions of all operations.
+        #[derive(utoipa::OpenApi)]
+        #[openapi(paths($($($module::$handler),+),+))]
+        pub(super) struct Descriptions;
+    };
 }
 
-/// Returns an operation that takes items of this kind.
-const fn items(
-    method: Method,
-    path: &'static str,
-    item: ItemType,
-    handler: fn() -> Route,
-    problems: &'static [&'static [Code]],
-) -> Operation {
-    Operation { method, path, needs: Needs::Items(item), handler, problems, simulated_only: false }
+operations! {
+    simulated_only = false {
+        POST "/v1/boards/{board}/increments", Items(Increment) => increments::add,
+            [QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE];
+        POST "/v1/events", Items(Event) => events::add,
+            [QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, FROZEN, WRITE];
+        PUT "/v1/boards/{board}/samples", Items(Sample) => samples::put,
+            [QUERY, BODY, BOARD, BY, PERIOD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE];
+        GET "/v1/boards/{board}/rankings", Scope(View) => rankings::page,
+            [QUERY, BOARD, OF, PERIOD, BY, &[NotRanked, StaleCursor, TooManyStreams], READ];
+        POST "/v1/boards/{board}/rankings/lookup", Scope(View) => rankings::lookup,
+            [QUERY, BODY, BOARD, OF, PERIOD, BY, &[NotRanked], READ];
+        GET "/v1/boards/{board}/periods", Scope(View) => periods::list, [QUERY, BOARD, PERIOD, BY, READ];
+        GET "/v1/boards/{board}/tiers", Scope(View) => tiers::get, [QUERY, BOARD, READ];
+        PUT "/v1/boards/{board}/tiers", Scope(Manage) => tiers::put,
+            [QUERY, BODY, BOARD, &[NotRanked, Unsupported, MemoryFull], WRITE];
+        GET "/v1/boards/{board}/distribution", Scope(View) => distribution::distribution,
+            [QUERY, BOARD, OF, PERIOD, BY, &[NotRanked], READ];
+        POST "/v1/boards/{board}/rankings/by", Scope(View) => ranking_keys::rankings,
+            [QUERY, BODY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ];
+        GET "/v1/boards/{board}/stream", Scope(View) => live::one,
+            [QUERY, BOARD, OF, BY, &[NotRanked, TooManyStreams], READ];
+        GET "/v1/stream", Scope(View) => live::several,
+            [QUERY, &[UnknownBoard, UnknownEdition, BoardChanged, NotRanked, TooManyStreams], BY, READ];
+        GET "/v1/boards/{board}/subjects/{subject}", Scope(View) => subjects::standing,
+            [QUERY, BOARD, OF, PERIOD, BY, SUBJECT, READ];
+        PUT "/v1/boards/{board}/subjects/{subject}", Scope(Manage) => set_subject::set,
+            [QUERY, BODY, BOARD, BY, SUBJECT, SET, FROZEN, WRITE];
+        DELETE "/v1/boards/{board}/subjects/{subject}", Scope(Manage) => removals::remove,
+            [QUERY, BOARD, BY, SUBJECT, &[StaleCursor, ImportOpen], FROZEN, WRITE];
+        GET "/v1/boards/{board}/subjects/{subject}/window", Scope(Read) => windows::window,
+            [QUERY, BOARD, OF, BY, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ];
+        GET "/v1/boards/{board}/subjects/{subject}/values", Scope(Read) => values::values,
+            [QUERY, BOARD, OF, BY, SUBJECT, &[NoValues, StaleCursor], READ];
+        GET "/v1/boards/{board}/subjects/{subject}/neighbors", Scope(View) => subjects::neighbors,
+            [QUERY, BOARD, OF, PERIOD, BY, SUBJECT, &[NotRanked], READ];
+        PUT "/v1/boards/{board}/subjects/{subject}/hidden", Scope(Manage) => moderation::hide,
+            [QUERY, BODY, BOARD, BY, SUBJECT, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE];
+        DELETE "/v1/boards/{board}/subjects/{subject}/hidden", Scope(Manage) => moderation::show,
+            [QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE];
+        PUT "/v1/boards/{board}/subjects/{subject}/frozen", Scope(Manage) => moderation::freeze,
+            [QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated, MemoryFull], FROZEN, WRITE];
+        DELETE "/v1/boards/{board}/subjects/{subject}/frozen", Scope(Manage) => moderation::unfreeze,
+            [QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE];
+        GET "/v1/boards/{board}/hidden", Scope(Manage) => moderation::list_hidden, [QUERY, BOARD, BY, READ];
+        POST "/v1/boards/{board}/hidden", Scope(Manage) => moderation::hide_several,
+            [QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE];
+        GET "/v1/boards/{board}/frozen", Scope(Manage) => moderation::list_frozen, [QUERY, BOARD, BY, READ];
+        POST "/v1/boards/{board}/frozen", Scope(Manage) => moderation::freeze_several,
+            [QUERY, BODY, BOARD, BY, &[TooManyModerated, MemoryFull], FROZEN, WRITE];
+        POST "/v1/boards/{board}/removals", Scope(Manage) => removals::remove_several,
+            [QUERY, BODY, BOARD, BY, &[StaleCursor, ImportOpen], FROZEN, WRITE];
+        GET "/v1/boards/{board}/keys", Scope(Read) => ranking_keys::list,
+            [QUERY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ];
+        DELETE "/v1/boards/{board}/keys/{key}", Scope(Manage) => ranking_keys::remove,
+            [QUERY, BOARD, &[UnexpectedKey, StaleCursor, ImportOpen], FROZEN, WRITE];
+        // With `record` it changes something, which its handler checks.
+        POST "/v1/evaluate", Scope(Read) => evaluate::evaluate,
+            [QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], FROZEN, WRITE];
+        GET "/v1/rules", Scope(Read) => rules::list, [QUERY, READ];
+        POST "/v1/query", Scope(Read) => query::query, [QUERY, BODY, FEATURE, QUERIED_BOARD, BY, READ];
+        GET "/v1/boards/{board}", Scope(Read) => boards::get, [QUERY, BOARD, OF, READ];
+        PUT "/v1/boards/{board}", Scope(Manage) => boards::put,
+            [QUERY, BODY, &[InvalidBoardName, BoardConflict, TooManyBoards, MemoryFull], WRITE];
+        DELETE "/v1/boards/{board}", Scope(Manage) => boards::delete, [QUERY, BOARD, WRITE];
+        POST "/v1/boards/{board}/rollover", Scope(Manage) => rollover::one, [QUERY, BOARD, WRITE];
+        POST "/v1/boards/{board}/audit", Scope(Manage) => boards::audit, [QUERY, BOARD, OF, WRITE];
+        GET "/v1/boards/{board}/contents", Scope(Read) => contents::get,
+            [QUERY, BOARD, &[StaleCursor, TooManyStreams], READ];
+        POST "/v1/boards/{board}/contents", Scope(Manage) => contents::import,
+            [QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], FROZEN, WRITE];
+        DELETE "/v1/boards/{board}/import", Scope(Manage) => contents::end, [QUERY, BOARD, WRITE];
+        PUT "/v1/boards/{board}/next", Scope(Manage) => editions::begin,
+            [QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], FROZEN, WRITE];
+        GET "/v1/boards/{board}/next", Scope(Read) => editions::get_next, [QUERY, BOARD, EDITION, READ];
+        DELETE "/v1/boards/{board}/next", Scope(Manage) => editions::delete_next,
+            [QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE];
+        POST "/v1/boards/{board}/next/promote", Scope(Manage) => editions::promote_next,
+            [QUERY, BOARD, PROMOTION, &[ImportOpen], FROZEN, WRITE];
+        POST "/v1/boards/{board}/next/compare", Scope(Read) => editions::compare, [QUERY, BOARD, EDITION, READ];
+        GET "/v1/boards/{board}/previous", Scope(Read) => editions::get_previous, [QUERY, BOARD, EDITION, READ];
+        DELETE "/v1/boards/{board}/previous", Scope(Manage) => editions::delete_previous,
+            [QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE];
+        POST "/v1/boards/{board}/previous/promote", Scope(Manage) => editions::promote_previous,
+            [QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE];
+        POST "/v1/boards/{board}/close", Scope(Manage) => periods::close,
+            [QUERY, BOARD, PERIOD, &[PeriodConflict], WRITE];
+        GET "/v1/boards/{board}/shards", Scope(Read) => shards::get, [QUERY, BOARD, READ];
+        PUT "/v1/boards/{board}/shards", Scope(Manage) => shards::put,
+            [QUERY, BODY, BOARD, &[EditionsConflict, ImportOpen, Unsupported], WRITE];
+        DELETE "/v1/boards/{board}/shards", Scope(Manage) => shards::delete, [QUERY, BOARD, WRITE];
+        GET "/v1/boards", Scope(Read) => boards::list, [QUERY, READ];
+        POST "/v1/rollover", Scope(Manage) => rollover::all, [QUERY, &[BoardChanged], WRITE];
+        POST "/v1/backup", Scope(Admin) => backup::make, [QUERY, BACKUP];
+        GET "/v1/keys", Scope(Admin) => keys::list, [QUERY, READ];
+        POST "/v1/keys", Scope(Admin) => keys::create, [QUERY, BODY, &[KeyConflict, MemoryFull], WRITE];
+        GET "/v1/keys/self", Key => keys::own, [QUERY];
+        GET "/v1/keys/{key}", Scope(Admin) => keys::get, [QUERY, &[UnknownKey], READ];
+        DELETE "/v1/keys/{key}", Scope(Admin) => keys::revoke, [QUERY, KEY, WRITE];
+        POST "/v1/keys/{key}/rotate", Scope(Admin) => keys::rotate, [QUERY, BODY, KEY, WRITE];
+        GET "/healthz", Nothing => operations::health, [];
+        GET "/readyz", Nothing => operations::readiness, [&[NotReady]];
+        GET "/metrics", Scope(Metrics) => operations::metrics, [&[NotFound]];
+        GET "/openapi.json", Nothing => operations::openapi, [];
+        GET "/problems/{code}", Nothing => problem_pages::page, [&[NotFound]];
+    }
+    simulated_only = true {
+        GET "/v1/clock", Scope(Read) => clock::get, [QUERY, READ];
+        PUT "/v1/clock", Scope(Admin) => clock::put, [QUERY, BODY, &[ClockBackward], WRITE];
+    }
 }
-
-/// Returns an operation for everybody.
-const fn open(path: &'static str, handler: fn() -> Route, problems: &'static [&'static [Code]]) -> Operation {
-    Operation { method: Method::GET, path, needs: Needs::Nothing, handler, problems, simulated_only: false }
-}
-
-/// All operations, in the order in which paths are matched: the most frequent ones come first.
-pub(super) const OPERATIONS: &[Operation] = &[
-    items(
-        Method::POST,
-        "/v1/boards/{board}/increments",
-        ItemType::Increment,
-        || web::to(increments::add),
-        &[QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
-    ),
-    items(
-        Method::POST,
-        "/v1/events",
-        ItemType::Event,
-        || web::to(events::add),
-        &[QUERY, BODY, &[BoardChanged, Rejected, MemoryFull], TOKEN, FROZEN, WRITE],
-    ),
-    items(
-        Method::PUT,
-        "/v1/boards/{board}/samples",
-        ItemType::Sample,
-        || web::to(samples::put),
-        &[QUERY, BODY, BOARD, BY, PERIOD, &[SamplesUnsupported, Rejected, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/rankings",
-        View,
-        || web::to(rankings::page),
-        &[QUERY, BOARD, OF, PERIOD, BY, &[NotRanked, StaleCursor, TooManyStreams], READ],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/rankings/lookup",
-        View,
-        || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, OF, PERIOD, BY, &[NotRanked], READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/periods",
-        View,
-        || web::to(periods::list),
-        &[QUERY, BOARD, PERIOD, BY, READ],
-    ),
-    operation(Method::GET, "/v1/boards/{board}/tiers", View, || web::to(tiers::get), &[QUERY, BOARD, READ]),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/tiers",
-        Manage,
-        || web::to(tiers::put),
-        &[QUERY, BODY, BOARD, &[NotRanked, Unsupported, MemoryFull], WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/distribution",
-        View,
-        || web::to(distribution::distribution),
-        &[QUERY, BOARD, OF, PERIOD, BY, &[NotRanked], READ],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/rankings/by",
-        View,
-        || web::to(ranking_keys::rankings),
-        &[QUERY, BODY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/stream",
-        View,
-        || web::to(live::one),
-        &[QUERY, BOARD, OF, BY, &[NotRanked, TooManyStreams], READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/stream",
-        View,
-        || web::to(live::several),
-        &[QUERY, &[UnknownBoard, UnknownEdition, BoardChanged, NotRanked, TooManyStreams], BY, READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/subjects/{subject}",
-        View,
-        || web::to(subjects::standing),
-        &[QUERY, BOARD, OF, PERIOD, BY, SUBJECT, READ],
-    ),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/subjects/{subject}",
-        Manage,
-        || web::to(set_subject::set),
-        &[
-            QUERY,
-            BODY,
-            BOARD,
-            BY,
-            SUBJECT,
-            &[SamplesUnsupported, ImportOpen, SubjectFrozen, Unsupported, Rejected, MemoryFull],
-            FROZEN,
-            WRITE,
-        ],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/subjects/{subject}",
-        Manage,
-        || web::to(removals::remove),
-        &[QUERY, BOARD, BY, SUBJECT, &[StaleCursor, ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/subjects/{subject}/window",
-        Read,
-        || web::to(windows::window),
-        &[QUERY, BOARD, OF, BY, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/subjects/{subject}/values",
-        Read,
-        || web::to(values::values),
-        &[QUERY, BOARD, OF, BY, SUBJECT, &[NoValues, StaleCursor], READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/subjects/{subject}/neighbors",
-        View,
-        || web::to(subjects::neighbors),
-        &[QUERY, BOARD, OF, PERIOD, BY, SUBJECT, &[NotRanked], READ],
-    ),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/subjects/{subject}/hidden",
-        Manage,
-        || web::to(moderation::hide),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/subjects/{subject}/hidden",
-        Manage,
-        || web::to(moderation::show),
-        &[QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE],
-    ),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/subjects/{subject}/frozen",
-        Manage,
-        || web::to(moderation::freeze),
-        &[QUERY, BODY, BOARD, BY, SUBJECT, &[TooManyModerated, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/subjects/{subject}/frozen",
-        Manage,
-        || web::to(moderation::unfreeze),
-        &[QUERY, BOARD, BY, SUBJECT, FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/hidden",
-        Manage,
-        || web::to(moderation::list_hidden),
-        &[QUERY, BOARD, BY, READ],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/hidden",
-        Manage,
-        || web::to(moderation::hide_several),
-        &[QUERY, BODY, BOARD, BY, &[NotRanked, TooManyModerated, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/frozen",
-        Manage,
-        || web::to(moderation::list_frozen),
-        &[QUERY, BOARD, BY, READ],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/frozen",
-        Manage,
-        || web::to(moderation::freeze_several),
-        &[QUERY, BODY, BOARD, BY, &[TooManyModerated, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/removals",
-        Manage,
-        || web::to(removals::remove_several),
-        &[QUERY, BODY, BOARD, BY, &[StaleCursor, ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/keys",
-        Read,
-        || web::to(ranking_keys::list),
-        &[QUERY, BOARD, OF, PERIOD, &[NotRanked, UnexpectedKey], READ],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/keys/{key}",
-        Manage,
-        || web::to(ranking_keys::remove),
-        &[QUERY, BOARD, &[UnexpectedKey, StaleCursor, ImportOpen], FROZEN, WRITE],
-    ),
-    // With `record` it changes something, which its handler checks.
-    operation(
-        Method::POST,
-        "/v1/evaluate",
-        Read,
-        || web::to(evaluate::evaluate),
-        &[QUERY, BODY, FEATURE, QUERIED_BOARD, &[UnknownRule, BoardChanged], FROZEN, WRITE],
-    ),
-    operation(Method::GET, "/v1/rules", Read, || web::to(rules::list), &[QUERY, READ]),
-    operation(
-        Method::POST,
-        "/v1/query",
-        Read,
-        || web::to(query::query),
-        &[QUERY, BODY, FEATURE, QUERIED_BOARD, BY, READ],
-    ),
-    operation(Method::GET, "/v1/boards/{board}", Read, || web::to(boards::get), &[QUERY, BOARD, OF, READ]),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}",
-        Manage,
-        || web::to(boards::put),
-        &[QUERY, BODY, &[InvalidBoardName, BoardConflict, TooManyBoards, MemoryFull], WRITE],
-    ),
-    operation(Method::DELETE, "/v1/boards/{board}", Manage, || web::to(boards::delete), &[QUERY, BOARD, WRITE]),
-    operation(Method::POST, "/v1/boards/{board}/rollover", Manage, || web::to(rollover::one), &[QUERY, BOARD, WRITE]),
-    operation(Method::POST, "/v1/boards/{board}/audit", Manage, || web::to(boards::audit), &[QUERY, BOARD, OF, WRITE]),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/contents",
-        Read,
-        || web::to(contents::get),
-        &[QUERY, BOARD, &[StaleCursor, TooManyStreams], READ],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/contents",
-        Manage,
-        || web::to(contents::import),
-        &[QUERY, BODY, BOARD, &[ImportRefused, InvalidContents, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(Method::DELETE, "/v1/boards/{board}/import", Manage, || web::to(contents::end), &[QUERY, BOARD, WRITE]),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/next",
-        Manage,
-        || web::to(editions::begin),
-        &[QUERY, BODY, BOARD, EDITION, &[ImportOpen, MemoryFull], FROZEN, WRITE],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/next",
-        Read,
-        || web::to(editions::get_next),
-        &[QUERY, BOARD, EDITION, READ],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/next",
-        Manage,
-        || web::to(editions::delete_next),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/next/promote",
-        Manage,
-        || web::to(editions::promote_next),
-        &[QUERY, BOARD, PROMOTION, &[ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/next/compare",
-        Read,
-        || web::to(editions::compare),
-        &[QUERY, BOARD, EDITION, READ],
-    ),
-    operation(
-        Method::GET,
-        "/v1/boards/{board}/previous",
-        Read,
-        || web::to(editions::get_previous),
-        &[QUERY, BOARD, EDITION, READ],
-    ),
-    operation(
-        Method::DELETE,
-        "/v1/boards/{board}/previous",
-        Manage,
-        || web::to(editions::delete_previous),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/previous/promote",
-        Manage,
-        || web::to(editions::promote_previous),
-        &[QUERY, BOARD, EDITION, &[ImportOpen], FROZEN, WRITE],
-    ),
-    operation(
-        Method::POST,
-        "/v1/boards/{board}/close",
-        Manage,
-        || web::to(periods::close),
-        &[QUERY, BOARD, PERIOD, &[PeriodConflict], WRITE],
-    ),
-    operation(Method::GET, "/v1/boards/{board}/shards", Read, || web::to(shards::get), &[QUERY, BOARD, READ]),
-    operation(
-        Method::PUT,
-        "/v1/boards/{board}/shards",
-        Manage,
-        || web::to(shards::put),
-        &[QUERY, BODY, BOARD, &[EditionsConflict, ImportOpen, Unsupported], WRITE],
-    ),
-    operation(Method::DELETE, "/v1/boards/{board}/shards", Manage, || web::to(shards::delete), &[QUERY, BOARD, WRITE]),
-    operation(Method::GET, "/v1/boards", Read, || web::to(boards::list), &[QUERY, READ]),
-    operation(Method::POST, "/v1/rollover", Manage, || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
-    operation(Method::POST, "/v1/backup", Admin, || web::to(backup::make), &[QUERY, BACKUP]),
-    Operation {
-        method: Method::GET,
-        path: "/v1/clock",
-        needs: Needs::Scope(Read),
-        handler: || web::to(clock::get),
-        problems: &[QUERY, READ],
-        simulated_only: true,
-    },
-    Operation {
-        method: Method::PUT,
-        path: "/v1/clock",
-        needs: Needs::Scope(Admin),
-        handler: || web::to(clock::put),
-        problems: &[QUERY, BODY, &[ClockBackward], WRITE],
-        simulated_only: true,
-    },
-    operation(Method::GET, "/v1/keys", Admin, || web::to(keys::list), &[QUERY, READ]),
-    operation(
-        Method::POST,
-        "/v1/keys",
-        Admin,
-        || web::to(keys::create),
-        &[QUERY, BODY, &[KeyConflict, MemoryFull], WRITE],
-    ),
-    Operation {
-        method: Method::GET,
-        path: "/v1/keys/self",
-        needs: Needs::Key,
-        handler: || web::to(keys::own),
-        problems: &[QUERY],
-        simulated_only: false,
-    },
-    operation(Method::GET, "/v1/keys/{key}", Admin, || web::to(keys::get), &[QUERY, &[UnknownKey], READ]),
-    operation(Method::DELETE, "/v1/keys/{key}", Admin, || web::to(keys::revoke), &[QUERY, KEY, WRITE]),
-    operation(Method::POST, "/v1/keys/{key}/rotate", Admin, || web::to(keys::rotate), &[QUERY, BODY, KEY, WRITE]),
-    open("/healthz", || web::to(operations::health), &[]),
-    open("/readyz", || web::to(operations::readiness), &[&[NotReady]]),
-    operation(Method::GET, "/metrics", Metrics, || web::to(operations::metrics), &[&[NotFound]]),
-    open("/openapi.json", || web::to(operations::openapi), &[]),
-    open("/problems/{code}", || web::to(problem_pages::page), &[&[NotFound]]),
-];
 
 /// Returns the method and path of all operations that exist with or without a simulated clock.
 pub fn registered(simulated_clock: bool) -> Vec<(Method, &'static str)> {

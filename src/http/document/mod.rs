@@ -26,23 +26,11 @@ use super::export::ExportEnd;
 use super::live::RankingChange;
 use super::needs::Needs;
 use super::problem::{PROBLEM_JSON, Problem};
-use super::routes::{OPERATIONS, Operation};
-use super::{
-    backup, boards, clock, contents, distribution, editions, evaluate, events, increments, keys, live, moderation,
-    operations, periods, problem_pages, query, ranking_keys, rankings, removals, rollover, rules, samples, schemas,
-    set_subject, shards, subjects, tiers, values, windows,
-};
+use super::routes::{Descriptions, OPERATIONS, Operation};
+use super::schemas;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    paths(
-        events::add, increments::add, samples::put, rankings::page, rankings::lookup, distribution::distribution, periods::list, periods::close, tiers::get, tiers::put, ranking_keys::rankings, ranking_keys::list, ranking_keys::remove, live::one, live::several, subjects::standing,
-        windows::window, values::values, subjects::neighbors, removals::remove, removals::remove_several, set_subject::set, moderation::hide, moderation::show, moderation::freeze, moderation::unfreeze, moderation::list_hidden, moderation::hide_several, moderation::list_frozen, moderation::freeze_several, query::query, evaluate::evaluate,
-        rules::list, boards::list, boards::get, boards::put, boards::delete, editions::begin, editions::get_next, editions::delete_next, editions::promote_next, editions::compare,
-        editions::get_previous, editions::delete_previous, editions::promote_previous, shards::get, shards::put, shards::delete, boards::audit, contents::get, contents::import, contents::end, rollover::one,
-        rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
-        operations::openapi, problem_pages::page, keys::list, keys::create, keys::own, keys::get, keys::rotate, keys::revoke,
-    ),
     components(schemas(Problem, ExportEnd, RankingChange)),
     tags(
         (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
@@ -57,7 +45,7 @@ use super::{
         (name = "clock", description = "The simulated clock, for tests and replays. Only with `--clock simulated=…`."),
     ),
 )]
-struct Handlers;
+struct Frame;
 
 /// The name of the security scheme.
 const KEY_SCHEME: &str = "key";
@@ -76,7 +64,8 @@ or `zstd`. Every response has an `X-Request-Id`: that of the request, or a new o
 
 /// Returns the OpenAPI document of the API with or without a simulated clock.
 pub fn openapi(simulated_clock: bool) -> OpenApi {
-    let mut document = Handlers::openapi();
+    let mut document = Frame::openapi();
+    document.merge(Descriptions::openapi());
     let license = LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
     // Relative to the document, so that generated clients and the explorer use the address that they loaded it from.
     document.servers = Some(vec![ServerBuilder::new().url("/").build()]);
