@@ -3,6 +3,7 @@
 //! The entity tag is a hash of the body without `as_of`. So a client that polls gets 304 until something has changed,
 //! although each response shows a later instant; the header `Rolltop-As-Of` of a 304 has that instant.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -20,6 +21,7 @@ pub(super) const ROLLTOP_AS_OF: HeaderName = HeaderName::from_static("rolltop-as
 
 /// The start of a JSON member `as_of`. It cannot occur inside of a string, where quotation marks are escaped.
 const AS_OF: &[u8] = b"\"as_of\":\"";
+static AS_OF_FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(AS_OF));
 
 /// Sets the caching headers of a successful response to a GET request, and returns 304 without a body if the client
 /// has the same one. O(bytes).
@@ -65,10 +67,9 @@ fn cache_control(max_age: Duration, is_private: bool) -> HeaderValue {
 
 /// Returns the entity tag of a body, and the first `as_of` in it.
 pub(super) fn entity_tag(body: &[u8]) -> (EntityTag, Option<&[u8]>) {
-    let finder = Finder::new(AS_OF);
     let mut hash = Xxh3Default::new();
     let (mut rest, mut first) = (body, None);
-    while let Some(at) = finder.find(rest) {
+    while let Some(at) = AS_OF_FINDER.find(rest) {
         let value = &rest[at + AS_OF.len()..];
         let len = memchr::memchr(b'"', value).unwrap_or(value.len());
         hash.update(&rest[..at]);

@@ -24,9 +24,7 @@ impl Service {
         caller.require(Scope::Write)?;
         self.check_token(caller, board)?;
         translate(board, &mut batch.increments);
-        // The items of a request name one period, or none.
-        let named = batch.increments.first().and_then(|first| first.period);
-        let times: Vec<_> = named.iter().flat_map(|_| batch.increments.iter().map(|increment| increment.at)).collect();
+        let named = named_period(&batch.increments);
         let are_samples = batch.increments.first().is_some_and(|first| matches!(first.change, Change::Set { .. }));
         let added = self.store.add(board, batch).await;
         if matches!(added, Err(StoreError::BoardChanged)) {
@@ -38,7 +36,9 @@ impl Service {
             return Err(StoreError::BoardChanged.into());
         }
         let present = added.newer.as_ref().unwrap_or(board);
-        if let Some(sealed) = named.and_then(|start| sealed_from(present, start)) {
+        if let Some((start, times)) = named
+            && let Some(sealed) = sealed_from(present, start)
+        {
             // They are in the period that they name, which takes no items any more.
             for (outcome, at) in added.outcomes.iter_mut().zip(times) {
                 if *outcome == WRONG_PERIOD && sealed.contains(at.unwrap_or(added.frame.as_of)) {
@@ -86,6 +86,12 @@ impl Service {
         }
         Err(ServiceError::TokenOutlivesIds { board: board.name().clone(), horizon: Span::of_millis(horizon) })
     }
+}
+
+/// Returns the start of the period that the items of a request name, and the time of each. They name one period, or none.
+fn named_period(increments: &[Increment]) -> Option<(Timestamp, Vec<Option<Timestamp>>)> {
+    let start = increments.first()?.period?;
+    Some((start, increments.iter().map(|increment| increment.at).collect()))
 }
 
 /// Returns the period of the archive that begins at this time.

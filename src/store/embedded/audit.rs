@@ -123,7 +123,7 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
             } else {
                 "(unknown)"
             }),
-            score: traits.score_of_key(entry.score),
+            score: traits.score_of_key(entry.score()),
             slots: traits.score_of_key(holdings.computed_key(entry.id)),
         });
         if repair {
@@ -131,6 +131,6 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
         }
     }
     let last = found.last().filter(|_| found.len() == WORK_PER_STEP)?;
-    let (group, score) = (last.group, last.score);
+    let (group, score) = (last.group(), last.score());
     Some(format!("entry {group} {score} {}", holdings.subjects.text(last.id)))
 }

@@ -106,12 +106,12 @@ impl<'a> OneRanking<'a> {
         let mut items: Vec<Ranked> = Vec::with_capacity(room);
         let mut push = |(index, entry): (usize, ranking::Entry)| {
             // Every ranked subject has a score, so this never returns early.
-            let Some(score) = traits.score_of_key(entry.score) else { return };
+            let Some(score) = traits.score_of_key(entry.score()) else { return };
             let rank = match items.last() {
                 Some(last) if last.score == score => last.rank,
                 Some(_) => (offset + index) as u64 + 1,
                 // Only the first line can share its rank with lines before the page.
-                None => self.count_better(entry.score) + 1,
+                None => self.count_better(entry.score()) + 1,
             };
             let subject = Subject::from_stored(subjects.text(entry.id));
             items.push(Ranked { rank, subject, score });

@@ -48,8 +48,8 @@
 //! read, and `servers` for how the server of a command is chosen.
 
 mod audit;
+mod batches;
 mod boards;
-mod carrying;
 mod claim;
 mod clock;
 mod contents;
@@ -110,7 +110,7 @@ use self::session::Session;
 use self::starting::Starting;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{Queue, QueueFull, divide};
+use self::writes::Queue;
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
     CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
@@ -237,9 +237,7 @@ impl RedisStore {
         for _ in 0..editions::ATTEMPTS {
             match call().await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => {
-                    editions::follow(&self.session, board, failure).await.map_err(|failure| self.error(failure))?;
-                }
+                Err(failure) => self.follow(board, failure).await?,
             }
         }
         Err(self.error(ServerFailure::KeptChanging))
@@ -327,9 +325,17 @@ impl RedisStore {
                 Err(StoreError::BoardChanged) => ServerFailure::BoardChanged,
                 ended => return ended,
             };
-            editions::follow(&self.session, board, failure).await.map_err(|failure| self.error(failure))?;
+            self.follow(board, failure).await?;
         }
         Err(self.error(ServerFailure::KeptChanging))
+    }
+
+    /// Decides what to do after a call about a board failed: returns if it may be made again, and otherwise the error
+    /// with which it ends.
+    async fn follow(&self, board: &Arc<Board>, failure: ServerFailure) -> Result<()> {
+        // Boxed, because every call would move what only these need.
+        let followed = Box::pin(editions::follow(&self.session, board, failure)).await;
+        followed.map_err(|failure| self.error(failure))
     }
 }
 
@@ -430,8 +436,10 @@ impl Store for RedisStore {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        let mut added = self.add_all(vec![(board.clone(), batch)]).await;
-        added.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a batch was not answered".to_owned() }))
+        let mut calls = Vec::new();
+        let begun = self.begin(board, batch, &mut calls).await?;
+        self.queue.push(calls)?;
+        self.end(begun).await
     }
 
     async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added> {
@@ -500,43 +508,18 @@ impl Store for RedisStore {
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let (mut admitted, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
-        for (known, batch) in batches {
-            let return_scores = batch.return_scores;
-            let (board, batch) = match self.writable(&known, batch).await {
-                Ok(writable) => writable,
-                Err(refused) => {
-                    admitted.push(Err(refused));
-                    continue;
-                }
-            };
-            let (own, answer) = divide(&self.session.partitions_of(&board), batch, self.session.servers.at());
-            let admission = async {
-                for call in &own {
-                    timekeeping::admit(&self.session, &call.partition.clock).await?;
-                }
-                Ok(())
-            };
-            admitted.push(admission.await.map(|()| {
-                calls.extend(own);
-                (known, board, return_scores, answer)
-            }));
+        let (mut begun, mut calls) = (Vec::with_capacity(batches.len()), Vec::new());
+        for (board, batch) in batches {
+            begun.push(self.begin(&board, batch, &mut calls).await);
         }
+        // Either all of them wait now, or none.
         let pushed = self.queue.push(calls);
-        let added = admitted.into_iter().map(async |admitted| match (admitted, pushed) {
-            (Err(refused), _) => Err(refused),
-            (Ok(_), Err(QueueFull { retry_after })) => Err(StoreError::Overloaded { retry_after }),
-            (Ok((known, board, return_scores, answer)), Ok(())) => {
-                let added = self.answer(&board, return_scores, answer).await;
-                if let Err(StoreError::Corrupt { detail }) = &added {
-                    self.session.health.note_refused(board.name(), detail, self.session.monotonic());
-                }
-                let added = added?;
-                let newer = (!Arc::ptr_eq(&known, &board)).then_some(board);
-                Ok(Added { newer: added.newer.or(newer), ..added })
-            }
+        let ended = begun.into_iter().map(async |begun| {
+            let begun = begun?;
+            pushed?;
+            self.end(begun).await
         });
-        join_all(added).await
+        join_all(ended).await
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
@@ -544,7 +527,7 @@ impl Store for RedisStore {
         let followed = contents.into_iter().zip(&queries).map(async |(contents, query)| match contents {
             Ok(contents) => require_key(&query.track).and(contents),
             Err(failure) => {
-                editions::follow(&self.session, query.track.board(), failure).await.map_err(|f| self.error(f))?;
+                self.follow(query.track.board(), failure).await?;
                 let again = self.reads.windows(&self.session, std::slice::from_ref(query)).await.pop();
                 again.unwrap_or(Err(ServerFailure::KeptChanging)).map_err(|failure| self.error(failure))?
             }

@@ -43,7 +43,7 @@ pub(super) struct Session {
     tokens: AtomicU64,
     /// The partitions of each board in use, in each epoch that a caller named, because scripts are called in that
     /// epoch. The entry is removed when the board was found to be changed.
-    boards: Mutex<HashMap<BoardKey, Arc<Partitions>>>,
+    boards: Mutex<HashMap<BoardKey, Arc<Partitions>, rapidhash::fast::RandomState>>,
 }
 
 /// A board as a caller knows it. Its second edition is a part of it, and so are its first partition and the end of its

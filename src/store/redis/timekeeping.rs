@@ -46,7 +46,8 @@ pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
 /// must not be written to.
 pub(super) async fn admit(session: &Session, clock: &PartitionClock) -> Result<(), StoreError> {
     if clock.is_standing() {
-        look(session).await.map_err(|failure| session.servers.error(failure))?;
+        // Boxed, because every write would move what only this needs.
+        Box::pin(look(session)).await.map_err(|failure| session.servers.error(failure))?;
     }
     clock.doubt(session.monotonic()).map_or(Ok(()), Err)
 }

@@ -410,7 +410,7 @@ impl Holdings {
         }
         let old = self.subjects.entry(id, old);
         let new = old.with_score(key);
-        if old.score == absent {
+        if old.score() == absent {
             self.rank(new);
         } else if key == absent {
             self.unrank(old);
@@ -421,7 +421,7 @@ impl Holdings {
 
     /// Returns the ranks of the first lines of the ranking, as they are at this time.
     pub(super) fn first_ranks(&self, track: &Track, at: Timestamp) -> EarlierRanks {
-        let line = |entry: Entry| (entry.score, Some(Subject::from_stored(self.subjects.text(entry.id))));
+        let line = |entry: Entry| (entry.score(), Some(Subject::from_stored(self.subjects.text(entry.id))));
         match track.order() {
             Order::Desc => EarlierRanks::of_lines(at, self.ranking.descending(0).map(line)),
             Order::Asc => EarlierRanks::of_lines(at, self.ranking.ascending(0).map(line)),
@@ -432,7 +432,7 @@ impl Holdings {
     pub(super) fn rank(&mut self, entry: Entry) {
         self.ranking.insert(entry, &self.subjects);
         if let Some(groups) = self.subjects.groups_mut() {
-            groups.ranked(entry.group);
+            groups.ranked(entry.group());
         }
     }
 
@@ -440,7 +440,7 @@ impl Holdings {
     pub(super) fn unrank(&mut self, entry: Entry) -> bool {
         let was_ranked = self.ranking.remove(entry, &self.subjects);
         if was_ranked && let Some(groups) = self.subjects.groups_mut() {
-            groups.unranked(entry.group);
+            groups.unranked(entry.group());
         }
         was_ranked
     }

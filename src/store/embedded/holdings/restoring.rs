@@ -77,7 +77,7 @@ impl Holdings {
             if key != self.traits.absent_key() && !self.is_hidden(id) {
                 let entry = self.subjects.entry(id, key);
                 if let Some(groups) = self.subjects.groups_mut() {
-                    groups.ranked(entry.group);
+                    groups.ranked(entry.group());
                 }
                 entries.push(entry);
             }

@@ -116,7 +116,7 @@ impl ManyValues {
     }
 
     fn seen_value(&self, entry: Entry) -> SeenValue<'_> {
-        SeenValue { at: entry.score, value: self.texts.text(entry.id) }
+        SeenValue { at: entry.score(), value: self.texts.text(entry.id) }
     }
 
     fn ranking_of(&self, retracted: bool) -> &Ranking {

@@ -14,29 +14,54 @@ pub(in super::super) const UNGROUPED: u32 = 0;
 /// A subject's entry in the ranking.
 ///
 /// It names its subject by id and contains the first twelve bytes of the text, so that ties rarely have to read the text
-/// itself, which costs two cache misses. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
+/// itself, which costs two cache misses. Group, score and the first four bytes are one number, so that few comparisons
+/// need a branch. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
 ///
 /// A ranking may consist of groups, one after the other, each ordered by itself: the rankings of a board's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub(in super::super) struct Entry {
-    pub group: u32,
-    pub score: i64,
-    start: u32,
+    /// From the high end: the group, the score as [`GroupScore`] has it, and four bytes of the text.
+    head: u128,
     further: u64,
     pub id: u32,
 }
 
+/// A group and a score as one number, which has their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupScore(u128);
+
+impl GroupScore {
+    pub(super) fn new(group: u32, score: i64) -> Self {
+        Self(u128::from(group) << 64 | u128::from(score.cast_unsigned() ^ SIGN))
+    }
+}
+
+/// The bit of a score that is inverted, so that negative ones come first.
+const SIGN: u64 = 1 << 63;
+
 impl Entry {
     pub(in super::super) fn new(score: i64, text: &str, id: u32) -> Self {
         let [first, second] = words(text, 0);
-        let (start, further) = ((first >> 32) as u32, first << 32 | second >> 32);
-        Self { group: UNGROUPED, score, start, further, id }
+        let head = GroupScore::new(UNGROUPED, score).0 << 32 | u128::from(first >> 32);
+        Self { head, further: first << 32 | second >> 32, id }
+    }
+
+    pub(in super::super) fn group(&self) -> u32 {
+        (self.head >> 96) as u32
+    }
+
+    pub(in super::super) fn score(&self) -> i64 {
+        ((self.head >> 32) as u64 ^ SIGN).cast_signed()
+    }
+
+    pub(super) fn group_score(&self) -> GroupScore {
+        GroupScore(self.head >> 32)
     }
 
     /// Returns the same entry in a group.
     pub(in super::super) fn in_group(self, group: u32) -> Self {
-        Self { group, ..self }
+        Self { head: self.head & (u128::MAX >> 32) | u128::from(group) << 96, ..self }
     }
 
     /// Returns the entry of the same subject with a different id.
@@ -46,14 +71,15 @@ impl Entry {
 
     /// Returns the entry of the same subject with a different score.
     pub(in super::super) fn with_score(self, score: i64) -> Self {
-        Self { score, ..self }
+        let start = u128::from(self.head as u32);
+        Self { head: GroupScore::new(self.group(), score).0 << 32 | start, ..self }
     }
 
     /// Compares by group, then by score, then by the bytes of the subject. Where the prefixes are equal, compares the
     /// texts.
     #[inline]
     pub(super) fn cmp(&self, other: &Entry, texts: &impl TextSource) -> Ordering {
-        match self.head().cmp(&other.head()) {
+        match { self.head }.cmp(&{ other.head }) {
             Ordering::Equal => self.cmp_texts(other, texts),
             unequal => unequal,
         }
@@ -71,17 +97,10 @@ impl Entry {
 
     /// Compares only the data in the entries: the group, the score and the prefix of the subject.
     pub(super) fn cmp_key(&self, other: &Entry) -> Ordering {
-        match self.head().cmp(&other.head()) {
+        match { self.head }.cmp(&{ other.head }) {
             Ordering::Equal => { self.further }.cmp(&{ other.further }),
             unequal => unequal,
         }
-    }
-
-    /// Returns the group, the score and the first four bytes as one number in the same order, so that few comparisons
-    /// need a branch.
-    fn head(&self) -> u128 {
-        let score = self.score.cast_unsigned() ^ (1 << 63);
-        u128::from(self.group) << 96 | u128::from(score) << 32 | u128::from(self.start)
     }
 }
 

@@ -21,6 +21,7 @@ mod tests;
 use std::ops::Range;
 
 pub(super) use self::build::Unsorted;
+use self::entry::GroupScore;
 pub(super) use self::entry::{Entry, TextSource, UNGROUPED};
 use self::node::{Node, locate};
 
@@ -137,7 +138,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
 
     /// Returns the positions of the entries of a group. O(log n).
     pub(super) fn positions_of(&self, group: u32) -> Range<usize> {
-        self.count_while(|held| held.group < group)..self.count_while(|held| held.group <= group)
+        self.count_while(|held| held.group() < group)..self.count_while(|held| held.group() <= group)
     }
 
     /// Returns the position of the first entry after this score and subject of a group, which need not be ranked.
@@ -158,12 +159,14 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
 
     /// Returns the position of the first entry of a group with a score of `score` or more. O(log n).
     pub(super) fn position_of_score(&self, group: u32, score: i64) -> usize {
-        self.count_while(|held| (held.group, held.score) < (group, score))
+        let first = GroupScore::new(group, score);
+        self.count_while(|held| held.group_score() < first)
     }
 
     /// Returns the position of the first entry of a group with a score of more than `score`. O(log n).
     pub(super) fn position_after_score(&self, group: u32, score: i64) -> usize {
-        self.count_while(|held| (held.group, held.score) <= (group, score))
+        let last = GroupScore::new(group, score);
+        self.count_while(|held| held.group_score() <= last)
     }
 
     /// Returns the entries upward from position `from`. O(log n) to start, then O(1) each.

@@ -97,15 +97,15 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
         assert!(ranking.descending(place).take(70).eq(model.iter().rev().copied().skip(place).take(70)));
         if let Some(entry) = model.get(place) {
             assert_eq!(ranking.position(*entry, texts), Some(place));
-            let (group, score, text) = (entry.group, entry.score, texts.text(entry.id));
+            let (group, score, text) = (entry.group(), entry.score(), texts.text(entry.id));
             assert_eq!(ranking.position_after(group, score, text, texts), place + 1);
             assert_eq!(ranking.position_from(group, score, text, texts), place);
             check_score(ranking, model, group, score);
         }
     }
     for group in 0..=GROUPS + 1 {
-        let first = model.partition_point(|e| e.group < group);
-        assert_eq!(ranking.positions_of(group), first..model.partition_point(|e| e.group <= group));
+        let first = model.partition_point(|e| e.group() < group);
+        assert_eq!(ranking.positions_of(group), first..model.partition_point(|e| e.group() <= group));
         for score in [i64::MIN, -1, 0, 1, i64::MAX] {
             check_score(ranking, model, group, score);
         }
@@ -113,9 +113,9 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
 }
 
 fn check_score(ranking: &Small, model: &[Entry], group: u32, score: i64) {
-    let first = model.partition_point(|e| (e.group, e.score) < (group, score));
+    let first = model.partition_point(|e| (e.group(), e.score()) < (group, score));
     assert_eq!(ranking.position_of_score(group, score), first);
-    let after = model.partition_point(|e| (e.group, e.score) <= (group, score));
+    let after = model.partition_point(|e| (e.group(), e.score()) <= (group, score));
     assert_eq!(ranking.position_after_score(group, score), after);
 }
 
@@ -133,7 +133,7 @@ proptest! {
         let shrinking = (0..900).map(|id| (id, 0, 0)).filter(|_| shrink);
         for (id, score, kind) in changes.into_iter().chain(shrinking) {
             let entry = |score| grouped(score, &texts, id);
-            let key = |score| (entry(score).group, score, texts[id as usize].as_bytes(), id);
+            let key = |score| (entry(score).group(), score, texts[id as usize].as_bytes(), id);
             let slot: &mut Option<i64> = &mut scores[id as usize];
             let (before, nodes) = (ranking.moved, ranking.nodes.len());
             match (*slot, kind) {
@@ -262,7 +262,7 @@ fn a_ranking_built_from_unsorted_entries_is_sorted() {
     let ranking = Ranking::build((0..100_000).map(entry).collect(), &texts);
     ranking.assert_sound();
     let mut model: Vec<Entry> = (0..100_000).map(entry).collect();
-    let key = |entry: &Entry| (entry.group, entry.score, texts.text(entry.id).to_owned());
+    let key = |entry: &Entry| (entry.group(), entry.score(), texts.text(entry.id).to_owned());
     model.sort_by_cached_key(key);
     assert!(ranking.ascending(0).eq(model));
     assert!(ranking.fill() > 0.85, "{}", ranking.fill());

@@ -95,7 +95,8 @@ impl<Q: Queued> ReadLane<Q> {
             if waits && (flights.is_empty() || flights.len() < most && Instant::now() >= held) {
                 let taken = self.state.lock().take();
                 held = Instant::now() + HOLD;
-                flights.spawn(fly(taken));
+                // Boxed, because starting a task moves its future several times.
+                flights.spawn(Box::pin(fly(taken)));
                 continue;
             }
             tokio::select! {

@@ -51,18 +51,24 @@ impl PartitionReads for Spread<'_> {
         self.all().len()
     }
 
-    async fn lines(&self, mut round: Round<Near>) -> Result<Vec<Share<Excerpt>>, ServerFailure> {
+    fn lines(&self, mut round: Round<Near>) -> impl Future<Output = Result<Vec<Share<Excerpt>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
-        self.ask(round).await
+        self.ask(round)
     }
 
-    async fn between(&self, round: Round<Between>) -> Result<Vec<Share<Sampled>>, ServerFailure> {
-        self.ask(round).await
+    fn between(
+        &self,
+        round: Round<Between>,
+    ) -> impl Future<Output = Result<Vec<Share<Sampled>>, ServerFailure>> + Send {
+        self.ask(round)
     }
 
-    async fn scores(&self, mut round: Round<Scores>) -> Result<Vec<Share<Scored>>, ServerFailure> {
+    fn scores(
+        &self,
+        mut round: Round<Scores>,
+    ) -> impl Future<Output = Result<Vec<Share<Scored>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, scores)| scores.ties = scores.ranks && self.counts_here());
-        self.ask(round).await
+        self.ask(round)
     }
 }
 
@@ -97,16 +103,23 @@ impl Spread<'_> {
 
     async fn ask<R: Read>(&self, round: Round<R>) -> Result<Vec<R::Reply>, ServerFailure> {
         let Round { at_least, questions } = round;
-        let questions = questions.into_iter().map(|(number, read)| Question {
+        let mut questions = questions.into_iter().map(|(number, read)| Question {
             part: self.all()[number].clone(),
             at_least,
             key: self.key.cloned(),
             read,
         });
+        if self.count() == 1
+            && let Some(question) = questions.next()
+        {
+            let answered = self.lanes.ask(question);
+            return Ok(vec![if self.is_here { answer_from_here(answered).await } else { answer_of(answered).await }?]);
+        }
         let answered = self.lanes.ask_all(questions);
+        // Boxed, because the reads of a lone partition would be larger by what they do not need.
         match self.is_here {
-            true => try_join_all(answered.into_iter().map(answer_from_here)).await,
-            false => try_join_all(answered.into_iter().map(answer_of)).await,
+            true => Box::pin(try_join_all(answered.into_iter().map(answer_from_here))).await,
+            false => Box::pin(try_join_all(answered.into_iter().map(answer_of))).await,
         }
     }
 

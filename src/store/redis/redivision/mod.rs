@@ -144,6 +144,14 @@ async fn thaw(session: &Session, frozen: &Arc<Board>) -> Result<(), ServerFailur
 /// Returns the board as it can be written to: the board itself, unless it is frozen. If it was, and no longer is, it is
 /// looked up. Costs nothing for a board that is not frozen.
 pub(super) async fn writable(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
+    match board.redivision() {
+        None => Ok(board.clone()),
+        // Boxed, because every write would move what only these need.
+        Some(_) => Box::pin(thawed(session, board)).await,
+    }
+}
+
+async fn thawed(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
     let mut found = board.clone();
     for _ in 0..ATTEMPTS {
         let Some(redivision) = found.redivision() else { return Ok(found) };

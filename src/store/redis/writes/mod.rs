@@ -28,5 +28,5 @@ mod retry;
 mod score;
 
 pub(super) use self::answer::{BatchAnswer, Outdated};
-pub(super) use self::call::divide;
+pub(super) use self::call::{Call, divide};
 pub(super) use self::queue::{Queue, QueueFull, run};

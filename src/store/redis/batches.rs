@@ -1,5 +1,8 @@
-//! Writes to a board whose editions change in the meantime. A part of a batch that was not counted, because the board
-//! has other editions than the caller knows, is carried over to these and written again. What was counted is never sent
+//! Writes of batches. A batch is divided into one call for each partition that it reaches, and answered once all of them
+//! have ended.
+//!
+//! The editions of the board may change in the meantime. A part of a batch that was not counted, because the board has
+//! other editions than the caller knows, is carried over to these and written again. What was counted is never sent
 //! again, and neither is anything of which it is unknown.
 
 use std::sync::Arc;
@@ -7,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::servers::ServerFailure;
-use super::writes::{BatchAnswer, Outdated, QueueFull, divide};
+use super::writes::{BatchAnswer, Call, Outdated, QueueFull, divide};
 use super::{RedisStore, boards, redivision, timekeeping};
 use crate::board::{Board, Frame};
 use crate::store::receive::receive;
@@ -15,6 +18,16 @@ use crate::store::{Added, Batch, Increment, Outcome, Result, StoreError};
 
 /// The largest number of epochs through which a batch is carried.
 const EPOCHS: usize = 8;
+
+/// A batch whose calls are written, or are about to be.
+pub(super) struct Begun {
+    /// The board with the editions that judge the batch.
+    board: Arc<Board>,
+    /// Whether the caller knows the board otherwise.
+    is_newer: bool,
+    return_scores: bool,
+    answer: oneshot::Receiver<BatchAnswer>,
+}
 
 /// What has become of a batch so far, of which a part is carried over.
 struct Carried {
@@ -27,19 +40,31 @@ struct Carried {
 }
 
 impl RedisStore {
-    /// Waits for the answer of a batch, and carries over what was not counted.
-    pub(super) async fn answer(
-        &self,
-        board: &Arc<Board>,
-        return_scores: bool,
-        answer: oneshot::Receiver<BatchAnswer>,
-    ) -> Result<Added> {
-        let (added, outdated) = self.told(board, answer).await;
-        match outdated {
-            None => added,
-            // Boxed, because every batch would move what only these need.
-            Some(outdated) => Box::pin(self.carry(board, return_scores, outdated)).await,
+    /// Adds the calls of a batch to others, unless it is refused. They are to be pushed together.
+    pub(super) async fn begin(&self, known: &Arc<Board>, batch: Batch, calls: &mut Vec<Call>) -> Result<Begun> {
+        let return_scores = batch.return_scores;
+        let (board, batch) = self.writable(known, batch).await?;
+        let (own, answer) = divide(&self.session.partitions_of(&board), batch, self.session.servers.at());
+        for call in &own {
+            timekeeping::admit(&self.session, &call.partition.clock).await?;
         }
+        calls.extend(own);
+        Ok(Begun { is_newer: !Arc::ptr_eq(known, &board), board, return_scores, answer })
+    }
+
+    /// Waits for the answer of a batch, and carries over what was not counted.
+    pub(super) async fn end(&self, begun: Begun) -> Result<Added> {
+        let Begun { board, is_newer, return_scores, answer } = begun;
+        let added = match self.told(&board, answer).await {
+            (added, None) => added,
+            // Boxed, because every batch would move what only these need.
+            (_, Some(outdated)) => Box::pin(self.carry(&board, return_scores, outdated)).await,
+        };
+        if let Err(StoreError::Corrupt { detail }) = &added {
+            self.session.health.note_refused(board.name(), detail, self.session.monotonic());
+        }
+        let added = added?;
+        Ok(Added { newer: added.newer.or(is_newer.then_some(board)), ..added })
     }
 
     /// Carries over what was not counted of a batch, until everything is counted or refused.
@@ -56,9 +81,9 @@ impl RedisStore {
             };
             match self.write_again(&from, increments, return_scores).await {
                 Err(error) => return Err(self.unless_counted(&so_far, error)),
-                Ok((newer, answer)) => {
-                    so_far.board = newer.clone();
-                    let (added, still) = self.told(&newer, answer).await;
+                Ok(begun) => {
+                    so_far.board = begun.board.clone();
+                    let (added, still) = self.told(&begun.board, begun.answer).await;
                     match (added, still) {
                         (Ok(added), _) => return Ok(so_far.joined(added)),
                         (Err(_), Some(still)) => (outdated, carried) = (still, Some(so_far)),
@@ -94,27 +119,17 @@ impl RedisStore {
     }
 
     /// Looks a board up again, and begins to write these items in its present editions.
-    async fn write_again(
-        &self,
-        from: &Arc<Board>,
-        increments: Vec<Increment>,
-        return_scores: bool,
-    ) -> Result<(Arc<Board>, oneshot::Receiver<BatchAnswer>)> {
+    async fn write_again(&self, from: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Result<Begun> {
         let newer = self.newer(from).await?;
         let increments = increments.iter().map(|increment| increment.carried(from, &newer)).collect();
-        let (newer, batch) = self.writable(&newer, Batch { increments, return_scores }).await?;
-        let (calls, answer) = divide(&self.session.partitions_of(&newer), batch, self.session.servers.at());
-        for call in &calls {
-            timekeeping::admit(&self.session, &call.partition.clock).await?;
-        }
-        match self.queue.push(calls) {
-            Ok(()) => Ok((newer, answer)),
-            Err(QueueFull { retry_after }) => Err(StoreError::Overloaded { retry_after }),
-        }
+        let mut calls = Vec::new();
+        let begun = self.begin(&newer, Batch { increments, return_scores }, &mut calls).await?;
+        self.queue.push(calls)?;
+        Ok(begun)
     }
 
     /// Returns a board as it can be written to, and the batch for its editions.
-    pub(super) async fn writable(&self, board: &Arc<Board>, batch: Batch) -> Result<(Arc<Board>, Batch)> {
+    async fn writable(&self, board: &Arc<Board>, batch: Batch) -> Result<(Arc<Board>, Batch)> {
         let found = redivision::writable(&self.session, board).await.map_err(|failure| self.error(failure))?;
         if found.is_same_as(board) {
             return Ok((found, batch));
@@ -165,5 +180,11 @@ impl Carried {
         }
         let outcomes = self.outcomes.into_iter().flatten().collect();
         Added { frame: added.frame, outcomes, newer: Some(self.board) }
+    }
+}
+
+impl From<QueueFull> for StoreError {
+    fn from(QueueFull { retry_after }: QueueFull) -> Self {
+        Self::Overloaded { retry_after }
     }
 }
