@@ -388,8 +388,8 @@ impl Service {
         Readiness { store, overdue: self.rollover.overdue(), warnings }
     }
 
-    /// Handles changes made from outside the service: see [`Store::tend`]. The scheduler calls this about once a
-    /// second.
+    /// Handles changes made from outside the service: see [`tend`](store::Lifecycle::tend). The scheduler calls this about
+    /// once a second.
     async fn tend(&self) -> store::Result<()> {
         self.store.tend().await
     }

@@ -1,4 +1,5 @@
-//! The store: one trait with the operations of the domain, and the contract of every implementation.
+//! The store: the trait [`Store`] with the operations of the domain, and the contract of every implementation. What a
+//! store is, and how it is kept running, is in [`Lifecycle`].
 //!
 //! One call is one atomic operation (for [`retire_step`](Store::retire_step) and [`audit_step`](Store::audit_step), one
 //! *step* is). Connections, keys and files never appear in a signature. Each sentence below has a test in the
@@ -144,6 +145,7 @@ mod editions;
 pub mod embedded;
 mod entry;
 mod error;
+mod lifecycle;
 mod lines;
 mod place;
 mod receive;
@@ -166,6 +168,7 @@ pub use distribution::{AtScore, Distribution};
 pub use editions::{Compared, DualRun, MAX_FILLED};
 pub use entry::{Entry, MAX_EDITIONS, Missed, Slots, Sum};
 pub use error::StoreError;
+pub use lifecycle::Lifecycle;
 pub use lines::Lines;
 pub(crate) use place::compare_scores;
 pub use place::{Direction, NextTo, PageStart, Place, TextRange, ValuePlace, ValuesStart};
@@ -230,25 +233,7 @@ impl Default for Limits {
 
 /// Boards with their slots and rankings, kept exactly. See the [module](self) for the contract.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
-    /// Returns a short name for logs and metrics: `embedded` or `redis`.
-    fn kind(&self) -> &'static str;
-
-    /// Estimates the memory of one subject in one track of a board that need not exist. No round trip.
-    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject;
-
-    /// Returns what the ids of a board cost. The board need not exist. No round trip.
-    fn id_cost(&self, board: &Board) -> IdCost;
-
-    /// Returns the store's time. Redis: one round trip.
-    async fn now(&self) -> Result<Timestamp>;
-
-    /// Moves a simulated clock forward and returns the new time. Setting the current time again is allowed.
-    ///
-    /// Returns [`StoreError::ClockBackward`] if `to` is earlier, and [`StoreError::ClockNotSimulated`] on a system
-    /// clock.
-    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp>;
-
+pub trait Store: Lifecycle {
     /// Creates a board, unless one of its name exists. When the call returns, every instance of the store sees the
     /// board. The store adds the [partitions](Board::partitions) and the [time](Board::defined_at).
     async fn define(&self, board: Board) -> Result<Defined>;
@@ -387,12 +372,6 @@ pub trait Store: Send + Sync + 'static {
     /// that finds nothing to do costs one check.
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep>;
 
-    /// Does a bounded amount of work that belongs to no board. Call it every few seconds. Returns whether nothing is
-    /// left to do. Redis: records the time for instances that start later, and deletes the data of removed boards.
-    async fn tidy_step(&self) -> Result<bool> {
-        Ok(true)
-    }
-
     /// Compares, and with `repair` corrects, a bounded part of the subjects, each atomically. Start with
     /// [`AuditCursor::default`]. Every subject that has a score or an amount during the whole audit is compared.
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
@@ -462,11 +441,6 @@ pub trait Store: Send + Sync + 'static {
     /// Returns [`StoreError::Unsupported`] if the text has more than [`MAX_SHEET_BYTES`].
     async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool>;
 
-    /// Returns the number of shards that a new board with many keys gets, unless its definition says how many.
-    fn default_shards(&self) -> Option<u32> {
-        None
-    }
-
     /// Copies the data of a board to another number of shards, and has the board use these from then on. Returns the
     /// board that the store has then. Until it returns, the board is [frozen](crate::board::Board::redivision): it is
     /// read, and writes return [`StoreError::Frozen`]. If it fails, or ends early, the board goes on as before, at the
@@ -500,34 +474,4 @@ pub trait Store: Send + Sync + 'static {
     /// with the same `from` and `to`: if the row was replaced already, the repeated call changes nothing and returns
     /// `false`, and the row is `to` unless it was changed again.
     async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool>;
-
-    /// Checks that the store can be reached and written to, and is still the one that was opened.
-    ///
-    /// Returns [`StoreError::Emptied`] if all its data was deleted from outside the service. Then call
-    /// [`reopen`](Self::reopen) and define its boards again.
-    async fn check(&self) -> Result<()>;
-
-    /// Makes a store that was emptied usable again: with a clock and without boards.
-    async fn reopen(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Handles changes made from outside the service. Call it about once a second, one call at a time; a call may take
-    /// minutes. Redis: detects that the server was restarted, and then audits each board.
-    async fn tend(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Returns the conditions that an operator has to look at although the store works. No round trip.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Copies the data as it is at one instant, while reads and writes continue.
-    ///
-    /// Returns [`StoreError::Unsupported`] if the store cannot make backups or is not configured to.
-    async fn backup(&self) -> Result<BackedUp>;
-
-    /// Makes everything acknowledged as durable as possible. Called once, when no other call is running.
-    async fn close(&self) -> Result<()>;
 }

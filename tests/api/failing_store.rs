@@ -158,16 +158,14 @@ pub struct Failing {
 }
 
 macro_rules! reads {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+    (
+        Lifecycle { $($call:ident($($of_call:ident: $of_kind:ty),*) -> $told:ty;)* }
+        Store { $($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)* }
+    ) => {
         #[async_trait]
-        impl Store for Failing {
+        impl Lifecycle for Failing {
             fn kind(&self) -> &'static str {
                 self.inner.kind()
-            }
-
-            async fn define(&self, board: Board) -> Result<Defined> {
-                self.switch.check(true)?;
-                self.inner.define(board).await
             }
 
             fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
@@ -176,6 +174,19 @@ macro_rules! reads {
 
             fn id_cost(&self, board: &Board) -> IdCost {
                 self.inner.id_cost(board)
+            }
+
+            $(async fn $call(&self, $($of_call: $of_kind),*) -> Result<$told> {
+                self.switch.check(false)?;
+                self.inner.$call($($of_call),*).await
+            })*
+        }
+
+        #[async_trait]
+        impl Store for Failing {
+            async fn define(&self, board: Board) -> Result<Defined> {
+                self.switch.check(true)?;
+                self.inner.define(board).await
             }
 
             async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
@@ -256,35 +267,39 @@ macro_rules! reads {
 }
 
 reads! {
-    now() -> Timestamp;
-    set_clock(to: Timestamp) -> Timestamp;
-    board(name: &BoardName) -> Option<Arc<Board>>;
-    boards() -> Listing;
-    boards_version() -> u64;
-    undefine(board: &Arc<Board>) -> bool;
-    neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
-    lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
-    standing(track: &BoardTrack, subject: &Subject) -> Standing;
-    earlier_ranks(track: &BoardTrack) -> Option<Arc<EarlierRanks>>;
-    distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;
-    values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
-    remove(board: &Arc<Board>, subject: &Subject) -> Removal;
-    replace(board: &Arc<Board>, increment: Increment) -> Added;
-    moderate(board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> ();
-    moderated(board: &Arc<Board>, list: ModerationList, range: TextRange<'_>, limit: u32) -> Moderated;
-    keys(track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Keys;
-    audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
-    contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
-    begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;
-    end_import(board: &Arc<Board>, import: ImportId) -> bool;
-    change_editions(from: &Arc<Board>, to: Board) -> Arc<Board>;
-    fill(from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> ();
-    end_fill(board: &Arc<Board>, tracks: &[(usize, usize)]) -> ();
-    compare(tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Compared;
-    sheets(track: &BoardTrack, ids: &[SheetId]) -> Sheets;
-    change_sheet(track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> bool;
-    rows(table: TableName, known: Option<u64>) -> Option<Rows>;
-    check() -> ();
-    backup() -> BackedUp;
-    close() -> ();
+    Lifecycle {
+        now() -> Timestamp;
+        set_clock(to: Timestamp) -> Timestamp;
+        check() -> ();
+        backup() -> BackedUp;
+        close() -> ();
+    }
+    Store {
+        board(name: &BoardName) -> Option<Arc<Board>>;
+        boards() -> Listing;
+        boards_version() -> u64;
+        undefine(board: &Arc<Board>) -> bool;
+        neighbors(track: &BoardTrack, subject: &Subject, radius: u32) -> Page;
+        lookup(track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Lookup;
+        standing(track: &BoardTrack, subject: &Subject) -> Standing;
+        earlier_ranks(track: &BoardTrack) -> Option<Arc<EarlierRanks>>;
+        distribution(track: &BoardTrack, percentiles: &[Percentile], scores: &[Value]) -> Distribution;
+        values_from(track: &BoardTrack, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
+        remove(board: &Arc<Board>, subject: &Subject) -> Removal;
+        replace(board: &Arc<Board>, increment: Increment) -> Added;
+        moderate(board: &Arc<Board>, changes: &[(Subject, ModerationChange)]) -> ();
+        moderated(board: &Arc<Board>, list: ModerationList, range: TextRange<'_>, limit: u32) -> Moderated;
+        keys(track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Keys;
+        audit_step(track: &BoardTrack, cursor: AuditCursor, repair: bool) -> AuditStep;
+        contents_step(track: &BoardTrack, cursor: ContentsCursor) -> ContentsStep;
+        begin_import(board: &Arc<Board>, import: ImportId) -> ImportBegun;
+        end_import(board: &Arc<Board>, import: ImportId) -> bool;
+        change_editions(from: &Arc<Board>, to: Board) -> Arc<Board>;
+        fill(from: &BoardTrack, to: &BoardTrack, cells: &[(Subject, Timestamp)]) -> ();
+        end_fill(board: &Arc<Board>, tracks: &[(usize, usize)]) -> ();
+        compare(tracks: [&BoardTrack; 2], subjects: &[Subject]) -> Compared;
+        sheets(track: &BoardTrack, ids: &[SheetId]) -> Sheets;
+        change_sheet(track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> bool;
+        rows(table: TableName, known: Option<u64>) -> Option<Rows>;
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, Generation, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
-use rolltop::store::{Batch, ClockMode, Increment, Store};
+use rolltop::store::{Batch, ClockMode, Increment, Lifecycle, Store};
 use serde_json::json;
 
 use crate::redis_server::{Engine, RedisServer};

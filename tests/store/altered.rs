@@ -10,9 +10,9 @@ use rolltop::board::{
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status,
-    Store, TableName, TextRange, Values, ValuesStart,
+    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle, Listing, Lookup, Merged,
+    Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery,
+    Standing, Status, Store, TableName, TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -103,7 +103,7 @@ fn hide(added: Added) -> Added {
 }
 
 #[async_trait]
-impl Store for Altered {
+impl Lifecycle for Altered {
     fn kind(&self) -> &'static str {
         self.store.kind()
     }
@@ -124,6 +124,37 @@ impl Store for Altered {
         self.store.set_clock(to).await
     }
 
+    async fn tidy_step(&self) -> Result<bool> {
+        self.store.tidy_step().await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.store.check().await
+    }
+
+    async fn reopen(&self) -> Result<()> {
+        self.store.reopen().await
+    }
+
+    async fn tend(&self) -> Result<()> {
+        self.store.tend().await
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.store.warnings()
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        self.store.backup().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}
+
+#[async_trait]
+impl Store for Altered {
     async fn define(&self, board: Board) -> Result<Defined> {
         Ok(match self.store.define(self.to.board(&board)).await? {
             Defined::Created(board) => Defined::Created(without(&board)),
@@ -258,10 +289,6 @@ impl Store for Altered {
         self.store.retire_step(&self.to.track(track)).await
     }
 
-    async fn tidy_step(&self) -> Result<bool> {
-        self.store.tidy_step().await
-    }
-
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         let mut step = self.store.audit_step(&self.to.track(track), cursor, repair).await?;
         for difference in &mut step.differences {
@@ -334,29 +361,5 @@ impl Store for Altered {
 
     async fn change_row(&self, table: TableName, id: &str, from: Option<&str>, to: Option<&str>) -> Result<bool> {
         self.store.change_row(table, id, from, to).await
-    }
-
-    async fn check(&self) -> Result<()> {
-        self.store.check().await
-    }
-
-    async fn reopen(&self) -> Result<()> {
-        self.store.reopen().await
-    }
-
-    async fn tend(&self) -> Result<()> {
-        self.store.tend().await
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.store.warnings()
-    }
-
-    async fn backup(&self) -> Result<BackedUp> {
-        self.store.backup().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.store.close().await
     }
 }

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
-use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Rejection, Result, SlotRange, Store, StoreError};
+use rolltop::store::{
+    Batch, ClockMode, Defined, Increment, Lifecycle, Outcome, Rejection, Result, SlotRange, Store, StoreError,
+};
 
 use crate::given::{Units, new_board};
 use crate::waiting::Wait;

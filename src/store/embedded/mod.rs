@@ -56,6 +56,7 @@ mod import_progress;
 mod imports;
 mod kinds;
 mod last_seen;
+mod lifecycle;
 mod log_operation;
 mod log_operations;
 mod memory;

@@ -8,22 +8,21 @@ use async_trait::async_trait;
 
 use super::board_state::BoardState;
 use super::boards::{LiveBoard, UncheckpointedLog};
-use super::clock::Clock;
 use super::engine::Ticket;
 use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::memory::{Demand, Level, Room};
 use super::rows::RowChange;
-use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
+use super::{Awaited, Embedded, audit, ranking_reads, slot_reads};
 use crate::board::{
     Board, BoardName, BoardTrack, EarlierRanks, Moderation, ModerationChange, ModerationList, Percentile, Subject,
     Timestamp, Value,
 };
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
-    Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page,
-    PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
-    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, Batch, Compared, ContentsCursor, ContentsStep, Defined, Distribution, DualRun,
+    ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart, Piece, Removal,
+    Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -130,39 +129,6 @@ impl Embedded {
 
 #[async_trait]
 impl Store for Embedded {
-    fn kind(&self) -> &'static str {
-        "embedded"
-    }
-
-    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
-        sizing::bytes_per_subject(track)
-    }
-
-    fn id_cost(&self, board: &Board) -> IdCost {
-        sizing::id_cost(board)
-    }
-
-    async fn now(&self) -> Result<Timestamp> {
-        Ok(self.clock.now())
-    }
-
-    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
-        let Clock::Simulated(clock) = &*self.clock else { return Err(StoreError::ClockNotSimulated) };
-        let mut operations = LogOperations::of_store();
-        operations.simulated(to.millis());
-        let _permit = self.journal().admit(operations.len())?;
-        let ticket = {
-            let mut now = clock.lock();
-            if to < *now {
-                return Err(StoreError::ClockBackward { now: *now });
-            }
-            *now = to;
-            self.journal().append_and_wait(&operations).1
-        };
-        self.journal().wait(ticket).await?;
-        Ok(to)
-    }
-
     async fn define(&self, board: Board) -> Result<Defined> {
         let json = serde_json::to_string(board.definition())
             .map_err(|error| StoreError::Backend { source: Box::new(error) })?;
@@ -490,26 +456,5 @@ impl Store for Embedded {
 
     async fn change_sheet(&self, track: &BoardTrack, id: SheetId, from: Option<&str>, to: &str) -> Result<bool> {
         self.replace_sheet(track, id, (from, to)).await
-    }
-
-    async fn check(&self) -> Result<()> {
-        let standing = self.doubted_clock();
-        metrics::clock_doubted(standing.is_some() || self.clock.is_doubted());
-        if let Some(reason) = self.journal().refusal() {
-            return Err(StoreError::ReadOnly { reason });
-        }
-        standing.map_or(Ok(()), Err)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.memory.warning().into_iter().collect()
-    }
-
-    async fn backup(&self) -> Result<BackedUp> {
-        self.engine.back_up().await
-    }
-
-    async fn close(&self) -> Result<()> {
-        self.engine.close().await
     }
 }

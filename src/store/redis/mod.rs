@@ -65,6 +65,7 @@ mod id_buckets;
 mod imports;
 mod keys;
 mod kinds;
+mod lifecycle;
 mod merge;
 mod moderating;
 mod numbers;
@@ -112,19 +113,15 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::Queue;
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor, ContentsStep,
-    CopyProgress, Defined, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits, Listing,
-    Lookup, Merged, Moderated, Page, PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets,
-    SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
-    require_key,
+    Added, AuditCursor, AuditStep, Batch, ClockMode, Compared, ContentsCursor, ContentsStep, CopyProgress, Defined,
+    Distribution, DualRun, ImportBegun, ImportId, Increment, Keys, Limits, Listing, Lookup, Merged, Moderated, Page,
+    PageStart, Piece, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
+    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart, require_key,
 };
 use crate::board::{
     Board, BoardName, BoardTrack, EarlierRanks, Frame, ModerationChange, ModerationList, Percentile, RankingKey,
     Subject, Timestamp, Value,
 };
-
-/// The number of partitions of a new board with many keys on a cluster.
-const SHARDS_OF_KEYS: u32 = 64;
 
 /// The address of the server, and how to use it.
 #[derive(Clone)]
@@ -388,29 +385,6 @@ impl Drop for RedisStore {
 
 #[async_trait]
 impl Store for RedisStore {
-    fn kind(&self) -> &'static str {
-        "redis"
-    }
-
-    fn bytes_per_subject(&self, track: &BoardTrack) -> BytesPerSubject {
-        sizing::bytes_per_subject(&self.session.keys, track)
-    }
-
-    fn id_cost(&self, board: &Board) -> IdCost {
-        sizing::id_cost(board)
-    }
-
-    async fn now(&self) -> Result<Timestamp> {
-        timekeeping::look(&self.session).await.map_err(|failure| self.error(failure))
-    }
-
-    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
-        if !self.session.simulated {
-            return Err(StoreError::ClockNotSimulated);
-        }
-        clock::set(&self.session.servers, &self.session.keys, to).await
-    }
-
     async fn define(&self, board: Board) -> Result<Defined> {
         boards::define(&self.session, board).await
     }
@@ -591,11 +565,6 @@ impl Store for RedisStore {
         self.following(track.board(), step).await
     }
 
-    async fn tidy_step(&self) -> Result<bool> {
-        timekeeping::record(&self.session).await.map_err(|failure| self.error(failure))?;
-        removing::go_on(&self.session).await.map_err(|failure| self.error(failure))
-    }
-
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
         let step = || {
             let cursor = cursor.clone();
@@ -651,11 +620,6 @@ impl Store for RedisStore {
         self.following(tracks[0].board(), || editions::compare(&self.session, tracks, subjects)).await
     }
 
-    fn default_shards(&self) -> Option<u32> {
-        // On one server, more partitions would only make more calls.
-        self.session.servers.is_cluster().then_some(SHARDS_OF_KEYS)
-    }
-
     async fn redivide(&self, board: &Arc<Board>, shards: u32) -> Result<Arc<Board>> {
         redivision::redivide(&self.session, board, shards).await
     }
@@ -689,35 +653,5 @@ impl Store for RedisStore {
         super::sheets::check(to)?;
         self.check_writable(track.board()).await?;
         self.following(track.board(), || sheets::change(&self.session, track, id, (from, to))).await
-    }
-
-    async fn check(&self) -> Result<()> {
-        if !self.session.simulated {
-            timekeeping::look(&self.session).await.map_err(|failure| self.error(failure))?;
-        }
-        let checked = health::check(&self.session).await;
-        timekeeping::check(&self.session).and(checked)
-    }
-
-    async fn reopen(&self) -> Result<()> {
-        health::reopen(&self.session).await
-    }
-
-    async fn tend(&self) -> Result<()> {
-        healing::tend(&self.session).await.map_err(|failure| self.error(failure))
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.session.health.warnings(self.session.monotonic())
-    }
-
-    async fn backup(&self) -> Result<BackedUp> {
-        let detail = "a Redis store is backed up by the server's own means: BGSAVE, or a copy of its append-only files";
-        Err(StoreError::Unsupported { detail: detail.to_owned() })
-    }
-
-    /// Does nothing: the server already has everything that was acknowledged.
-    async fn close(&self) -> Result<()> {
-        Ok(())
     }
 }

@@ -22,10 +22,10 @@ use rolltop::board::{
 };
 use rolltop::store::{
     Added, AtScore, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Compared, ContentsCursor,
-    ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Limits,
-    Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep, Rows,
-    SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange, ValuePlace,
-    Values, ValuesStart,
+    ContentsStep, Defined, Direction, Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle,
+    Limits, Listing, Lookup, Merged, Moderated, NextTo, Page, PageStart, Piece, Ranked, Removal, Result, RetireStep,
+    Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError, TableName, TextRange,
+    ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -272,7 +272,7 @@ fn walk_back(calendar: &Calendar, newest: Timestamp, slots: u32) -> Timestamp {
 }
 
 #[async_trait]
-impl Store for Oracle {
+impl Lifecycle for Oracle {
     fn kind(&self) -> &'static str {
         "oracle"
     }
@@ -303,6 +303,21 @@ impl Store for Oracle {
         Ok(to)
     }
 
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        Err(StoreError::Unsupported { detail: "the oracle keeps nothing".to_owned() })
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for Oracle {
     async fn define(&self, board: Board) -> Result<Defined> {
         let mut state = self.state.lock();
         state.tick(self.mode);
@@ -733,17 +748,5 @@ impl Store for Oracle {
         };
         *version += 1;
         Ok(true)
-    }
-
-    async fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
-    async fn backup(&self) -> Result<BackedUp> {
-        Err(StoreError::Unsupported { detail: "the oracle keeps nothing".to_owned() })
-    }
-
-    async fn close(&self) -> Result<()> {
-        Ok(())
     }
 }

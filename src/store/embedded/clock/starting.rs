@@ -16,7 +16,7 @@ use super::super::{Embedded, EmbeddedOptions};
 use super::*;
 use crate::board::{Amount, Board, BoardName, Change, Definition, Subject, TrackId};
 use crate::store::embedded::tests::new_board;
-use crate::store::{Batch, ClockMode, Increment, Outcome, Result, Store, StoreError};
+use crate::store::{Batch, ClockMode, Increment, Lifecycle, Outcome, Result, Store, StoreError};
 
 const HOUR: i64 = 3_600_000;
 const MONTH: i64 = 30 * 24 * HOUR;

@@ -11,7 +11,7 @@ use super::super::super::{Durability, Embedded, EmbeddedOptions, Pace};
 use super::*;
 use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use crate::store::embedded::tests::new_board;
-use crate::store::{Added, Batch, ClockMode, Increment, Outcome, Store, TableName};
+use crate::store::{Added, Batch, ClockMode, Increment, Lifecycle, Outcome, Store, TableName};
 
 const BACKUPS: &str = "/backups";
 /// A pace with constant checkpoints and new segments.

@@ -4,6 +4,7 @@
 use super::crashes::survives;
 use super::*;
 use crate::board::{BoardTrack, Packed};
+use crate::store::Lifecycle;
 use crate::store::SheetId;
 use crate::store::embedded::storage::files::simulated::Crash;
 

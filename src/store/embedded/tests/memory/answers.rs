@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 use crate::board::Value;
+use crate::store::Lifecycle;
 use crate::store::StoreError;
 use crate::store::embedded::storage::files::simulated::{DiskOperation, Fault, OperationKind};
 use crate::store::embedded::tests::new_board;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::board::{NotCounted, TrackId, Value};
+use crate::store::Lifecycle;
 use crate::store::{Rejection, StoreError};
 
 const SECOND: TrackId = TrackId(77);
