@@ -180,11 +180,11 @@ fn is_known_host(header: &str, hosts: &[String]) -> bool {
 /// has another form, such as one with a user name.
 fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     let authority: Authority = text.parse().ok()?;
-    let of_authority = authority.host();
-    let (host, port) = text.split_at_checked(of_authority.len())?;
+    let named = authority.host();
+    let (host, port) = text.split_at_checked(named.len())?;
     let port = match port {
         // After a user name the host is not at the beginning, or something else follows it.
-        _ if host != of_authority => return None,
+        _ if host != named => return None,
         "" | ":" => None,
         port => Some(port.strip_prefix(':')?.parse().ok()?),
     };

@@ -1,7 +1,7 @@
 //! The table of operations: method, path, what the caller needs, handler and errors.
 //!
 //! The router and the OpenAPI document are both built from it, so that they agree. What an operation does, takes and
-//! returns is described where its handler is.
+//! returns is described at its handler.
 
 use actix_web::http::Method;
 use actix_web::{Route, web};
@@ -68,11 +68,11 @@ const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOn
 const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
 
 /// Defines the table of operations from its rows, and collects the descriptions that stand with the handlers.
-macro_rules! operations {
+macro_rules! table {
     ($(simulated_only = $simulated_only:literal {
         $($method:ident $path:literal, $needs:expr => $module:ident::$handler:ident, $problems:expr;)+
     })+) => {
-        /// All operations, in the order in which paths are matched: the most frequent ones come first.
+        /// All operations. The router tries their paths in this order, after those that are requested often.
         pub(super) const OPERATIONS: &[Operation] = &[$($(Operation {
             method: Method::$method,
             path: $path,
@@ -89,7 +89,7 @@ macro_rules! operations {
     };
 }
 
-operations! {
+table! {
     simulated_only = false {
         POST "/v1/boards/{board}/increments", Items(Increment) => increments::add,
             [QUERY, BODY, BOARD, BY, PERIOD, &[Rejected, MemoryFull], TOKEN, FROZEN, WRITE];

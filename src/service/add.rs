@@ -88,7 +88,8 @@ impl Service {
     }
 }
 
-/// Returns the start of the period that the items of a request name, and the time of each. They name one period, or none.
+/// Returns the start of the period that the items of a request name, and the time of each item. All name the same
+/// period, or none.
 fn named_period(increments: &[Increment]) -> Option<(Timestamp, Vec<Option<Timestamp>>)> {
     let start = increments.first()?.period?;
     Some((start, increments.iter().map(|increment| increment.at).collect()))

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::{BackedUp, BytesPerSubject, IdCost, Result};
 use crate::board::{Board, BoardTrack, Timestamp};
 
-/// A store apart from its boards: information about it, its clock, its upkeep and its end.
+/// A store apart from the data of its boards: what it is and what data costs, its clock, its upkeep and its end.
 #[async_trait]
 pub trait Lifecycle: Send + Sync + 'static {
     /// Returns a short name for logs and metrics: `embedded` or `redis`.

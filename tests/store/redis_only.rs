@@ -43,8 +43,8 @@ use redis::{FromRedisValue, cmd};
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    Added, AuditCursor, Batch, ClockMode, Defined, Increment, NextTo, Outcome, PageStart, Place, Rejection, RetireStep,
-    SlotRange, Store, StoreError, TableName,
+    Added, AuditCursor, Batch, ClockMode, Defined, Increment, Lifecycle, NextTo, Outcome, PageStart, Place, Rejection,
+    RetireStep, SlotRange, Store, StoreError, TableName,
 };
 
 use crate::given::{OnTrack, Units, exact, new_board, sums};

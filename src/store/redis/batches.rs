@@ -1,9 +1,9 @@
-//! Writes of batches. A batch is divided into one call for each partition that it reaches, and answered once all of them
+//! Writing batches. A batch is divided into one call for each partition that it reaches, and answered once all of them
 //! have ended.
 //!
 //! The editions of the board may change in the meantime. A part of a batch that was not counted, because the board has
 //! other editions than the caller knows, is carried over to these and written again. What was counted is never sent
-//! again, and neither is anything of which it is unknown.
+//! again, nor is anything of which it is unknown whether it was counted.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::store::{Added, Batch, Increment, Outcome, Result, StoreError};
 /// The largest number of epochs through which a batch is carried.
 const EPOCHS: usize = 8;
 
-/// A batch whose calls are written, or are about to be.
+/// A batch that is divided into calls, and whose answer is not known yet.
 pub(super) struct Begun {
     /// The board with the editions that judge the batch.
     board: Arc<Board>,
-    /// Whether the caller knows the board otherwise.
+    /// Whether it is another one than the caller named.
     is_newer: bool,
     return_scores: bool,
     answer: oneshot::Receiver<BatchAnswer>,
@@ -40,7 +40,8 @@ struct Carried {
 }
 
 impl RedisStore {
-    /// Adds the calls of a batch to others, unless it is refused. They are to be pushed together.
+    /// Divides a batch, and adds its calls to others, which the caller pushes together. A batch that is refused adds
+    /// none.
     pub(super) async fn begin(&self, known: &Arc<Board>, batch: Batch, calls: &mut Vec<Call>) -> Result<Begun> {
         let return_scores = batch.return_scores;
         let (board, batch) = self.writable(known, batch).await?;
@@ -57,7 +58,7 @@ impl RedisStore {
         let Begun { board, is_newer, return_scores, answer } = begun;
         let added = match self.told(&board, answer).await {
             (added, None) => added,
-            // Boxed, because every batch would move what only these need.
+            // Boxed, because every batch would move what only one that is carried over needs.
             (_, Some(outdated)) => Box::pin(self.carry(&board, return_scores, outdated)).await,
         };
         if let Err(StoreError::Corrupt { detail }) = &added {
@@ -111,7 +112,7 @@ impl RedisStore {
         };
         // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
         // has lost a part.
-        // Boxed for the same reason.
+        // Boxed, because every batch would move what few need.
         match is_disputed && Box::pin(boards::is_gone(&self.session, board)).await {
             true => (Err(StoreError::BoardChanged), None),
             false => (added, outdated),

@@ -327,10 +327,9 @@ impl RedisStore {
         Err(self.error(ServerFailure::KeptChanging))
     }
 
-    /// Decides what to do after a call about a board failed: returns if it may be made again, and otherwise the error
-    /// with which it ends.
+    /// Returns if a call about a board that failed may be made again, and otherwise the error with which it ends.
     async fn follow(&self, board: &Arc<Board>, failure: ServerFailure) -> Result<()> {
-        // Boxed, because every call would move what only these need.
+        // Boxed, because every call would move what only one that failed needs.
         let followed = Box::pin(editions::follow(&self.session, board, failure)).await;
         followed.map_err(|failure| self.error(failure))
     }
@@ -486,7 +485,7 @@ impl Store for RedisStore {
         for (board, batch) in batches {
             begun.push(self.begin(&board, batch, &mut calls).await);
         }
-        // Either all of them wait now, or none.
+        // The calls of all batches are accepted, or none.
         let pushed = self.queue.push(calls);
         let ended = begun.into_iter().map(async |begun| {
             let begun = begun?;

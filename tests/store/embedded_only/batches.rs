@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rolltop::board::Value;
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 const ITEMS: usize = 5_000;
 

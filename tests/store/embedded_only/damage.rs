@@ -1,7 +1,6 @@
 //! Tests of damage to the disk of a store that was closed: it causes an error that names the file, or it is harmless.
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 /// The number of ids, more than a bucket needs to get its own file.
 const IDS: usize = 4_200;

@@ -4,7 +4,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 /// Returns whether every board of the manifest has a checkpoint.
 fn all_checkpointed(folder: &Path) -> bool {

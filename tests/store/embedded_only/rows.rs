@@ -6,7 +6,6 @@ use rolltop::store::TableName;
 use rolltop::store::embedded::check_data;
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 const KEYS: TableName = TableName::Keys;
 

@@ -8,7 +8,6 @@ use super::*;
 use crate::documented_user;
 use crate::redis_cluster::Sentinel;
 use crate::redis_server::free_port;
-use rolltop::store::Lifecycle;
 
 /// Creates a certificate authority, `ca.pem`, and a server certificate that it signs, `server.pem` and `server.key`.
 fn make_certificates(folder: &Path) {

@@ -7,7 +7,6 @@ use rolltop::board::{Mark, Sketch};
 
 use super::*;
 use crate::given::With;
-use rolltop::store::Lifecycle;
 
 /// Returns a sketch with every register marked.
 fn full(seed: u64) -> Sketch {

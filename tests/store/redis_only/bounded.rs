@@ -4,7 +4,6 @@ use rolltop::board::{Mark, Sketch};
 
 use super::*;
 use crate::given::{With, definition, new_board, seen, unranked};
-use rolltop::store::Lifecycle;
 
 const SKETCHES: &str = include_str!("../../../src/store/redis/lua/kind/sketch.lua");
 

@@ -1,7 +1,6 @@
 //! Tests of the calls with scripts: what is stored, counted once, or refused.
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 #[tokio::test]
 async fn every_call_works_and_works_after_script_flush() {

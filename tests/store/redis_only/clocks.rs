@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::*;
 use crate::given::{new_board, seen, unranked};
-use rolltop::store::Lifecycle;
 
 /// 400 days.
 const LEAP: Duration = Duration::from_secs(400 * 86_400);

@@ -1,7 +1,6 @@
 //! Tests of unsuitable servers, damaged data, full memory, long absence, and large slots.
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 #[tokio::test]
 async fn unsuitable_servers_are_refused_and_passwords_hidden() {

@@ -15,7 +15,6 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::given::With;
-use rolltop::store::Lifecycle;
 
 /// A connection to the server that delays everything in each direction. Records when scripts were called, and when the
 /// connection was tested.

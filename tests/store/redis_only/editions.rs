@@ -7,7 +7,6 @@ use rolltop::board::{EditionsChange, TrackId};
 
 use super::proxy::{Fault, Proxy};
 use super::*;
-use rolltop::store::Lifecycle;
 
 const PAIRS: [(&str, &str); 3] = [
     (r#"{"metric":"COUNT(3h, like, post)","slot":"1h"}"#, r#"{"metric":"COUNT(2h, like, post)","slot":"30m"}"#),

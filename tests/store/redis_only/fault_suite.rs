@@ -20,7 +20,6 @@ use self::site::Site;
 use super::writers::{Plan, Writers, assert_exact};
 use super::*;
 use crate::drawn::seed;
-use rolltop::store::Lifecycle;
 
 /// The number of faults on one server. Then a new one is started, so that the data stays small in a long run.
 const FAULTS_EACH: usize = 60;

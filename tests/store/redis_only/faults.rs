@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::proxy::{Fault, Proxy};
 use super::*;
-use rolltop::store::Lifecycle;
 
 /// Writers that add 1 at a time until they are stopped.
 struct Writers {

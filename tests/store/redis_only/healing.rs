@@ -4,7 +4,6 @@
 use super::*;
 use crate::documented_user;
 use crate::waiting::Wait;
-use rolltop::store::Lifecycle;
 
 pub(super) const PERSISTENT: &[&str] = &["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
 

@@ -6,7 +6,6 @@ use rolltop::board::{Event, Field, Fields};
 use rolltop::service::{Service, ServiceError};
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 const NEWER: &str = r#"{"metric":"COUNT(3h, like, post)","slot":"1h","from_a_newer_version":7}"#;
 

@@ -6,7 +6,6 @@ use rolltop::service::{Scheduler, Service};
 use super::*;
 use crate::given::{With, new_board, seen, unranked};
 use crate::waiting::Wait;
-use rolltop::store::Lifecycle;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;

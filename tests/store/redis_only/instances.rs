@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 #[tokio::test]
 async fn concurrent_adds_and_retiring_by_two_instances_are_exact() {

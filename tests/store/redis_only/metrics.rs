@@ -6,7 +6,6 @@ use rolltop::store::SlotQuery;
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::given::{With, definition, mean, new_board, sample, seen, unranked, value};
-use rolltop::store::Lifecycle;
 
 async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
     match store.define(new_board(&BoardName::parse(name).unwrap(), definition)).await.unwrap() {

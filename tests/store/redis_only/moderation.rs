@@ -3,7 +3,6 @@
 use rolltop::board::{ModerationChange, Visibility};
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 const HIDE: ModerationChange = ModerationChange::Visibility(Visibility::Hidden);
 const SHOW: ModerationChange = ModerationChange::Visibility(Visibility::Visible);

@@ -9,7 +9,6 @@ use rolltop::store::{
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::given::{With, sample, seen, unranked};
-use rolltop::store::Lifecycle;
 
 const HOUR: i64 = 3_600_000;
 const IMPORT: ImportId = ImportId(7 << 32);

@@ -10,7 +10,6 @@ use rolltop::store::Page;
 
 use super::*;
 use crate::redis_cluster::RedisCluster;
-use rolltop::store::Lifecycle;
 
 const HOUR: i64 = 3_600_000;
 

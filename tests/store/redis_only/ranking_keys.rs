@@ -7,7 +7,6 @@ use rolltop::store::TextRange;
 use super::healing::{PERSISTENT, cut_inside_a_script, tend};
 use super::*;
 use crate::given::new_board;
-use rolltop::store::Lifecycle;
 
 const LIKES: &str = "COUNT(3h, like, post BY community)";
 const HOUR: i64 = 3_600_000;

@@ -9,7 +9,6 @@ use rolltop::store::SlotQuery;
 
 use super::*;
 use crate::given::unranked;
-use rolltop::store::Lifecycle;
 
 /// Returns the number of bytes that the server received since its statistics were reset.
 fn received(server: &RedisServer) -> u64 {

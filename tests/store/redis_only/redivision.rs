@@ -14,7 +14,6 @@ use crate::carrying::{all_of, assert_same, every_definition, history, subjects};
 use crate::given::{With, plus};
 use crate::redis_cluster::RedisCluster;
 use crate::site::{COUNTED, DUPLICATE, Kind, START, Site};
-use rolltop::store::Lifecycle;
 
 const LATER: &str = "2026-01-01T10:20:00Z";
 

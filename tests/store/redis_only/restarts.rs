@@ -2,7 +2,6 @@
 
 use super::proxy::{Fault, Proxy};
 use super::*;
-use rolltop::store::Lifecycle;
 
 /// Starts the server again while the tasks of the test continue.
 async fn restarted(mut server: RedisServer) -> RedisServer {

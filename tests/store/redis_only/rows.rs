@@ -7,7 +7,6 @@ use futures_util::future::join;
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::waiting::Wait;
-use rolltop::store::Lifecycle;
 
 const KEYS: TableName = TableName::Keys;
 /// The key of the table.

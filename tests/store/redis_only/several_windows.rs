@@ -4,7 +4,6 @@ use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::given::{With, new_board, seen};
 use crate::site::{COUNTED, DUPLICATE};
-use rolltop::store::Lifecycle;
 
 const OUT_OF_RANGE: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::redis_cluster::RedisCluster;
-use rolltop::store::Lifecycle;
 
 async fn define_parts(store: &RedisStore, name: &str, definition: Definition, shards: u32) -> Arc<Board> {
     let definition = Definition { shards: Some(shards), ..definition };

@@ -4,7 +4,6 @@ use rolltop::board::{Counted, Kind, Mode, RankingKey};
 use rolltop::store::BytesPerSubject;
 
 use super::*;
-use rolltop::store::Lifecycle;
 
 const HOUR: i64 = 3_600_000;
 const SUBJECTS: u64 = 3_000;

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::proxy::Proxy;
 use super::*;
 use crate::given::{With, new_board, seen, unranked};
-use rolltop::store::Lifecycle;
 
 /// The patience of a write, and some time for a slow machine.
 const PATIENCE: Duration = Duration::from_secs(9);

@@ -15,19 +15,25 @@ pub(in super::super) const UNGROUPED: u32 = 0;
 ///
 /// It names its subject by id and contains the first twelve bytes of the text, so that ties rarely have to read the text
 /// itself, which costs two cache misses. Group, score and the first four bytes are one number, so that few comparisons
-/// need a branch. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
+/// need a branch. The layout avoids padding: 28 bytes, not 32.
 ///
 /// A ranking may consist of groups, one after the other, each ordered by itself: the rankings of a board's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub(in super::super) struct Entry {
-    /// From the high end: the group, the score as [`GroupScore`] has it, and four bytes of the text.
+    /// From the highest bits on: the group and the score, as [`GroupScore`] has them, and four bytes of the text.
     head: u128,
+    /// The next eight bytes of the text.
     further: u64,
     pub id: u32,
 }
 
-/// A group and a score as one number, which has their order.
+const _: () = assert!(size_of::<Entry>() == 28);
+
+/// The bit of a score that is inverted, so that negative ones come first.
+const SIGN: u64 = 1 << 63;
+
+/// A group and a score as one number, in the order of the group, then of the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupScore(u128);
 
@@ -35,15 +41,17 @@ impl GroupScore {
     pub(super) fn new(group: u32, score: i64) -> Self {
         Self(u128::from(group) << 64 | u128::from(score.cast_unsigned() ^ SIGN))
     }
-}
 
-/// The bit of a score that is inverted, so that negative ones come first.
-const SIGN: u64 = 1 << 63;
+    /// Returns the number with the first four bytes of a text after it.
+    fn with_start(self, start: u32) -> u128 {
+        self.0 << 32 | u128::from(start)
+    }
+}
 
 impl Entry {
     pub(in super::super) fn new(score: i64, text: &str, id: u32) -> Self {
         let [first, second] = words(text, 0);
-        let head = GroupScore::new(UNGROUPED, score).0 << 32 | u128::from(first >> 32);
+        let head = GroupScore::new(UNGROUPED, score).with_start((first >> 32) as u32);
         Self { head, further: first << 32 | second >> 32, id }
     }
 
@@ -71,8 +79,7 @@ impl Entry {
 
     /// Returns the entry of the same subject with a different score.
     pub(in super::super) fn with_score(self, score: i64) -> Self {
-        let start = u128::from(self.head as u32);
-        Self { head: GroupScore::new(self.group(), score).0 << 32 | start, ..self }
+        Self { head: GroupScore::new(self.group(), score).with_start(self.head as u32), ..self }
     }
 
     /// Compares by group, then by score, then by the bytes of the subject. Where the prefixes are equal, compares the

@@ -51,6 +51,7 @@ impl PartitionReads for Spread<'_> {
         self.all().len()
     }
 
+    // These are not `async`, because that would put another future around that of `ask`.
     fn lines(&self, mut round: Round<Near>) -> impl Future<Output = Result<Vec<Share<Excerpt>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
         self.ask(round)
@@ -103,20 +104,19 @@ impl Spread<'_> {
 
     async fn ask<R: Read>(&self, round: Round<R>) -> Result<Vec<R::Reply>, ServerFailure> {
         let Round { at_least, questions } = round;
+        let is_one = questions.len() == 1;
         let mut questions = questions.into_iter().map(|(number, read)| Question {
             part: self.all()[number].clone(),
             at_least,
             key: self.key.cloned(),
             read,
         });
-        if self.count() == 1
-            && let Some(question) = questions.next()
-        {
+        if is_one && let Some(question) = questions.next() {
             let answered = self.lanes.ask(question);
             return Ok(vec![if self.is_here { answer_from_here(answered).await } else { answer_of(answered).await }?]);
         }
         let answered = self.lanes.ask_all(questions);
-        // Boxed, because the reads of a lone partition would be larger by what they do not need.
+        // Boxed, because reads of one partition would have room for it too.
         match self.is_here {
             true => Box::pin(try_join_all(answered.into_iter().map(answer_from_here))).await,
             false => Box::pin(try_join_all(answered.into_iter().map(answer_of))).await,

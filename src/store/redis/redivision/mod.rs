@@ -146,12 +146,13 @@ async fn thaw(session: &Session, frozen: &Arc<Board>) -> Result<(), ServerFailur
 pub(super) async fn writable(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
     match board.redivision() {
         None => Ok(board.clone()),
-        // Boxed, because every write would move what only these need.
-        Some(_) => Box::pin(thawed(session, board)).await,
+        // Boxed, because every write would move what only a frozen board needs.
+        Some(_) => Box::pin(once_thawed(session, board)).await,
     }
 }
 
-async fn thawed(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
+/// Returns a board that was frozen as it is now, or an error if it still is.
+async fn once_thawed(session: &Session, board: &Arc<Board>) -> Result<Arc<Board>, ServerFailure> {
     let mut found = board.clone();
     for _ in 0..ATTEMPTS {
         let Some(redivision) = found.redivision() else { return Ok(found) };

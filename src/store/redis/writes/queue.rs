@@ -192,9 +192,9 @@ pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
         tokio::select! {
             ready = queue.ready() => {
                 let Some(partitions) = ready else { break };
-                // Boxed, because they are moved several times before they run.
-                let written = partitions.into_iter().map(|partition| Box::pin(write_partition(&queue, &writer, partition)));
-                running.extend(written);
+                // Boxed, because a future is moved several times before it runs.
+                let write = |partition| Box::pin(write_partition(&queue, &writer, partition));
+                running.extend(partitions.into_iter().map(write));
             }
             Some(()) = running.next() => {}
         }

@@ -10,7 +10,6 @@ use super::super::proxy::{Fault as Loss, Proxy};
 use super::*;
 use crate::given::{definition, unranked};
 use crate::waiting::Wait;
-use rolltop::store::Lifecycle;
 
 /// The options of a server on which acknowledged data is on the disk.
 const PERSISTENT: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];

@@ -5,7 +5,6 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::store::Lifecycle;
 use crate::store::embedded::storage::files::simulated::Crash;
 
 /// A disk after a crash.

@@ -5,7 +5,6 @@ use std::time::Instant;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::store::Lifecycle;
 use crate::store::embedded::storage::files::simulated::Fault;
 
 /// The longest time after which writes must resume.

@@ -28,7 +28,7 @@ use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tests::new_board;
 use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
-use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError, TableName};
+use crate::store::{Batch, ClockMode, Defined, Increment, Lifecycle, Outcome, Result, Store, StoreError, TableName};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The number of writes in the script.

@@ -3,7 +3,6 @@
 
 use super::crashes::survives;
 use super::*;
-use crate::store::Lifecycle;
 
 /// The number of writes in an hour, to each board.
 const EACH: usize = 3;

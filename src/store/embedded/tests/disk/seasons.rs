@@ -4,7 +4,6 @@
 use super::crashes::survives;
 use super::*;
 use crate::board::{BoardTrack, Packed};
-use crate::store::Lifecycle;
 use crate::store::SheetId;
 use crate::store::embedded::storage::files::simulated::Crash;
 

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 use crate::board::Value;
-use crate::store::Lifecycle;
 use crate::store::StoreError;
 use crate::store::embedded::storage::files::simulated::{DiskOperation, Fault, OperationKind};
 use crate::store::embedded::tests::new_board;
@@ -107,8 +106,8 @@ async fn a_write_without_effect_waits_for_the_write_it_relies_on() {
     }
 }
 
-/// Writes one frame that hangs, and returns the call that waits for it. Until it is released, what is appended comes into
-/// the next frame together; between two frames, the log would take what has been appended so far.
+/// Has the log write a frame that hangs, and returns the call that waits for it. All that is appended before the disk is
+/// released gets into one frame.
 async fn keep_the_log_busy<'a>(
     disk: &Simulated,
     frames: &AtomicUsize,
@@ -127,7 +126,7 @@ async fn keep_the_log_busy<'a>(
 #[tokio::test]
 async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
     let (disk, frames) = counting();
-    let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
+    let store = open(&disk, Pace { unknown_after: Duration::from_secs(2), ..usual() }).unwrap();
     let mut boards = Vec::new();
     for (nth, definition) in every_definition().iter().enumerate() {
         match store.define(new_board(&BoardName::parse(&format!("b{nth}")).unwrap(), definition)).await.unwrap() {
@@ -171,13 +170,16 @@ async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
     disk.clear_faults();
     disk.when(u32::MAX, Fault::NoSpace, |op| op.path.contains("/log/"));
     disk.release();
-    assert!(matches!(busy.await, Err(StoreError::TimedOut { .. })), "its frame cannot be made durable");
+    assert!(matches!(busy.await, Err(StoreError::TimedOut { .. })), "its frame is not written to the end");
     for (nth, added) in all.await.into_iter().enumerate() {
         match added {
             Err(StoreError::BoardChanged) => assert_eq!(nth, 3),
             Err(StoreError::TimedOut { .. }) => {}
             other => panic!("{other:?}"),
         }
+    }
+    while store.check().await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     for (nth, added) in store.add_all(batches(None)).await.into_iter().enumerate() {
         match added {

@@ -4,7 +4,6 @@ use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
 use crate::store::AuditCursor;
-use crate::store::Lifecycle;
 use crate::store::embedded::hashed_name::HashedName;
 
 fn like(number: i64, amount: i64) -> Increment {

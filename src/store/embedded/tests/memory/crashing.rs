@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use super::contents::live_contents;
 use super::*;
 use crate::board::{NotCounted, TrackId};
-use crate::store::Lifecycle;
 use crate::store::embedded::storage::files::simulated::Crash;
 use crate::store::embedded::storage::manifest::Manifest;
 

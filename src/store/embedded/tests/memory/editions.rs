@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::board::{NotCounted, TrackId, Value};
-use crate::store::Lifecycle;
 use crate::store::{Rejection, StoreError};
 
 const SECOND: TrackId = TrackId(77);

@@ -1,7 +1,6 @@
 //! Tests that expired data is freed although its subjects get no further writes, and that memory is given back.
 
 use super::*;
-use crate::store::Lifecycle;
 
 /// Applies a batch at a time.
 fn write(board: &Board, tables: &mut BoardState, now: Timestamp, increments: Vec<Increment>) {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::board::{Aggregate, BoardTrack};
-use crate::store::Lifecycle;
 use crate::store::embedded::storage::files::simulated::Crash;
 use crate::store::{Content, ContentsCursor, ImportBegun, ImportId, MAX_IMPORTS, Merged, Piece, Rejection, StoreError};
 

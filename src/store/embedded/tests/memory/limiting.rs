@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::board::{ModerationChange, Visibility};
-use crate::store::Lifecycle;
 use crate::store::embedded::memory::Level;
 use crate::store::embedded::storage::files::simulated::Crash;
 use crate::store::{Rejection, StoreError, TableName};

@@ -37,7 +37,7 @@ use crate::store::embedded::tables::Tables;
 use crate::store::embedded::tests::new_board;
 use crate::store::embedded::writing::{BatchApplication, Undone};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
-use crate::store::{Added, Batch, ClockMode, Defined, Increment, Outcome, Result, Store};
+use crate::store::{Added, Batch, ClockMode, Defined, Increment, Lifecycle, Outcome, Result, Store};
 
 /// In these tests a board has one track, unless its other tracks are named.
 impl std::ops::Deref for BoardState {

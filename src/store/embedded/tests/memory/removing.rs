@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::store::Lifecycle;
 use crate::store::embedded::storage::files::Files;
 use crate::store::embedded::storage::files::simulated::OperationKind;
 use crate::store::embedded::storage::manifest::{MANIFEST, Manifest};

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::board::{BoardTrack, RankingKey, Value};
-use crate::store::Lifecycle;
 use crate::store::Page;
 
 fn in_key(who: i64, key: &str, amount: i64) -> Increment {
