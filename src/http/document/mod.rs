@@ -45,7 +45,7 @@ use super::schemas;
         (name = "clock", description = "The simulated clock, for tests and replays. Only with `--clock simulated=…`."),
     ),
 )]
-struct Frame;
+struct Outline;
 
 /// The name of the security scheme.
 const KEY_SCHEME: &str = "key";
@@ -64,7 +64,7 @@ or `zstd`. Every response has an `X-Request-Id`: that of the request, or a new o
 
 /// Returns the OpenAPI document of the API with or without a simulated clock.
 pub fn openapi(simulated_clock: bool) -> OpenApi {
-    let mut document = Frame::openapi();
+    let mut document = Outline::openapi();
     document.merge(Descriptions::openapi());
     let license = LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
     // Relative to the document, so that generated clients and the explorer use the address that they loaded it from.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::asked::{answer_from_here, answer_of};
+use super::asked::{Answered, answer_from_here, answer_of};
 use super::lanes::LanesByWeight;
 use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
@@ -112,15 +112,15 @@ impl Spread<'_> {
             read,
         });
         if is_one && let Some(question) = questions.next() {
-            let answered = self.lanes.ask(question);
-            return Ok(vec![if self.is_here { answer_from_here(answered).await } else { answer_of(answered).await }?]);
+            return Ok(vec![self.answer(self.lanes.ask(question)).await?]);
         }
-        let answered = self.lanes.ask_all(questions);
+        let answered = self.lanes.ask_all(questions).into_iter().map(|answered| self.answer(answered));
         // Boxed, because reads of one partition would have room for it too.
-        match self.is_here {
-            true => Box::pin(try_join_all(answered.into_iter().map(answer_from_here))).await,
-            false => Box::pin(try_join_all(answered.into_iter().map(answer_of))).await,
-        }
+        Box::pin(try_join_all(answered)).await
+    }
+
+    async fn answer<T>(&self, answered: Answered<T>) -> Result<T, ServerFailure> {
+        if self.is_here { answer_from_here(answered).await } else { answer_of(answered).await }
     }
 
     /// Reads lines of the ranking.
