@@ -52,6 +52,8 @@ mod sample;
 mod season;
 mod sketch;
 mod span;
+#[cfg(test)]
+mod steps;
 mod tiers;
 mod timestamp;
 mod track;
