@@ -59,7 +59,7 @@ mod zones;
 use crate::site::{Kind, Site};
 
 /// Returns whether every behavior is tested everywhere: `ROLLTOP_TEST_ENGINES=all`.
-fn is_everywhere() -> bool {
+pub fn is_everywhere() -> bool {
     std::env::var("ROLLTOP_TEST_ENGINES").is_ok_and(|engines| engines == "all")
 }
 
