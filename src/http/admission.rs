@@ -5,17 +5,18 @@
 //! token is for, the origin of the page, and the board in the path. Other boards are checked where the service looks
 //! them up.
 
-use std::future::{Ready, pending, ready};
+use std::future::pending;
 use std::time::Duration;
 
-use actix_web::dev::{Payload, RequestHead, ServiceRequest};
+use actix_web::dev::{RequestHead, ServiceRequest};
 use actix_web::http::Method;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
-use actix_web::{FromRequest, HttpMessage, HttpRequest, HttpResponse};
+use actix_web::{HttpMessage, HttpResponse};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::access::Effect;
+use super::call::Call;
 use super::codes::Code;
 use super::needs::{Needs, needs_of};
 use super::problem::Problem;
@@ -151,14 +152,9 @@ fn check_origin(state: &HttpState, head: &RequestHead, caller: &Caller, effect: 
 }
 
 /// Checks that the caller may do more than its operation needs: what its body asks for, which changes something.
-pub(super) fn require_more(
-    state: &HttpState,
-    request: &HttpRequest,
-    caller: &Caller,
-    scope: Scope,
-) -> Result<(), Problem> {
-    caller.require(scope)?;
-    check_origin(state, request.head(), caller, Needs::Scope(scope).effect())
+pub(super) fn require_more(call: &Call, scope: Scope) -> Result<(), Problem> {
+    call.caller.require(scope)?;
+    check_origin(&call.state, call.request.head(), &call.caller, Needs::Scope(scope).effect())
 }
 
 /// Whether a caller is still valid, for what takes long.
@@ -230,16 +226,5 @@ impl From<Denied> for Problem {
             Denial::FreeSubject { board, field } => problem.with("board", board.as_str()).with("field", field),
             Denial::Item(_) | Denial::Ended | Denial::TokenExpired => problem,
         }
-    }
-}
-
-/// The caller that was admitted. A path whose operations are not in the table has none.
-impl FromRequest for Caller {
-    type Error = Problem;
-    type Future = Ready<Result<Self, Problem>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let caller = request.extensions().get::<Caller>().cloned();
-        ready(caller.ok_or_else(|| Problem::new(Code::Internal, "the request was not admitted")))
     }
 }

@@ -1,16 +1,13 @@
 //! Backups of the store's data.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
 use super::response;
-use super::state::HttpState;
-use crate::access::Caller;
 use crate::service::BackedUp;
 
 /// A completed backup.
@@ -35,13 +32,8 @@ pub(super) struct Backup {
     responses((status = 201, description = "The backup is complete.", body = Backup,
         example = json!({"path": "/var/backups/rolltop/20261121T040000000Z", "files": 9, "bytes": 71_303_168}))),
 )]
-pub(super) async fn make(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let BackedUp { path, files, bytes } = state.service.backup(&caller).await?;
+pub(super) async fn make(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let BackedUp { path, files, bytes } = call.service().backup(&call.caller).await?;
     let backup = Backup { path: path.display().to_string(), files, bytes };
     Ok(response::json_with(StatusCode::CREATED, &backup))
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::codes::Code;
 use super::definition::{self, DefinitionShown};
 use super::frame::{FrameShown, PeriodShown};
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
 use super::state::HttpState;
-use super::{body, path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{
     BoardEdition, BoardName, Definition, EditionRole, RankingKey, Shown, Span, Subject, Timestamp, Track, WindowLength,
 };
@@ -90,15 +90,10 @@ pub(super) struct BoardList {
     responses((status = 200, description = "The boards.", body = BoardList,
         example = json!({"items": [example()], "next": null}))),
 )]
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let boards = state.service.boards(&caller).await?;
+pub(super) async fn list(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let boards = call.service().boards(&call.caller).await?;
     Ok(response::json(&BoardList {
-        items: boards.iter().map(|board| DefinedBoard::of(&board.current(), &state)).collect(),
+        items: boards.iter().map(|board| DefinedBoard::of(&board.current(), &call.state)).collect(),
         next: (),
     }))
 }
@@ -240,10 +235,10 @@ pub(super) struct RetiringSlot {
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
         "retiring": 0, "retiring_slots": []}))),
 )]
-pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let of = Parameters::from_request(&request, &["of"])?.edition()?;
-    let edition = state.service.edition(&caller, &path::board_name(&request)?, of).await?;
-    let About { of: edition, answer: statuses } = state.service.statuses(&edition).await?;
+pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
+    let of = call.parameters(&["of"])?.edition()?;
+    let edition = call.service().edition(&call.caller, &call.board_name()?, of).await?;
+    let About { of: edition, answer: statuses } = call.service().statuses(&edition).await?;
     let each_window = match edition.windows() {
         [_] => Vec::new(),
         several => several.iter().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
@@ -254,7 +249,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
     let (main, has_slots) = (edition.main(), edition.has_slots());
     Ok(response::json(&BoardStatus {
-        definition: DefinedBoard::of(&edition, &state),
+        definition: DefinedBoard::of(&edition, &call.state),
         frame: FrameShown::of(main, &status.frame, main.slots()),
         head: has_slots.then_some(window.head),
         floor: has_slots.then_some(window.floor),
@@ -337,23 +332,18 @@ pub(super) enum DefineAnswer {
             headers(("location" = String, description = "Path of the board."))),
     ),
 )]
-pub(super) async fn put(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
-    let name = path::new_board_name(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn put(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let dry_run = call.parameters(&["dry_run"])?.flag("dry_run", false)?;
+    let name = call.new_board_name()?;
+    let body = call.json(payload).await?;
     let definition = definition::parse(&body)?;
     if dry_run {
-        let preview = state.service.preview(&caller, &name, &definition).await?;
+        let preview = call.service().preview(&call.caller, &name, &definition).await?;
         return Ok(response::json(&DefineAnswer::Preview(Box::new(DefinitionPreview::of(&preview)))));
     }
-    let (board, created) = state.service.define(&caller, &name, &definition).await?;
+    let (board, created) = call.service().define(&call.caller, &name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board.current(), &state)));
+    let answer = DefineAnswer::Defined(Box::new(DefinedBoard::of(&board.current(), &call.state)));
     let mut response = response::json_with(status, &answer);
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
@@ -368,14 +358,9 @@ pub(super) async fn put(
     delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
     responses((status = 200, description = "The removed board.", body = DefinedBoard)),
 )]
-pub(super) async fn delete(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let board = state.service.undefine(&caller, &path::board_name(&request)?).await?;
-    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
+pub(super) async fn delete(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let board = call.service().undefine(&call.caller, &call.board_name()?).await?;
+    Ok(response::json(&DefinedBoard::of(&board.current(), &call.state)))
 }
 
 /// The result of an audit.
@@ -447,16 +432,12 @@ pub(super) struct AuditDifference {
         "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
         "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
 )]
-pub(super) async fn audit(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["repair", "of", "period"])?;
+pub(super) async fn audit(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["repair", "of", "period"])?;
     let (repair, of) = (parameters.flag("repair", false)?, parameters.edition_choice()?);
-    let name = path::board_name(&request)?;
-    let edition = state.service.edition(&caller, &name, of).await?;
-    let About { of: edition, answer: report } = state.service.audit(&edition, repair).await?;
+    let name = call.board_name()?;
+    let edition = call.service().edition(&call.caller, &name, of).await?;
+    let About { of: edition, answer: report } = call.service().audit(&edition, repair).await?;
     let (has_several, decimals) = (edition.windows().len() > 1, edition.decimals());
     let example = |(window, difference): (WindowLength, Difference)| {
         let (by, subject) = difference.subject.split();

@@ -4,16 +4,16 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
 
-use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use actix_web::web::{Bytes, Payload};
 use futures_util::future::{Either, select};
 
 use super::body_memory::Hold;
+use super::call::Call;
 use super::codes::Code;
 use super::incoming::Incoming;
 use super::problem::Problem;
-use super::state::{HttpOptions, HttpState};
+use super::state::HttpOptions;
 use crate::access::Caller;
 
 /// The format of a body.
@@ -32,29 +32,6 @@ impl Format {
             Format::Json => options.max_body as u64,
             Format::Ndjson => u64::MAX,
         }
-    }
-}
-
-/// Returns the format that the request declares.
-///
-/// A request without a media type is refused: a web page may send one to any address without asking, so it must not
-/// count.
-pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
-    let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
-    let Some(declared) = request.headers().get(CONTENT_TYPE) else {
-        return Err(unsupported("the body has no Content-Type; send application/json or, for events, increments and samples, application/x-ndjson".into()));
-    };
-    let text = declared.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    match essence {
-        "application/json" => Ok(Format::Json),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
-        _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
-        _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
-        _ => Err(unsupported(format!(
-            "media type '{}' is not supported; use application/json or, for events, increments and samples, application/x-ndjson",
-            essence.chars().take(64).collect::<String>()
-        ))),
     }
 }
 
@@ -90,45 +67,55 @@ impl Deref for Body {
     }
 }
 
-/// Returns the body that the request declares, as it arrives.
-pub(super) fn incoming(
-    request: &HttpRequest,
-    payload: Payload,
-    format: Format,
-    state: &HttpState,
-) -> Result<Incoming, Problem> {
-    let hold = state.bodies.hold(state.client(request.head()));
-    Incoming::new(request, payload, format.max_received(&state.options), hold)
-}
-
-/// Reads a JSON body within the limits of size, time and memory.
-pub(super) async fn read_json(
-    request: &HttpRequest,
-    caller: &Caller,
-    payload: Payload,
-    state: &HttpState,
-) -> Result<Body, Problem> {
-    match format(request)? {
-        Format::Json => read(incoming(request, payload, Format::Json, state)?, caller, &state.options).await,
-        Format::Ndjson => Err(Problem::new(
-            Code::UnsupportedMediaType,
-            "NDJSON is supported for events, increments and samples only; use application/json",
-        )),
+impl Call {
+    /// Returns the format that the request declares.
+    ///
+    /// A request without a media type is refused: a web page may send one to any address without asking, so it must not
+    /// count.
+    pub(super) fn format(&self) -> Result<Format, Problem> {
+        let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
+        let Some(declared) = self.request.headers().get(CONTENT_TYPE) else {
+            return Err(unsupported("the body has no Content-Type; send application/json or, for events, increments and samples, application/x-ndjson".into()));
+        };
+        let text = declared.to_str().unwrap_or_default();
+        let essence = text.split(';').next().unwrap_or_default().trim();
+        match essence {
+            "application/json" => Ok(Format::Json),
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
+            _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
+            _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
+            _ => Err(unsupported(format!(
+                "media type '{}' is not supported; use application/json or, for events, increments and samples, application/x-ndjson",
+                essence.chars().take(64).collect::<String>()
+            ))),
+        }
     }
-}
 
-/// Reads a JSON body, or returns `None` if the request has none or an empty one.
-pub(super) async fn read_optional_json(
-    request: &HttpRequest,
-    caller: &Caller,
-    payload: Payload,
-    state: &HttpState,
-) -> Result<Option<Body>, Problem> {
-    let headers = request.headers();
-    let length = headers.get(CONTENT_LENGTH).map(|length| length.as_bytes());
-    match headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0") {
-        true => read_json(request, caller, payload, state).await.map(Some),
-        false => Ok(None),
+    /// Returns the body that the request declares, as it arrives.
+    pub(super) fn incoming(&self, payload: Payload, format: Format) -> Result<Incoming, Problem> {
+        let hold = self.state.bodies.hold(self.client());
+        Incoming::new(&self.request, payload, format.max_received(&self.state.options), hold)
+    }
+
+    /// Reads a JSON body within the limits of size, time and memory.
+    pub(super) async fn json(&self, payload: Payload) -> Result<Body, Problem> {
+        match self.format()? {
+            Format::Json => read(self.incoming(payload, Format::Json)?, &self.caller, &self.state.options).await,
+            Format::Ndjson => Err(Problem::new(
+                Code::UnsupportedMediaType,
+                "NDJSON is supported for events, increments and samples only; use application/json",
+            )),
+        }
+    }
+
+    /// Reads a JSON body, or returns `None` if the request has none or an empty one.
+    pub(super) async fn optional_json(&self, payload: Payload) -> Result<Option<Body>, Problem> {
+        let headers = self.request.headers();
+        let length = headers.get(CONTENT_LENGTH).map(|length| length.as_bytes());
+        match headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0") {
+            true => self.json(payload).await.map(Some),
+            false => Ok(None),
+        }
     }
 }
 

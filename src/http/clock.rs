@@ -1,15 +1,13 @@
 //! The simulated clock. These paths do not exist if the store runs on the system clock.
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, response, schemas};
-use crate::access::Caller;
+use super::{object, response, schemas};
 use crate::board::Timestamp;
 
 /// The time of the store.
@@ -35,9 +33,8 @@ pub(super) struct ClockSetting {
     responses((status = 200, description = "The current time of the store.", body = Clock,
         example = json!({"now": "2026-01-02T00:00:00Z"}))),
 )]
-pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    Ok(response::json(&Clock { now: state.service.now().await? }))
+pub(super) async fn get(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    Ok(response::json(&Clock { now: call.service().now().await? }))
 }
 
 /// Advance the simulated clock
@@ -51,14 +48,8 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     responses((status = 200, description = "The new time of the store.", body = Clock,
         example = json!({"now": "2026-01-02T00:00:00Z"}))),
 )]
-pub(super) async fn put(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let body = call.json(payload).await?;
     let ClockSetting { now } = object::parse(&body)?;
-    Ok(response::json(&Clock { now: state.service.set_clock(&caller, now).await? }))
+    Ok(response::json(&Clock { now: call.service().set_clock(&call.caller, now).await? }))
 }

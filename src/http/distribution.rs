@@ -3,17 +3,14 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::RankingFrame;
-use super::parameters::Parameters;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{path, response};
-use crate::access::Caller;
+use super::response;
 use crate::board::{BoardTrack, Order, Percentile, Shown, Value};
 use crate::service::{About, AtScore};
 
@@ -94,16 +91,12 @@ struct ScoreRange {
         "ranges": [{"from": null, "to": 10, "subjects": 900}, {"from": 10, "to": 100, "subjects": 260},
             {"from": 100, "to": null, "subjects": 40}]}))),
 )]
-pub(super) async fn distribution(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["percentiles", "scores", "window", "of", "period", "by"])?;
+pub(super) async fn distribution(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["percentiles", "scores", "window", "of", "period", "by"])?;
     let texts = parameters.text("percentiles").unwrap_or(PERCENTILES);
     let percentiles = list("percentiles", texts, |text| text.parse::<Percentile>())?;
-    let name = path::board_name(&request)?;
-    let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
+    let name = call.board_name()?;
+    let track = call.service().window(&call.caller, &name, parameters.window()?, None).await?;
     let scores = match parameters.text("scores") {
         Some(texts) => list("scores", texts, |text| Value::parse(text, track.kind(), track.decimals()))?,
         None => Vec::new(),
@@ -112,7 +105,7 @@ pub(super) async fn distribution(
     if !is_ascending {
         return Err(Problem::field("scores", "each of 'scores' must be greater than the one before"));
     }
-    let About { of: track, answer } = state.service.distribution(&track, &percentiles, &scores).await?;
+    let About { of: track, answer } = call.service().distribution(&track, &percentiles, &scores).await?;
     let shown = |value: Value| value.shown(track.decimals());
     let at = percentiles.iter().zip(answer.percentiles);
     Ok(response::json(&Distribution {

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::boards::{self, DefinedBoard};
+use super::call::Call;
 use super::comparison::{ComparisonShown, MirroredDifferenceShown};
 use super::definition::{self, DefinitionShown};
 use super::edition_changes::{self, EditionChanges};
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
 use super::state::HttpState;
-use super::{body, path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{Definition, EditionRole, NotCounted, Span, Timestamp};
 use crate::service::{DualRunState, FillState};
 
@@ -180,63 +180,40 @@ impl EditionShown {
         (status = 201, description = "The dual run has begun.", body = EditionShown),
     ),
 )]
-pub(super) async fn begin(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let name = path::board_name(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn begin(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let name = call.board_name()?;
+    let body = call.json(payload).await?;
     let definition = definition::parse(&body)?;
     let named = definition::names(&body);
     let is_named = |key: &str| named.contains(key);
-    let (_, is_new) = state.service.begin_dual_run(&caller, &name, &definition, is_named).await?;
-    let run = state.service.dual_run(&caller, &name, EditionRole::Next).await?;
+    let (_, is_new) = call.service().begin_dual_run(&call.caller, &name, &definition, is_named).await?;
+    let run = call.service().dual_run(&call.caller, &name, EditionRole::Next).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(response::json_with(status, &EditionShown::of(&run, &state)))
+    Ok(response::json_with(status, &EditionShown::of(&run, &call.state)))
 }
 
-async fn get(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    role: EditionRole,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let run = state.service.dual_run(&caller, &path::board_name(&request)?, role).await?;
-    Ok(response::json(&EditionShown::of(&run, &state)))
+async fn get(call: &Call, role: EditionRole) -> Result<HttpResponse, Problem> {
+    let run = call.service().dual_run(&call.caller, &call.board_name()?, role).await?;
+    Ok(response::json(&EditionShown::of(&run, &call.state)))
 }
 
-async fn delete(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    role: EditionRole,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let board = state.service.remove_edition(&caller, &path::board_name(&request)?, role).await?;
-    Ok(response::json(&DefinedBoard::of(&board.current(), &state)))
+async fn delete(call: &Call, role: EditionRole) -> Result<HttpResponse, Problem> {
+    let board = call.service().remove_edition(&call.caller, &call.board_name()?, role).await?;
+    Ok(response::json(&DefinedBoard::of(&board.current(), &call.state)))
 }
 
-async fn promote(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    role: EditionRole,
-) -> Result<HttpResponse, Problem> {
+async fn promote(call: &Call, role: EditionRole) -> Result<HttpResponse, Problem> {
     let known: &[&str] = match role {
         EditionRole::Next => &["keep_previous", "early"],
         EditionRole::Previous => &["keep_previous"],
     };
-    let parameters = Parameters::from_request(&request, known)?;
+    let parameters = call.parameters(known)?;
     let keep = parse_keep(parameters.text("keep_previous").unwrap_or(KEEP_PREVIOUS))?;
     let early = parameters.flag("early", false)?;
-    let name = path::board_name(&request)?;
-    let changes = EditionChanges::of(&state.service.dual_run(&caller, &name, role).await?, &state);
-    let board = state.service.promote(&caller, &name, role, keep, early).await?;
-    Ok(response::json(&Promoted { board: DefinedBoard::of(&board.current(), &state), changes }))
+    let name = call.board_name()?;
+    let changes = EditionChanges::of(&call.service().dual_run(&call.caller, &name, role).await?, &call.state);
+    let board = call.service().promote(&call.caller, &name, role, keep, early).await?;
+    Ok(response::json(&Promoted { board: DefinedBoard::of(&board.current(), &call.state), changes }))
 }
 
 fn parse_keep(text: &str) -> Result<Span, Problem> {
@@ -258,12 +235,8 @@ fn parse_keep(text: &str) -> Result<Span, Problem> {
     get, path = "/v1/boards/{board}/next", operation_id = "getNext", tag = "boards",
     responses((status = 200, description = "The successor.", body = EditionShown)),
 )]
-pub(super) async fn get_next(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    get(request, caller, state, EditionRole::Next).await
+pub(super) async fn get_next(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    get(&call, EditionRole::Next).await
 }
 
 /// End a dual run
@@ -274,12 +247,8 @@ pub(super) async fn get_next(
     responses((status = 200, description = "The board without a successor.", body = DefinedBoard,
         example = json!(boards::example()))),
 )]
-pub(super) async fn delete_next(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    delete(request, caller, state, EditionRole::Next).await
+pub(super) async fn delete_next(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    delete(&call, EditionRole::Next).await
 }
 
 /// Let the successor take over
@@ -300,12 +269,8 @@ pub(super) async fn delete_next(
     responses((status = 200, description = "The board, with the definition of the successor.", body = Promoted,
         example = json!(promoted_example()))),
 )]
-pub(super) async fn promote_next(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    promote(request, caller, state, EditionRole::Next).await
+pub(super) async fn promote_next(call: Call) -> Result<HttpResponse, Problem> {
+    promote(&call, EditionRole::Next).await
 }
 
 /// Compare a board with its successor
@@ -319,15 +284,12 @@ pub(super) async fn promote_next(
         description = "Length of the window to compare, which both have. Default: the main window of each.")),
     responses((status = 202, description = "The comparison, so far.", body = Begun)),
 )]
-pub(super) async fn compare(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let choice = Parameters::from_request(&request, &["window"])?.window()?;
-    let name = path::board_name(&request)?;
-    let comparison = ComparisonShown::of(state.service.compare(&caller, &name, choice.length).await?);
-    let changes = EditionChanges::of(&state.service.dual_run(&caller, &name, EditionRole::Next).await?, &state);
+pub(super) async fn compare(call: Call) -> Result<HttpResponse, Problem> {
+    let choice = call.parameters(&["window"])?.window()?;
+    let name = call.board_name()?;
+    let comparison = ComparisonShown::of(call.service().compare(&call.caller, &name, choice.length).await?);
+    let changes =
+        EditionChanges::of(&call.service().dual_run(&call.caller, &name, EditionRole::Next).await?, &call.state);
     Ok(response::json_with(StatusCode::ACCEPTED, &Begun { comparison, changes }))
 }
 
@@ -338,12 +300,8 @@ pub(super) async fn compare(
     get, path = "/v1/boards/{board}/previous", operation_id = "getPrevious", tag = "boards",
     responses((status = 200, description = "The previous edition.", body = EditionShown)),
 )]
-pub(super) async fn get_previous(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    get(request, caller, state, EditionRole::Previous).await
+pub(super) async fn get_previous(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    get(&call, EditionRole::Previous).await
 }
 
 /// Remove the previous edition
@@ -355,12 +313,8 @@ pub(super) async fn get_previous(
     responses((status = 200, description = "The board without a previous edition.", body = DefinedBoard,
         example = json!(boards::example()))),
 )]
-pub(super) async fn delete_previous(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    delete(request, caller, state, EditionRole::Previous).await
+pub(super) async fn delete_previous(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    delete(&call, EditionRole::Previous).await
 }
 
 /// Go back to the previous edition
@@ -375,10 +329,6 @@ pub(super) async fn delete_previous(
     responses((status = 200, description = "The board, with its earlier definition.", body = Promoted,
         example = json!(promoted_example()))),
 )]
-pub(super) async fn promote_previous(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    promote(request, caller, state, EditionRole::Previous).await
+pub(super) async fn promote_previous(call: Call) -> Result<HttpResponse, Problem> {
+    promote(&call, EditionRole::Previous).await
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use actix_web::HttpResponse;
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -14,10 +14,9 @@ use super::events::EventsReceipt;
 use super::frame::WindowBounds;
 use super::items::{FieldValue, ItemIds, TextField};
 use super::metrics::EventMetrics;
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, events, object, response, schemas};
+use super::{events, object, response, schemas};
 use crate::access::{Caller, Scope};
 use crate::board::{
     BoardName, Compared, Event, Fields, Metric, Operand, RankingKey, Rule, Shown, Subject, SyntaxError, Timestamp,
@@ -239,21 +238,18 @@ pub(super) struct EvaluateBody<'a> {
         "as_of": "2026-01-02T10:07:00Z"}))),
 )]
 pub(super) async fn evaluate(
-    request: HttpRequest,
-    caller: Caller,
+    Plain(call): Plain,
     payload: Payload,
-    state: Data<HttpState>,
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let ids = ItemIds::from_request(&request, &caller)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+    let ids = ItemIds::from_request(&call.request, &call.caller)?;
+    let body = call.json(payload).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
     if body.record {
-        require_more(&state, &request, &caller, Scope::Write)?;
+        require_more(&call, Scope::Write)?;
     }
-    let limits = body.record.then(|| state.items(request.head(), &caller));
-    let rules = parse_rules(&mut body, &state.service, &caller)?;
+    let limits = body.record.then(|| call.items());
+    let rules = parse_rules(&mut body, call.service(), &call.caller)?;
     let fields = events::parse_fields(body.fields)?;
     let mut event = parse_event(body, &fields)?;
     if let (Some(event), Some(ids)) = (&mut event, ids)
@@ -265,7 +261,7 @@ pub(super) async fn evaluate(
         limits.take(1)?;
     }
     let refs: Vec<&PinnedRule> = rules.iter().map(|named| &*named.rule).collect();
-    let evaluated = state.service.evaluate(&caller, &refs, &fields, event.clone()).await?;
+    let evaluated = call.service().evaluate(&call.caller, &refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> =
         (rules.iter().zip(evaluations)).map(|(rule, evaluation)| RuleVerdict::of(rule, evaluation, &answers)).collect();

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response, schemas};
+use super::{object, response, schemas};
 use crate::access::{Caller, Grant, Key, KeyKind, KeyRates, PublicKey, Scope, Scopes, Secret};
 use crate::board::{Span, Timestamp};
 use crate::service::{KnownKey, NewKey, ServiceError};
@@ -236,13 +235,8 @@ fn made(status: StatusCode, key: Key, secret: Option<&Secret>) -> HttpResponse {
     responses((status = 200, description = "The keys.", body = KeyList,
         example = json!({"items": [example()], "next": null}))),
 )]
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let keys = state.service.list_keys(&caller).await?;
+pub(super) async fn list(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let keys = call.service().list_keys(&call.caller).await?;
     Ok(response::json(&KeyList { items: keys.into_iter().map(KeyShown::of).collect(), next: () }))
 }
 
@@ -263,17 +257,11 @@ pub(super) async fn list(
     )),
     responses((status = 201, description = "The key was made.", body = KeyMade, example = json!(example_with_secret()))),
 )]
-pub(super) async fn create(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn create(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let body = call.json(payload).await?;
     let NewKeyBody { name, kind, scopes, boards, origins, expires_at, rates, public_key } = object::parse(&body)?;
     let new = NewKey { name, kind, grant: Grant { scopes, boards }, origins, expires_at, rates, public_key };
-    let (key, secret) = state.service.create_key(&caller, new).await?;
+    let (key, secret) = call.service().create_key(&call.caller, new).await?;
     Ok(made(StatusCode::CREATED, key, secret.as_ref()))
 }
 
@@ -282,10 +270,9 @@ pub(super) async fn create(
     get, path = "/v1/keys/{key}", operation_id = "getKey", tag = "keys",
     responses((status = 200, description = "The key.", body = KeyShown, example = json!(example()))),
 )]
-pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let id = path::key_id(&request)?;
-    Ok(response::json(&KeyShown::of(state.service.find_key(&caller, id).await?)))
+pub(super) async fn get(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let id = call.key_id()?;
+    Ok(response::json(&KeyShown::of(call.service().find_key(&call.caller, id).await?)))
 }
 
 /// Get the key of this request
@@ -296,13 +283,12 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
     get, path = "/v1/keys/self", operation_id = "getOwnKey", tag = "keys",
     responses((status = 200, description = "The key.", body = KeyShown, example = json!(example()))),
 )]
-pub(super) async fn own(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let known = caller.key_id().and_then(|id| state.service.keys().find(id));
+pub(super) async fn own(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let known = call.caller.key_id().and_then(|id| call.service().keys().find(id));
     // It was valid a moment ago.
-    let known = known.ok_or_else(|| Problem::from(ServiceError::from(caller.ended())))?;
+    let known = known.ok_or_else(|| Problem::from(ServiceError::from(call.caller.ended())))?;
     let shown = KeyShown::of(known);
-    Ok(response::json(&if caller.has_token() { shown.of_token(&caller) } else { shown }))
+    Ok(response::json(&if call.caller.has_token() { shown.of_token(&call.caller) } else { shown }))
 }
 
 /// Rotate a key
@@ -316,22 +302,16 @@ pub(super) async fn own(request: HttpRequest, caller: Caller, state: Data<HttpSt
     responses((status = 200, description = "The key with its new secret.", body = KeyMade,
         example = json!(example_with_secret()))),
 )]
-pub(super) async fn rotate(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let id = path::key_id(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn rotate(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let id = call.key_id()?;
+    let body = call.json(payload).await?;
     let RotationBody { overlap } = object::parse(&body)?;
     let overlap = overlap.map_or(0, Span::approximate_millis).unsigned_abs();
     let overlap = Duration::from_millis(overlap);
     if overlap > LONGEST_OVERLAP {
         return Err(Problem::field("overlap", "'overlap' must be at most 90d"));
     }
-    let (key, secret) = state.service.rotate_key(&caller, id, overlap).await?;
+    let (key, secret) = call.service().rotate_key(&call.caller, id, overlap).await?;
     Ok(made(StatusCode::OK, key, Some(&secret)))
 }
 
@@ -343,12 +323,7 @@ pub(super) async fn rotate(
     delete, path = "/v1/keys/{key}", operation_id = "revokeKey", tag = "keys",
     responses((status = 200, description = "The revoked key.", body = KeyShown, example = json!(example()))),
 )]
-pub(super) async fn revoke(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let key = state.service.revoke_key(&caller, path::key_id(&request)?).await?;
+pub(super) async fn revoke(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let key = call.service().revoke_key(&call.caller, call.key_id()?).await?;
     Ok(response::json(&KeyShown::of_new(key)))
 }

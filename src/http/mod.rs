@@ -13,11 +13,13 @@
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body -> incoming; large
 //! responses    ranking_lines -> response; frame, cursor, delivery, caching, compression, metrics, counts
-//! base         state -> body_memory, access, proxies, limits -> rates -> client; schemas, problem, request_id -> trace_parent,
-//!              service_error, codes; cors -> access; handling; console
+//! base         call -> state -> body_memory, access, proxies, limits -> rates -> client; schemas, problem,
+//!              request_id -> trace_parent, service_error, codes; cors -> access; handling; console
 //! ```
 //!
-//! Each resource module holds its handlers, the body types they read and the response types they return.
+//! Each resource module holds its handlers, the body types they read and the response types they return. A handler
+//! takes a `Call`: the request with its caller and the state of the service; or a `Plain` call if its operation has no
+//! parameters.
 //! A refused request is a [`Problem`] with a [`Code`]; a rejected item of a request has an [`ItemCode`].
 
 mod access;
@@ -28,6 +30,7 @@ mod boards;
 mod body;
 mod body_memory;
 mod caching;
+mod call;
 mod client;
 mod clock;
 mod codes;

@@ -10,12 +10,13 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use super::service_error;
 use super::state::HttpState;
 use super::{compression, metrics, response};
-use crate::access::{Caller, Scope};
+use crate::access::Scope;
 
 /// Readiness of the instance.
 #[derive(Debug, Serialize, ToSchema)]
@@ -70,15 +71,15 @@ pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
     responses((status = 200, description = "The instance is ready.", body = Ready,
         example = json!({"status": "ready", "store": "embedded", "version": "0.1.0", "warnings": []}))),
 )]
-pub(super) async fn readiness(caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let mut readiness = state.service.readiness().await;
+pub(super) async fn readiness(call: Call) -> Result<HttpResponse, Problem> {
+    let mut readiness = call.service().readiness().await;
     // They name boards.
-    let is_told_why = caller.may(Scope::Metrics) && caller.sees_all();
+    let is_told_why = call.caller.may(Scope::Metrics) && call.caller.sees_all();
     if !is_told_why {
         readiness.warnings.clear();
     }
     if readiness.is_ready() {
-        return Ok(response::json(&Ready { health: Health::new(&state, "ready"), warnings: readiness.warnings }));
+        return Ok(response::json(&Ready { health: Health::new(&call.state, "ready"), warnings: readiness.warnings }));
     }
     let store = readiness.store.err().map(|error| service_error::detail_of(&error));
     let overdue = readiness.overdue.iter().map(|board| format!("the rollover of board '{board}' is overdue"));
@@ -100,15 +101,11 @@ pub(super) async fn readiness(caller: Caller, state: Data<HttpState>) -> Result<
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
         example = "# TYPE rolltop_increments_total counter\nrolltop_increments_total{outcome=\"accepted\"} 17\n")),
 )]
-pub(super) async fn metrics(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    match &state.options.metrics {
+pub(super) async fn metrics(call: Call) -> Result<HttpResponse, Problem> {
+    match &call.state.options.metrics {
         Some(recorder) => {
-            state.service.observe().await;
-            let (known, recorder) = (state.service.known_boards(&caller), recorder.clone());
+            call.service().observe().await;
+            let (known, recorder) = (call.service().known_boards(&call.caller), recorder.clone());
             // With thousands of boards this takes longer than the other requests of the worker should wait.
             let rendered = spawn_blocking(move || {
                 metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board))
@@ -118,7 +115,7 @@ pub(super) async fn metrics(
             })?;
             Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
         }
-        None => Err(Problem::not_found(request.path())),
+        None => Err(Problem::not_found(call.request.path())),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Query parameters of a request, parsed strictly: an unknown parameter is an error.
 
+use std::future::{Ready, ready};
 use std::ops::RangeInclusive;
 
-use actix_web::{HttpRequest, web};
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, web};
 use percent_encoding::percent_decode_str;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::{Caller, Scope};
@@ -17,17 +20,32 @@ pub(super) struct Parameters {
     given: Vec<(String, String)>,
 }
 
-impl Parameters {
+impl Call {
     /// Parses the query, which may have only the `known` parameters.
-    pub(super) fn from_request(request: &HttpRequest, known: &[&str]) -> Result<Self, Problem> {
-        Self::parse(request.query_string(), known, None)
+    pub(super) fn parameters(&self, known: &[&str]) -> Result<Parameters, Problem> {
+        Parameters::parse(self.request.query_string(), known, None)
     }
 
     /// Parses the query, which may have only the `known` parameters. `list` may be given several times.
-    pub(super) fn with_list(request: &HttpRequest, known: &[&str], list: &str) -> Result<Self, Problem> {
-        Self::parse(request.query_string(), known, Some(list))
+    pub(super) fn parameters_with_list(&self, known: &[&str], list: &str) -> Result<Parameters, Problem> {
+        Parameters::parse(self.request.query_string(), known, Some(list))
     }
+}
 
+/// A call of an operation without parameters. Before its handler begins, any that is given is refused.
+pub(super) struct Plain(pub(super) Call);
+
+impl FromRequest for Plain {
+    type Error = Problem;
+    type Future = Ready<Result<Self, Problem>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let call = Call::from_request(request, payload).into_inner();
+        ready(call.and_then(|call| call.parameters(&[]).map(|_| Self(call))))
+    }
+}
+
+impl Parameters {
     fn parse(query: &str, known: &[&str], list: Option<&str>) -> Result<Self, Problem> {
         if query.is_empty() {
             return Ok(Self { given: Vec::new() });
@@ -163,15 +181,15 @@ pub(super) struct ItemParameters {
 
 impl ItemParameters {
     /// Parses the query of a request with items of one board.
-    pub(super) fn of_board(request: &HttpRequest, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
-        let parameters = Parameters::from_request(request, &["return", "strict", "period"])?;
+    pub(super) fn of_board(call: &Call, is_stream: bool) -> Result<Self, Problem> {
+        let parameters = call.parameters(&["return", "strict", "period"])?;
         let period = parameters.text("period").map(PeriodName::new);
-        Ok(Self { period, ..Self::of(&parameters, caller, is_stream)? })
+        Ok(Self { period, ..Self::of(&parameters, &call.caller, is_stream)? })
     }
 
     /// Parses the query of a request with items of any boards.
-    pub(super) fn from_request(request: &HttpRequest, caller: &Caller, is_stream: bool) -> Result<Self, Problem> {
-        Self::of(&Parameters::from_request(request, &["return", "strict"])?, caller, is_stream)
+    pub(super) fn of_boards(call: &Call, is_stream: bool) -> Result<Self, Problem> {
+        Self::of(&call.parameters(&["return", "strict"])?, &call.caller, is_stream)
     }
 
     /// Returns the values of the parameters that are about the answer. They are not available for a stream.

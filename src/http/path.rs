@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
-use actix_web::HttpRequest;
 use actix_web::dev::ServiceRequest;
 use memchr::memchr_iter;
 use percent_encoding::percent_decode_str;
 
+use super::call::Call;
 use super::codes::Code;
 use super::problem::Problem;
 use crate::access::KeyId;
@@ -25,13 +25,43 @@ const RANKING_KEY_SEGMENT: usize = 5;
 /// Index of the segment `{subject}` in `/v1/boards/{board}/subjects/{subject}/…`.
 const SUBJECT_SEGMENT: usize = 5;
 
-/// Returns the board name in the path. An invalid name is an unknown board.
-pub(super) fn board_name(request: &HttpRequest) -> Result<BoardName, Problem> {
-    let text = board_text(request);
-    BoardName::parse(&text).map_err(|error| {
-        let detail = format!("unknown board '{}': {error}", text.chars().take(64).collect::<String>());
-        Problem::new(Code::UnknownBoard, detail)
-    })
+impl Call {
+    /// Returns the board name in the path. An invalid name is an unknown board.
+    pub(super) fn board_name(&self) -> Result<BoardName, Problem> {
+        let text = self.board_text();
+        BoardName::parse(&text).map_err(|error| {
+            let detail = format!("unknown board '{}': {error}", text.chars().take(64).collect::<String>());
+            Problem::new(Code::UnknownBoard, detail)
+        })
+    }
+
+    /// Returns the board name in the path, for a board to be defined.
+    pub(super) fn new_board_name(&self) -> Result<BoardName, Problem> {
+        BoardName::parse(&self.board_text()).map_err(|error| Problem::new(Code::InvalidBoardName, error.to_string()))
+    }
+
+    /// Returns the id of a key in the path. An invalid id is an unknown key.
+    pub(super) fn key_id(&self) -> Result<KeyId, Problem> {
+        // What is not an id may be a key, so it is not shown.
+        KeyId::parse(segment(self.request.uri().path(), KEY_SEGMENT))
+            .map_err(|error| Problem::new(Code::UnknownKey, format!("unknown key: {error}")))
+    }
+
+    /// Returns the subject in the path, which is percent-encoded as one segment.
+    pub(super) fn subject(&self) -> Result<Subject, Problem> {
+        parse_subject(segment(self.request.uri().path(), SUBJECT_SEGMENT))
+    }
+
+    /// Returns the key of a ranking in the path, which is percent-encoded as one segment.
+    pub(super) fn ranking_key(&self) -> Result<RankingKey, Problem> {
+        let invalid = |detail: String| Problem::field("key", detail);
+        let key = decode(segment(self.request.uri().path(), RANKING_KEY_SEGMENT), "key", invalid)?;
+        RankingKey::parse(&key).map_err(|error| invalid(error.to_string()))
+    }
+
+    fn board_text(&self) -> Cow<'_, str> {
+        percent_decode_str(segment(self.request.uri().path(), BOARD_SEGMENT)).decode_utf8_lossy()
+    }
 }
 
 /// Returns the board name in the path of a request, if the path has one that is valid.
@@ -41,40 +71,12 @@ pub(super) fn board_of(request: &ServiceRequest) -> Option<BoardName> {
     BoardName::parse(&percent_decode_str(segment).decode_utf8_lossy()).ok()
 }
 
-/// Returns the board name in the path, for a board to be defined.
-pub(super) fn new_board_name(request: &HttpRequest) -> Result<BoardName, Problem> {
-    BoardName::parse(&board_text(request)).map_err(|error| Problem::new(Code::InvalidBoardName, error.to_string()))
-}
-
-/// Returns the id of a key in the path. An invalid id is an unknown key.
-pub(super) fn key_id(request: &HttpRequest) -> Result<KeyId, Problem> {
-    // What is not an id may be a key, so it is not shown.
-    KeyId::parse(segment(request.uri().path(), KEY_SEGMENT))
-        .map_err(|error| Problem::new(Code::UnknownKey, format!("unknown key: {error}")))
-}
-
-/// Returns the subject in the path, which is percent-encoded as one segment.
-pub(super) fn subject(request: &HttpRequest) -> Result<Subject, Problem> {
-    parse_subject(segment(request.uri().path(), SUBJECT_SEGMENT))
-}
-
-/// Returns the key of a ranking in the path, which is percent-encoded as one segment.
-pub(super) fn ranking_key(request: &HttpRequest) -> Result<RankingKey, Problem> {
-    let invalid = |detail: String| Problem::field("key", detail);
-    let key = decode(segment(request.uri().path(), RANKING_KEY_SEGMENT), "key", invalid)?;
-    RankingKey::parse(&key).map_err(|error| invalid(error.to_string()))
-}
-
 /// Returns a segment of a path, or nothing if the path has fewer. The one before the first slash is the 0th.
 fn segment(path: &str, index: usize) -> &str {
     // Each request looks for its board, and this takes a third of the time of `split`.
     let mut slashes = memchr_iter(b'/', path.as_bytes());
     let start = index.checked_sub(1).map_or(Some(0), |before| slashes.nth(before).map(|slash| slash + 1));
     start.map_or("", |start| &path[start..slashes.next().unwrap_or(path.len())])
-}
-
-fn board_text(request: &HttpRequest) -> Cow<'_, str> {
-    percent_decode_str(segment(request.uri().path(), BOARD_SEGMENT)).decode_utf8_lossy()
 }
 
 fn parse_subject(encoded: &str) -> Result<Subject, Problem> {

@@ -1,17 +1,14 @@
 //! The periods of a board with a season.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::PeriodShown;
-use super::parameters::Parameters;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
-use super::state::HttpState;
-use super::{path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{BoardEdition, BoardName, PeriodName};
 use crate::service::{About, Page, PeriodFilter};
 
@@ -78,14 +75,10 @@ pub(super) struct ClosedPeriod {
         "closed": {"name": "3", "start": "2026-01-01T00:00:00Z", "end": "2026-01-02T10:07:00Z", "final": false},
         "current": {"name": "4", "start": "2026-01-02T10:07:00Z", "end": null, "final": false}}))),
 )]
-pub(super) async fn close(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["period"])?;
-    let (board, period) = (path::board_name(&request)?, parameters.text("period").map(PeriodName::new));
-    let [closed, current] = state.service.close_period(&caller, &board, period.as_ref()).await?;
+pub(super) async fn close(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["period"])?;
+    let (board, period) = (call.board_name()?, parameters.text("period").map(PeriodName::new));
+    let [closed, current] = call.service().close_period(&call.caller, &board, period.as_ref()).await?;
     let [closed, current] = [closed, current].map(|edition| PeriodShown::of(&edition));
     Ok(response::json(&ClosedPeriod { board, closed, current }))
 }
@@ -116,22 +109,18 @@ pub(super) async fn close(
                 "total": 12, "winners": [{"rank": 1, "subject": "seller-2", "score": 3}]}],
         "next": null}))),
 )]
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["final", "after", "winners", "limit", "by"])?;
+pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["final", "after", "winners", "limit", "by"])?;
     let filter = PeriodFilter {
         is_final: parameters.flag("final", false)?,
         after: parameters.text("after").map(PeriodName::new),
         limit: parameters.number("limit", MAX_PERIODS, 1..=MAX_PERIODS)? as usize,
     };
     let winners = parameters.number("winners", DEFAULT_WINNERS, 1..=MAX_WINNERS)? as u32;
-    let (board, key) = (path::board_name(&request)?, parameters.key()?);
+    let (board, key) = (call.board_name()?, parameters.key()?);
     let limit = filter.limit;
     let ahead = PeriodFilter { limit: limit + 1, ..filter };
-    let mut periods = state.service.periods(&caller, &board, &ahead, key.as_ref(), winners).await?;
+    let mut periods = call.service().periods(&call.caller, &board, &ahead, key.as_ref(), winners).await?;
     let has_more = periods.len() > limit;
     periods.truncate(limit);
     let next = periods.last().filter(|_| has_more).and_then(|(edition, _)| edition.period_name());

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::FrameShown;
-use super::parameters::{Parameters, parse_key};
+use super::parameters::{Plain, parse_key};
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
-use super::state::HttpState;
-use super::{body, cursor, large, object, path, response, schemas};
-use crate::access::Caller;
+use super::{cursor, large, object, response, schemas};
 use crate::board::{BoardName, RankingKey, Timestamp};
 use crate::service::{About, Page, RemovedAll, TextRange};
 
@@ -75,20 +74,16 @@ pub(super) struct KeyOfRanking {
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "keys": 3,
         "items": [{"by": "music"}, {"by": "rust"}], "next": "rust"}))),
 )]
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["prefix", "cursor", "of", "period", "window", "limit"])?;
+pub(super) async fn list(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["prefix", "cursor", "of", "period", "window", "limit"])?;
     let limit = u32::try_from(parameters.number("limit", 50, 1..=MAX_KEYS)?).unwrap_or(u32::MAX);
     let after = parameters.text("cursor").map(|text| parse_key("cursor", text)).transpose()?;
     let prefix = parameters.text("prefix").unwrap_or_default();
-    let name = path::board_name(&request)?;
-    let track = state.service.window_of_all_keys(&caller, &name, parameters.window()?).await?;
+    let name = call.board_name()?;
+    let track = call.service().window_of_all_keys(&call.caller, &name, parameters.window()?).await?;
     // One more, which says whether there is a next page.
-    let About { of: track, answer: mut found } = state
-        .service
+    let About { of: track, answer: mut found } = call
+        .service()
         .ranking_keys(
             &track,
             TextRange { prefix, after: after.as_ref().map(|after| after.as_str()) },
@@ -181,18 +176,14 @@ pub(super) struct RankingOfKey {
             {"by": "rust", "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
                 "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 0, "items": [], "next": null}]}))),
 )]
-pub(super) async fn rankings(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["of", "period", "window"])?.window()?;
-    let name = path::board_name(&request)?;
-    let track = state.service.window_of_all_keys(&caller, &name, window).await?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn rankings(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let window = call.parameters(&["of", "period", "window"])?.window()?;
+    let name = call.board_name()?;
+    let track = call.service().window_of_all_keys(&call.caller, &name, window).await?;
+    let body = call.json(payload).await?;
     let (keys, limit) = parse(&body)?;
     let is_large = keys.len().saturating_mul(limit as usize) > LARGE;
+    let state = call.state;
     let answer = move || async move {
         let pages = state.service.pages_of_keys(&track, keys, limit).await?;
         let metric = pages.first().map_or(&track, |page| &page.of).canonical_metric().clone();
@@ -252,13 +243,8 @@ pub(super) struct KeyRemovalReceipt {
     responses((status = 200, description = "The key was removed.", body = KeyRemovalReceipt, example = json!({
         "board": "posts-by-community", "by": "music", "subjects": 12, "as_of": "2026-01-02T10:07:00Z"}))),
 )]
-pub(super) async fn remove(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let (name, by) = (path::board_name(&request)?, path::ranking_key(&request)?);
-    let RemovedAll { subjects, as_of } = state.service.remove_key(&caller, &name, &by).await?;
+pub(super) async fn remove(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let (name, by) = (call.board_name()?, call.ranking_key()?);
+    let RemovedAll { subjects, as_of } = call.service().remove_key(&call.caller, &name, &by).await?;
     Ok(response::json(&KeyRemovalReceipt { board: name, by, subjects, as_of }))
 }

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::export::{self, Format};
 use super::frame::RankingFrame;
-use super::parameters::Parameters;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
-use super::state::HttpState;
-use super::{body, cursor, object, path, response, schemas};
-use crate::access::Caller;
+use super::{cursor, object, response, schemas};
 use crate::board::{BoardTrack, Order, RankingTiers, Shown, Subject};
 use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
@@ -122,30 +120,26 @@ impl Ranking {
         (String = "text/csv", example = "rank,subject,score\r\n1,post-1,17\r\n"),
     ))),
 )]
-pub(super) async fn page(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters =
-        Parameters::from_request(&request, &["offset", "cursor", "window", "of", "period", "by", "limit"])?;
-    let format = Format::requested(&request);
+pub(super) async fn page(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["offset", "cursor", "window", "of", "period", "by", "limit"])?;
+    let format = Format::requested(&call.request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
     let limit = parameters.number("limit", 50, 1..=most)?;
     let cursor = cursor::requested(&parameters, cursor::parse)?;
     let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
-    let track = state.service.window(&caller, &path::board_name(&request)?, parameters.window()?, of_cursor).await?;
+    let track = call.service().window(&call.caller, &call.board_name()?, parameters.window()?, of_cursor).await?;
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);
-        let open = state.open(request.head(), &caller)?;
-        return export::respond(&request, open, format, state.service.export(&caller, &track, start, limit)?).await;
+        let open = call.open()?;
+        let export = call.service().export(&call.caller, &track, start, limit)?;
+        return export::respond(&call.request, open, format, export).await;
     }
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { of: track, answer: page } = match &cursor {
-        Some(cursor) => state.service.page_at(&track, cursor, limit).await?,
-        None => state.service.page(&track, offset, limit).await?,
+        Some(cursor) => call.service().page_at(&track, cursor, limit).await?,
+        None => call.service().page(&track, offset, limit).await?,
     };
     Ok(response::json(&Ranking::new(&track, page, cursor)))
 }
@@ -233,20 +227,15 @@ pub(super) struct LookupEntry {
                   {"rank": 311, "rank_among": 2, "subject": "post-2", "score": 4, "percentile": 74.8784},
                   {"rank": null, "rank_among": null, "subject": "post-9", "score": 0, "percentile": null}]}))),
 )]
-pub(super) async fn lookup(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["ranks", "window", "of", "period", "by"])?;
+pub(super) async fn lookup(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["ranks", "window", "of", "period", "by"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
-    let name = path::board_name(&request)?;
+    let name = call.board_name()?;
     let choice = parameters.window()?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+    let body = call.json(payload).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
-    let track = state.service.window(&caller, &name, choice, None).await?;
-    let About { of: track, answer: found } = state.service.lookup(&track, &subjects, ranks).await?;
+    let track = call.service().window(&call.caller, &name, choice, None).await?;
+    let About { of: track, answer: found } = call.service().lookup(&track, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&track, &found.frame, found.total),
         metric: track.canonical_metric().clone(),

@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::call::Call;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response, schemas};
-use crate::access::Caller;
+use super::{object, response, schemas};
 use crate::board::{BoardName, Counted, RankingKey, Shown, Subject, Timestamp};
 use crate::service::{AboutBoard, RemovedAll, RemovedValues};
 
@@ -19,8 +17,8 @@ use crate::service::{AboutBoard, RemovedAll, RemovedValues};
 const MAX_REMOVED: u64 = 1_000;
 
 /// Returns the rankings from which to remove: that of a key, if one is given, and whether those of all keys.
-fn rankings(request: &HttpRequest) -> Result<(Option<RankingKey>, bool), Problem> {
-    let parameters = Parameters::from_request(request, &["by", "all_keys"])?;
+fn rankings(call: &Call) -> Result<(Option<RankingKey>, bool), Problem> {
+    let parameters = call.parameters(&["by", "all_keys"])?;
     let (by, all_keys) = (parameters.key()?, parameters.flag("all_keys", false)?);
     if all_keys && by.is_some() {
         return Err(Problem::field("all_keys", "give 'by' or 'all_keys=true', not both"));
@@ -99,20 +97,17 @@ pub(super) struct AllKeysReceipt {
             "as_of": "2026-01-02T10:07:00Z"}))),
     ))),
 )]
-pub(super) async fn remove(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let (by, all_keys) = rankings(&request)?;
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
+pub(super) async fn remove(call: Call) -> Result<HttpResponse, Problem> {
+    let (by, all_keys) = rankings(&call)?;
+    let (name, subject) = (call.board_name()?, call.subject()?);
     if all_keys {
         let names = HashSet::from([subject.clone()]);
-        let RemovedAll { subjects: keys, as_of } = state.service.remove_from_all_keys(&caller, &name, &names).await?;
+        let RemovedAll { subjects: keys, as_of } =
+            call.service().remove_from_all_keys(&call.caller, &name, &names).await?;
         return Ok(response::json(&RemovalAnswer::AllKeys(AllKeysReceipt { board: name, subject, keys, as_of })));
     }
-    let board = state.service.board(&caller, &name).await?;
-    let AboutBoard { of: board, answer: removal } = state.service.remove(&board, &subject, by.as_ref()).await?;
+    let board = call.service().board(&call.caller, &name).await?;
+    let AboutBoard { of: board, answer: removal } = call.service().remove(&board, &subject, by.as_ref()).await?;
     Ok(response::json(&RemovalAnswer::One(RemovalReceipt {
         score: response::score(board.decimals(), removal.score),
         live_slots: removal.live_slots,
@@ -214,15 +209,10 @@ pub(super) enum RemovalsAnswer {
             "as_of": "2026-01-02T10:07:00Z"}))),
     ))),
 )]
-pub(super) async fn remove_several(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let (by, all_keys) = rankings(&request)?;
-    let name = path::board_name(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn remove_several(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let (by, all_keys) = rankings(&call)?;
+    let name = call.board_name()?;
+    let body = call.json(payload).await?;
     let RemovalsBody { subjects, values } = object::parse(&body)?;
     let subjects = match (subjects, values) {
         (Some(subjects), None) => object::distinct("subjects", &subjects, MAX_REMOVED, Subject::parse)?,
@@ -230,15 +220,15 @@ pub(super) async fn remove_several(
             let values = object::distinct("values", &values, MAX_REMOVED, Counted::parse)?;
             let values = HashSet::from_iter(values);
             let RemovedValues { values, final_periods, approximate, as_of } =
-                state.service.remove_values(&caller, &name, &values, by.as_ref()).await?;
+                call.service().remove_values(&call.caller, &name, &values, by.as_ref()).await?;
             let receipt = ValueRemovalsReceipt { board: name, by, values, final_periods, approximate, as_of };
             return Ok(response::json(&RemovalsAnswer::Values(receipt)));
         }
         _ => return Err(Problem::field("subjects", "give 'subjects' or 'values', one of the two")),
     };
     let RemovedAll { subjects, as_of } = match all_keys {
-        true => state.service.remove_from_all_keys(&caller, &name, &HashSet::from_iter(subjects)).await?,
-        false => state.service.remove_several(&caller, &name, subjects, by.as_ref()).await?,
+        true => call.service().remove_from_all_keys(&call.caller, &name, &HashSet::from_iter(subjects)).await?,
+        false => call.service().remove_several(&call.caller, &name, subjects, by.as_ref()).await?,
     };
     Ok(response::json(&RemovalsAnswer::Subjects(RemovalsReceipt { board: name, by, subjects, as_of })))
 }

@@ -1,17 +1,14 @@
 //! Rollover on request, in addition to the scheduler.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use futures_util::stream::{self, StreamExt};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::codes::Code;
-use super::parameters::Parameters;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{BoardName, Timestamp};
 
 /// Maximum number of boards rolled over at a time. Their steps are executed in turn, so this only bounds what waits.
@@ -63,10 +60,10 @@ pub(super) struct RolloverResult {
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}))),
 )]
-pub(super) async fn one(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
-    let name = path::board_name(&request)?;
-    Ok(response::json(&roll_over(&state, &caller, name, dry_run).await?))
+pub(super) async fn one(call: Call) -> Result<HttpResponse, Problem> {
+    let dry_run = call.parameters(&["dry_run"])?.flag("dry_run", false)?;
+    let name = call.board_name()?;
+    Ok(response::json(&roll_over(&call, name, dry_run).await?))
 }
 
 /// Roll over all boards
@@ -79,12 +76,11 @@ pub(super) async fn one(request: HttpRequest, caller: Caller, state: Data<HttpSt
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}]))),
 )]
-pub(super) async fn all(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
-    let boards = state.service.boards(&caller).await?;
+pub(super) async fn all(call: Call) -> Result<HttpResponse, Problem> {
+    let dry_run = call.parameters(&["dry_run"])?.flag("dry_run", false)?;
+    let boards = call.service().boards(&call.caller).await?;
     let names: Vec<BoardName> = boards.iter().map(|board| board.name().clone()).collect();
-    let mut running =
-        stream::iter(names).map(|name| roll_over(&state, &caller, name, dry_run)).buffered(MAX_CONCURRENT);
+    let mut running = stream::iter(names).map(|name| roll_over(&call, name, dry_run)).buffered(MAX_CONCURRENT);
     let mut done = Vec::with_capacity(boards.len());
     while let Some(outcome) = running.next().await {
         match outcome {
@@ -96,17 +92,12 @@ pub(super) async fn all(request: HttpRequest, caller: Caller, state: Data<HttpSt
     Ok(response::json(&done))
 }
 
-async fn roll_over(
-    state: &HttpState,
-    caller: &Caller,
-    name: BoardName,
-    dry_run: bool,
-) -> Result<RolloverResult, Problem> {
-    caller.require_current()?;
-    let board = state.service.board(caller, &name).await?;
+async fn roll_over(call: &Call, name: BoardName, dry_run: bool) -> Result<RolloverResult, Problem> {
+    call.caller.require_current()?;
+    let board = call.service().board(&call.caller, &name).await?;
     let report = match dry_run {
-        true => state.service.rollover_preview(&board).await?.answer,
-        false => state.service.rollover(&board).await?.answer,
+        true => call.service().rollover_preview(&board).await?.answer,
+        false => call.service().rollover(&board).await?.answer,
     };
     let has_slots = board.edition().has_slots();
     Ok(RolloverResult {

@@ -1,15 +1,12 @@
 //! The rules of the configuration.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
 use super::{response, schemas};
-use crate::access::Caller;
 use crate::board::{BoardName, Timestamp};
 use crate::service::RuleName;
 
@@ -66,17 +63,12 @@ struct ServedMetric {
         {"name": "many-logins", "when": "COUNT(30m, login, device_id) > 3",
             "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]}]}))),
 )]
-pub(super) async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+pub(super) async fn list(Plain(call): Plain) -> Result<HttpResponse, Problem> {
     let mut rules = Vec::new();
-    for (name, rule) in state.service.rules(&caller) {
+    for (name, rule) in call.service().rules(&call.caller) {
         let mut metrics = Vec::new();
         for metric in rule.rule.metrics() {
-            let serving = state.service.track_serving(&caller, metric, &rule.boards).await?;
+            let serving = call.service().track_serving(&call.caller, metric, &rule.boards).await?;
             metrics.push(ServedMetric {
                 metric: metric.to_string(),
                 board: serving.as_ref().map(|serving| serving.track.board().name().clone()),

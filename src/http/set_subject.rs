@@ -1,21 +1,19 @@
 //! Setting what a subject has on a board to one value.
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::codes::Code;
 use super::counts::RejectedCounts;
 use super::increments::{amount, required, used};
 use super::items::{TextField, code_of_rejection, detail_of_rejection, rejection_problem};
-use super::parameters::Parameters;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response, schemas};
-use crate::access::Caller;
+use super::{object, response, schemas};
 use crate::board::{Amount, Board, BoardName, RankingKey, Shown, Subject, Timestamp};
 use crate::service::{Outcome, Rejection, ServiceError, StoreError};
 
@@ -78,24 +76,19 @@ pub(super) struct SubjectSet {
     responses((status = 200, description = "The value was set.", body = SubjectSet, example = json!({
         "board": "best-scores", "subject": "player-1", "score": 880, "as_of": "2026-01-02T10:07:00Z"}))),
 )]
-pub(super) async fn set(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let by = Parameters::from_request(&request, &["by"])?.key()?;
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let body = body::read_json(&request, &caller, payload, &state).await?;
-    let board = state.service.board(&caller, &name).await?;
+pub(super) async fn set(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let by = call.parameters(&["by"])?.key()?;
+    let (name, subject) = (call.board_name()?, call.subject()?);
+    let body = call.json(payload).await?;
+    let board = call.service().board(&call.caller, &name).await?;
     // It is rare, and what the subject has is removed first: the value is parsed for the board as it is.
-    let (mut board, mut is_repeated) = (state.service.refreshed(&board).await?, false);
+    let (mut board, mut is_repeated) = (call.service().refreshed(&board).await?, false);
     let (outcome, as_of) = loop {
         let (amount, at) = parse(&body, &board)?;
-        match state.service.set_subject(&board, &subject, by.as_ref(), amount, at).await {
+        match call.service().set_subject(&board, &subject, by.as_ref(), amount, at).await {
             // Nothing was changed: the value is parsed again for the board as it is now.
             Err(ServiceError::Store(StoreError::BoardChanged)) if !is_repeated => {
-                (board, is_repeated) = (state.service.board(&caller, &name).await?, true);
+                (board, is_repeated) = (call.service().board(&call.caller, &name).await?, true);
             }
             set => break set?,
         }

@@ -1,16 +1,14 @@
 //! The number of shards of a board, and its change.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response};
-use crate::access::Caller;
+use super::{object, response};
 use crate::board::MAX_SHARDS;
 use crate::service::ShardsState;
 
@@ -75,9 +73,8 @@ impl ShardsShown {
     responses((status = 200, description = "The number of shards.", body = ShardsShown,
         example = json!({"shards": 1, "change": {"shards": 24, "contents": 120000, "ids": 0}, "error": null}))),
 )]
-pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let shards = state.service.shards(&caller, &path::board_name(&request)?).await?;
+pub(super) async fn get(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let shards = call.service().shards(&call.caller, &call.board_name()?).await?;
     Ok(response::json(&ShardsShown::of(&shards)))
 }
 
@@ -101,15 +98,9 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
             example = json!({"shards": 1, "change": {"shards": 24, "contents": 24000, "ids": 0}, "error": null})),
     ),
 )]
-pub(super) async fn put(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let name = path::board_name(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let name = call.board_name()?;
+    let body = call.json(payload).await?;
     let NewShards { shards } = object::parse(&body)?;
     if !(1..=MAX_SHARDS).contains(&shards) {
         return Err(Problem::field(
@@ -117,7 +108,7 @@ pub(super) async fn put(
             format!("'shards': {shards} is not a whole number from 1 to {MAX_SHARDS}"),
         ));
     }
-    let shards = ShardsShown::of(&state.service.change_shards(&caller, &name, shards).await?);
+    let shards = ShardsShown::of(&call.service().change_shards(&call.caller, &name, shards).await?);
     Ok(response::json_with(shards.status(), &shards))
 }
 
@@ -130,12 +121,7 @@ pub(super) async fn put(
     responses((status = 200, description = "No change is going on.", body = ShardsShown,
         example = json!({"shards": 1, "change": null, "error": null}))),
 )]
-pub(super) async fn delete(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let shards = state.service.end_change_of_shards(&caller, &path::board_name(&request)?).await?;
+pub(super) async fn delete(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let shards = call.service().end_change_of_shards(&call.caller, &call.board_name()?).await?;
     Ok(response::json(&ShardsShown::of(&shards)))
 }

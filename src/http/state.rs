@@ -10,10 +10,9 @@ use super::access::Access;
 use super::body_memory::BodyMemory;
 use super::client::Client;
 use super::console::ConsoleMode;
-use super::limits::{ClientLimits, ItemLimits, Limits, Open};
-use super::problem::Problem;
+use super::limits::{ClientLimits, Limits};
 use super::proxies::{Network, Proxies, ProxyHeader};
-use crate::access::{Caller, Rate};
+use crate::access::Rate;
 use crate::board::BoardName;
 use crate::service::Service;
 
@@ -125,15 +124,5 @@ impl HttpState {
     /// Returns the client that a request comes from.
     pub(super) fn client(&self, head: &RequestHead) -> Client {
         Client::at(self.proxies.client(head))
-    }
-
-    /// Returns the limits of the items of a request.
-    pub(super) fn items(&self, head: &RequestHead, caller: &Caller) -> ItemLimits {
-        self.limits.items(self.client(head), caller)
-    }
-
-    /// Counts a stream or an export of a request as open until what is returned is dropped, or refuses it.
-    pub(super) fn open(&self, head: &RequestHead, caller: &Caller) -> Result<Open, Problem> {
-        self.limits.open(self.client(head), caller)
     }
 }

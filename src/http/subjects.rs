@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::RankingFrame;
-use super::parameters::Parameters;
 use super::problem::Problem;
 use super::ranking_lines::{RankingLine, RankingLines};
-use super::state::HttpState;
-use super::{path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{
     Aggregate, Amount, Decimals, RankingTiers, Shown, Subject, Timestamp, Track, Value, Visibility, Window,
 };
@@ -165,15 +162,11 @@ impl SubjectSlot {
             "slots_are_partial": true}))),
     ))),
 )]
-pub(super) async fn standing(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let window = Parameters::from_request(&request, &["window", "of", "period", "by"])?.window()?;
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let track = state.service.window(&caller, &name, window, None).await?;
-    let About { of: track, answer: (standing, kept) } = state.service.standing_and_kept(&track, &subject).await?;
+pub(super) async fn standing(call: Call) -> Result<HttpResponse, Problem> {
+    let window = call.parameters(&["window", "of", "period", "by"])?.window()?;
+    let (name, subject) = (call.board_name()?, call.subject()?);
+    let track = call.service().window(&call.caller, &name, window, None).await?;
+    let About { of: track, answer: (standing, kept) } = call.service().standing_and_kept(&track, &subject).await?;
     // What it is to see is the ranking as if it were shown.
     let is_shadowed = standing.visibility == Visibility::Shadowed && standing.rank.is_some();
     let total = standing.total + u64::from(is_shadowed);
@@ -245,17 +238,13 @@ pub(super) struct Neighbors {
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
         "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-7", "score": 12}]}))),
 )]
-pub(super) async fn neighbors(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["radius", "window", "of", "period", "by"])?;
+pub(super) async fn neighbors(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["radius", "window", "of", "period", "by"])?;
     let radius = parameters.number("radius", 5, 1..=100)?;
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let track = state.service.window(&caller, &name, parameters.window()?, None).await?;
+    let (name, subject) = (call.board_name()?, call.subject()?);
+    let track = call.service().window(&call.caller, &name, parameters.window()?, None).await?;
     let About { of: track, answer: page } =
-        state.service.neighbors(&track, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
+        call.service().neighbors(&track, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(response::json(&Neighbors {
         frame: RankingFrame::of(&track, &page.frame, page.total),
         subject,

@@ -1,17 +1,15 @@
 //! The tiers of a board.
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::object::Object;
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response, schemas};
-use crate::access::Caller;
+use super::{object, response, schemas};
 use crate::board::{BoardName, TierForm, Tiers, TiersError};
 
 /// A part of a ranking with a name. One of `rank`, `top` and `score` says what a subject must reach.
@@ -85,10 +83,9 @@ impl From<TiersError> for Problem {
     responses((status = 200, description = "The tiers.", body = TiersShown, example = json!({
         "board": "hot-posts", "tiers": [{"name": "gold", "top": 5}, {"name": "silver", "rank": 100}]}))),
 )]
-pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let board = path::board_name(&request)?;
-    let tiers = state.service.tiers(&caller, &board).await?;
+pub(super) async fn get(Plain(call): Plain) -> Result<HttpResponse, Problem> {
+    let board = call.board_name()?;
+    let tiers = call.service().tiers(&call.caller, &board).await?;
     Ok(response::json(&TiersShown { board, tiers: tiers.forms() }))
 }
 
@@ -107,16 +104,10 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
         "board": "hot-posts", "tiers": [
             {"name": "gold", "top": 5}, {"name": "silver", "rank": 100}, {"name": "bronze", "score": 10}]}))),
 )]
-pub(super) async fn put(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let board = path::board_name(&request)?;
-    let body = body::read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn put(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let board = call.board_name()?;
+    let body = call.json(payload).await?;
     let tiers = object::parse::<NewTiers>(&body)?.parse()?;
-    let tiers = state.service.set_tiers(&caller, &board, tiers).await?;
+    let tiers = call.service().set_tiers(&call.caller, &board, tiers).await?;
     Ok(response::json(&TiersShown { board, tiers: tiers.forms() }))
 }

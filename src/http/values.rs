@@ -1,16 +1,13 @@
 //! The values that a COUNT_DISTINCT board has counted for a subject.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::WindowBounds;
-use super::parameters::Parameters;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{cursor, path, response, schemas};
-use crate::access::Caller;
+use super::{cursor, response, schemas};
 use crate::board::{BoardName, Counted, RankingKey, Subject, Timestamp};
 use crate::service::About;
 
@@ -85,22 +82,18 @@ pub(super) struct SeenValue {
                   {"value": "user-1", "last_seen": "2025-12-24T18:00:00Z"}],
         "next": cursor::VALUES_EXAMPLE}))),
 )]
-pub(super) async fn values(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "of", "by", "limit"])?;
+pub(super) async fn values(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["offset", "cursor", "window", "of", "by", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let cursor = cursor::requested(&parameters, cursor::parse_values)?;
-    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
+    let (name, subject) = (call.board_name()?, call.subject()?);
     let of_cursor = cursor.as_ref().map(|cursor| cursor.track);
-    let track = state.service.window(&caller, &name, parameters.window()?, of_cursor).await?;
+    let track = call.service().window(&call.caller, &name, parameters.window()?, of_cursor).await?;
     let About { of: track, answer: page } = match &cursor {
-        Some(cursor) => state.service.values_at(&track, &subject, cursor, limit).await?,
-        None => state.service.values(&track, &subject, offset, limit).await?,
+        Some(cursor) => call.service().values_at(&track, &subject, cursor, limit).await?,
+        None => call.service().values(&track, &subject, offset, limit).await?,
     };
     let next = cursor::after_values(&track, &page);
     Ok(response::json(&ValuePage {

@@ -1,16 +1,13 @@
 //! The value of a subject over a window: whole or shorter, current or past.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::call::Call;
 use super::frame::FrameShown;
-use super::parameters::Parameters;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{path, response, schemas};
-use crate::access::Caller;
+use super::{response, schemas};
 use crate::board::{
     Amount, BoardName, Decimals, Edge, Kind, Metric, RankingKey, Shown, Span, Subject, Timestamp, Value,
 };
@@ -188,18 +185,14 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
             "as_of": "2026-01-02T10:07:00Z", "retiring": 0}))),
     ))),
 )]
-pub(super) async fn window(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["window", "of", "by", "last", "from", "as_of", "edge"])?;
+pub(super) async fn window(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["window", "of", "by", "last", "from", "as_of", "edge"])?;
     let over = parse_over(parameters.text("last"), parameters.text("from"))?;
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
-    let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
+    let (board, subject) = (call.board_name()?, call.subject()?);
     let (of, WindowChoice { length: window, by, .. }) = (parameters.edition()?, parameters.window()?);
     let query = Query::Window(WindowQuery { board, subject, window, of, by, over, as_of, edge });
-    let answer = state.service.query(&caller, query).await?;
+    let answer = call.service().query(&call.caller, query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

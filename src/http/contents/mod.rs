@@ -6,8 +6,8 @@ mod import;
 mod lines;
 mod parts;
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,14 +15,13 @@ use self::cursor::After;
 use self::import::{ImportLines, ImportReceipt};
 use self::lines::{ContentsEnd, ContentsHeader, ContentsLine};
 use super::admission::Validity;
-use super::body::{self, Format};
+use super::body::Format;
+use super::call::Call;
 use super::codes::Code;
 use super::items::stream;
-use super::parameters::Parameters;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{path, response};
-use crate::access::Caller;
+use super::response;
 use crate::service::{ContentsPosition, ImportId, ServiceError};
 
 /// A line of contents: the first, one with contents, or the last.
@@ -51,10 +50,10 @@ enum AnyLine {
     responses((status = 200, description = "The contents.", content((AnyLine = "application/x-ndjson",
         example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",…}\n{\"n\":1,\"track\":0,\"slot\":1767222000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"complete\":true,…}\n"))))),
 )]
-pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["after"])?;
-    let name = path::board_name(&request)?;
-    let board = state.service.board(&caller, &name).await?;
+pub(super) async fn get(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["after"])?;
+    let name = call.board_name()?;
+    let board = call.service().board(&call.caller, &name).await?;
     let after =
         match parameters.text("after") {
             Some(text) => Some(After::parse(text).ok_or_else(|| {
@@ -63,9 +62,9 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
             None => None,
         };
     let is_continued = after.is_some();
-    let open = state.open(request.head(), &caller)?;
+    let open = call.open()?;
     let from = after.as_ref().map_or_else(ContentsPosition::default, |after| after.position.clone());
-    let (walk, before) = state.service.contents(&caller, &board, from).await?;
+    let (walk, before) = call.service().contents(&call.caller, &board, from).await?;
     let (generation, tracks) = (walk.board().generation(), walk.board().edition().tracks().len());
     if let Some(after) = &after
         && !(after.export.is_of_same_board(ImportId::new(generation, 0)) && after.last.len() == tracks)
@@ -78,7 +77,7 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
         last: vec![0; tracks],
         position: ContentsPosition::default(),
     });
-    Ok(export::respond(&request, open, &after, is_continued, walk, before))
+    Ok(export::respond(&call.request, open, &after, is_continued, walk, before))
 }
 
 /// Import contents into a board
@@ -97,24 +96,18 @@ pub(super) async fn get(request: HttpRequest, caller: Caller, state: Data<HttpSt
         example = json!("{\"contents\":1,\"export\":\"5f1c2a9d04b7e386\",\"board\":\"hot-posts\",\"definition\":{\"metric\":\"COUNT(24h, like, post_id)\",\"slot\":\"1h\"},\"as_of\":\"2026-01-02T10:07:00Z\"}\n{\"n\":1,\"prev\":0,\"track\":0,\"slot\":1767348000000,\"sums\":[[\"post-1\",17],[\"post-2\",3]]}\n{\"n\":2,\"prev\":1,\"track\":0,\"events\":[[1767348000000,20]]}\n{\"complete\":true,\"last\":[2]}\n")))),
     responses((status = 200, description = "What became of the lines.", body = ImportReceipt)),
 )]
-pub(super) async fn import(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let name = path::board_name(&request)?;
-    if body::format(&request)? != Format::Ndjson {
+pub(super) async fn import(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let name = call.board_name()?;
+    if call.format()? != Format::Ndjson {
         let detail = "contents are lines of JSON; send them as application/x-ndjson";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
-    let incoming = body::incoming(&request, payload, Format::Ndjson, &state)?;
-    state.service.board(&caller, &name).await?;
-    let limits = state.items(request.head(), &caller);
-    let handler = ImportLines::new(&state, &caller, &name);
-    let validity = Validity::of(&caller, &state);
-    let receipt = stream::process(&handler, incoming, &state.options, limits, validity).await?;
+    let incoming = call.incoming(payload, Format::Ndjson)?;
+    call.service().board(&call.caller, &name).await?;
+    let limits = call.items();
+    let handler = ImportLines::new(&call.state, &call.caller, &name);
+    let validity = Validity::of(&call.caller, &call.state);
+    let receipt = stream::process(&handler, incoming, &call.state.options, limits, validity).await?;
     Ok(response::json(&receipt))
 }
 
@@ -135,10 +128,10 @@ struct ImportEnded {
     params(("id" = String, Query, example = "5f1c2a9d04b7e386", description = "The id of the import: `export` of the contents.")),
     responses((status = 200, description = "Whether it was open.", body = ImportEnded)),
 )]
-pub(super) async fn end(request: HttpRequest, caller: Caller, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["id"])?;
-    let name = path::board_name(&request)?;
+pub(super) async fn end(call: Call) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["id"])?;
+    let name = call.board_name()?;
     let id = parameters.text("id").and_then(ImportId::parse);
     let id = id.ok_or_else(|| Problem::field("id", "'id' must be the 16 hex digits of the import"))?;
-    Ok(response::json(&ImportEnded { ended: state.service.end_import(&caller, &name, id).await? }))
+    Ok(response::json(&ImportEnded { ended: call.service().end_import(&call.caller, &name, id).await? }))
 }

@@ -5,15 +5,16 @@ mod receipt;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
 use serde_json::value::RawValue;
 
 use self::item::{EventItem, ParsedEvent};
 use self::receipt::ParsedEvents;
 use super::admission::Validity;
 use super::body::{self, Format};
+use super::call::Call;
 use super::codes::Code;
 use super::counts::EventCounts;
 use super::items::{self, ItemIds, NdjsonLine, OneOrMany, Position, stream};
@@ -95,20 +96,14 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
             "scores": [{"index": 0, "board": "hot-posts", "subject": "post-1", "score": 19}]}))),
     ))),
 )]
-pub(super) async fn add(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-    metrics: Data<EventMetrics>,
-) -> Result<HttpResponse, Problem> {
-    let format = items::pinned::format(&request, &caller)?;
-    let ItemParameters { return_scores, strict, .. } =
-        ItemParameters::from_request(&request, &caller, format == Format::Ndjson)?;
-    let ids = ItemIds::from_request(&request, &caller)?;
-    let incoming = body::incoming(&request, payload, format, &state)?;
-    let validity = Validity::of(&caller, &state);
-    let limits = state.items(request.head(), &caller);
+pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics>) -> Result<HttpResponse, Problem> {
+    let format = items::pinned::format(&call)?;
+    let ItemParameters { return_scores, strict, .. } = ItemParameters::of_boards(&call, format == Format::Ndjson)?;
+    let ids = ItemIds::from_request(&call.request, &call.caller)?;
+    let incoming = call.incoming(payload, format)?;
+    let validity = Validity::of(&call.caller, &call.state);
+    let limits = call.items();
+    let Call { caller, state, .. } = call;
     let text = match format {
         Format::Ndjson => {
             let handler =

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
 
 use super::item::BoardItem;
 use super::receipt::{ParsedItems, Receipt};
@@ -12,6 +12,7 @@ use crate::access::Caller;
 use crate::board::Board;
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
+use crate::http::call::Call;
 use crate::http::counts::Counts;
 use crate::http::items::{self, ItemError, ItemIds, NdjsonLine, OneOrMany, Position, stream};
 use crate::http::limits::ItemLimits;
@@ -19,7 +20,7 @@ use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::ItemParameters;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
-use crate::http::{large, path, response};
+use crate::http::{large, response};
 use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 
 /// A kind of item that is sent to one board: increments or samples.
@@ -43,19 +44,18 @@ pub(in crate::http) enum BodyError {
 /// Handles a request with items for one board.
 pub(in crate::http) async fn add(
     kind: &'static ItemKind,
-    request: HttpRequest,
-    caller: Caller,
+    call: Call,
     payload: Payload,
-    state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    let format = items::pinned::format(&request, &caller)?;
-    let parameters = ItemParameters::of_board(&request, &caller, format == Format::Ndjson)?;
-    let name = path::board_name(&request)?;
-    let ids = ItemIds::from_request(&request, &caller)?;
-    let incoming = body::incoming(&request, payload, format, &state)?;
-    let board = state.service.board(&caller, &name).await?;
-    let limits = state.items(request.head(), &caller);
+    let format = items::pinned::format(&call)?;
+    let parameters = ItemParameters::of_board(&call, format == Format::Ndjson)?;
+    let name = call.board_name()?;
+    let ids = ItemIds::from_request(&call.request, &call.caller)?;
+    let incoming = call.incoming(payload, format)?;
+    let board = call.service().board(&call.caller, &name).await?;
+    let limits = call.items();
+    let Call { caller, state, .. } = call;
     let ingest = Ingest { kind, state, caller, ids, parameters };
     let Ingest { state, caller, .. } = &ingest;
     let text = match format {

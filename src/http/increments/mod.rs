@@ -6,15 +6,14 @@ mod number;
 pub(super) mod ranking;
 mod receipt;
 
+use actix_web::HttpResponse;
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
 
 use self::item::IncrementItem;
+use super::call::Call;
 use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
-use super::state::HttpState;
-use crate::access::Caller;
 
 pub(super) use self::ingest::{ItemKind, add as add_items, parse_body, parse_line};
 pub(super) use self::item::BoardItem;
@@ -83,11 +82,9 @@ const INCREMENTS: ItemKind = ItemKind {
     ))),
 )]
 pub(super) async fn add(
-    request: HttpRequest,
-    caller: Caller,
+    call: Call,
     payload: Payload,
-    state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    add_items(&INCREMENTS, request, caller, payload, state, metrics).await
+    add_items(&INCREMENTS, call, payload, metrics).await
 }

@@ -1,16 +1,15 @@
 //! The body of a request whose caller has a token for one item: the item that the token allows, or none.
 
-use actix_web::HttpRequest;
-
 use crate::access::{Caller, PinError};
-use crate::http::body::{self, Body, Format};
+use crate::http::body::{Body, Format};
+use crate::http::call::Call;
 use crate::http::codes::Code;
 use crate::http::large;
 use crate::http::problem::Problem;
 
 /// Returns the format that the request declares. A token for one item is not for a stream.
-pub(in crate::http) fn format(request: &HttpRequest, caller: &Caller) -> Result<Format, Problem> {
-    match (body::format(request)?, caller.pin()) {
+pub(in crate::http) fn format(call: &Call) -> Result<Format, Problem> {
+    match (call.format()?, call.caller.pin()) {
         (Format::Ndjson, Some(_)) => Err(forbidden("the token is for one item; send it as application/json")),
         (format, _) => Ok(format),
     }

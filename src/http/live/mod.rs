@@ -9,9 +9,9 @@ mod shares;
 mod sse;
 mod views;
 
+use actix_web::HttpResponse;
 use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
 use futures_util::future::join_all;
 
 pub(super) use self::change::RankingChange;
@@ -19,12 +19,10 @@ use self::listener::Listened;
 pub use self::views::LiveViews;
 use self::views::ViewKey;
 use super::admission::Validity;
+use super::call::Call;
 use super::limits::Open;
-use super::parameters::{Parameters, parse_edition, parse_key, parse_window};
-use super::path;
+use super::parameters::{parse_edition, parse_key, parse_window};
 use super::problem::Problem;
-use super::state::HttpState;
-use crate::access::Caller;
 use crate::board::BoardName;
 use crate::service::{EditionChoice, WindowChoice};
 
@@ -94,24 +92,20 @@ pub(super) fn describe() {
             \"total\":1,\"rows\":[{\"position\":1,\"rank\":1,\"subject\":\"post-1\",\"score\":1}],\"gone\":[]}\n\n"),
     ))),
 )]
-pub(super) async fn one(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    live: Data<LiveViews>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["limit", "interval", "window", "of", "by"])?;
+pub(super) async fn one(call: Call, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["limit", "interval", "window", "of", "by"])?;
     let key = ViewKey {
-        board: path::board_name(&request)?,
+        board: call.board_name()?,
         window: parameters.window()?,
         limit: choice("limit", parameters.text("limit"), &LIMITS)?,
         interval: choice("interval", parameters.text("interval"), &INTERVALS)?,
     };
-    let open = state.open(request.head(), &caller)?;
-    let known = request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    let open = call.open()?;
+    let known = call.request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let live = live.into_inner();
-    let subscription = live.subscribe(&caller, key, known, state.client(request.head())).await?;
-    Ok(stream(&live, Validity::of(&caller, &state), open, vec![Listened { name: None, view: Ok(subscription) }]))
+    let subscription = live.subscribe(&call.caller, key, known, call.client()).await?;
+    let views = vec![Listened { name: None, view: Ok(subscription) }];
+    Ok(stream(&live, Validity::of(&call.caller, &call.state), open, views))
 }
 
 /// Follow several rankings on one connection
@@ -138,23 +132,18 @@ pub(super) async fn one(
             \"items\":[]}}\n\n"),
     ))),
 )]
-pub(super) async fn several(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    live: Data<LiveViews>,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::with_list(&request, &["view", "interval"], "view")?;
+pub(super) async fn several(call: Call, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters_with_list(&["view", "interval"], "view")?;
     let interval = choice("interval", parameters.text("interval"), &INTERVALS)?;
     let names: Vec<&str> = parameters.texts("view").collect();
     if names.is_empty() || names.len() > MAX_VIEWS {
         let detail = format!("'view' must be given 1 to {MAX_VIEWS} times, not {}", names.len());
         return Err(Problem::field("view", detail).with("minimum", 1).with("maximum", MAX_VIEWS));
     }
-    let open = state.open(request.head(), &caller)?;
+    let open = call.open()?;
     let live = live.into_inner();
-    let client = state.client(request.head());
-    let subscribe = async |name: &str| live.subscribe(&caller, parse_view(name, interval)?, None, client).await;
+    let client = call.client();
+    let subscribe = async |name: &str| live.subscribe(&call.caller, parse_view(name, interval)?, None, client).await;
     let subscriptions = join_all(names.iter().map(|name| subscribe(name))).await;
     if let Some(Err(problem)) = subscriptions.first()
         && subscriptions.iter().all(Result::is_err)
@@ -165,7 +154,7 @@ pub(super) async fn several(
         name: Some(name.to_owned()),
         view: subscription.map_err(|problem| views::problem_event(&problem)),
     });
-    Ok(stream(&live, Validity::of(&caller, &state), open, views.collect()))
+    Ok(stream(&live, Validity::of(&call.caller, &call.state), open, views.collect()))
 }
 
 fn stream(live: &LiveViews, validity: Validity, open: Open, views: Vec<Listened>) -> HttpResponse {

@@ -3,26 +3,25 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::access::Caller;
 use crate::board::{Board, ModerationChange, Subject, Visibility};
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
+use crate::http::call::Call;
 use crate::http::codes::ItemCode;
 use crate::http::counts::RejectedCounts;
 use crate::http::increments::{Rejected, ranking};
 use crate::http::items::{
     self, Item, ItemError, MAX_SHOWN, NdjsonLine, OneOrMany, Position, TextField, item, parse_flag, stream,
 };
-use crate::http::parameters::Parameters;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
-use crate::http::{path, response, schemas};
+use crate::http::{response, schemas};
 use crate::service;
 
 item! {
@@ -150,26 +149,21 @@ impl ModerationReceipt {
 }
 
 /// Handles a request that changes many subjects.
-pub(super) async fn change<I: ModerationItem>(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let name = path::board_name(&request)?;
-    let format = body::format(&request)?;
-    let incoming = body::incoming(&request, payload, format, &state)?;
-    let board = state.service.board(&caller, &name).await?;
-    let board = state.service.refreshed(&board).await?;
-    let handler = Lines::<I> { state: &state, board, kind: PhantomData };
+pub(super) async fn change<I: ModerationItem>(call: &Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let name = call.board_name()?;
+    let format = call.format()?;
+    let incoming = call.incoming(payload, format)?;
+    let board = call.service().board(&call.caller, &name).await?;
+    let board = call.service().refreshed(&board).await?;
+    let handler = Lines::<I> { state: &call.state, board, kind: PhantomData };
     let receipt = match format {
         Format::Ndjson => {
-            let limits = state.items(request.head(), &caller);
-            stream::process(&handler, incoming, &state.options, limits, Validity::of(&caller, &state)).await?
+            let limits = call.items();
+            let validity = Validity::of(&call.caller, &call.state);
+            stream::process(&handler, incoming, &call.state.options, limits, validity).await?
         }
         Format::Json => {
-            let body = body::read(incoming, &caller, &state.options).await?;
+            let body = body::read(incoming, &call.caller, &call.state.options).await?;
             let mut changes = Changes::default();
             match items::parse_body::<I::Of<'_>>(&body)? {
                 OneOrMany::One(item) => changes.stored.push(I::into_change(item, &handler.board)?),
@@ -181,7 +175,7 @@ pub(super) async fn change<I: ModerationItem>(
                     }
                 }
             }
-            state.service.moderate_several(&handler.board, &changes.stored).await?;
+            call.service().moderate_several(&handler.board, &changes.stored).await?;
             let mut receipt = ModerationReceipt::default();
             receipt.record(changes);
             receipt

@@ -2,19 +2,18 @@
 
 mod bulk;
 
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use self::bulk::{FrozenItem, HiddenItem, ModerationReceipt};
-use super::parameters::Parameters;
+use super::call::Call;
+use super::parameters::Plain;
 use super::problem::Problem;
-use super::state::HttpState;
-use super::{body, object, path, response, schemas};
-use crate::access::Caller;
+use super::{object, response, schemas};
 use crate::board::{BoardName, ModerationChange, ModerationList, RankingKey, Subject, Visibility};
 use crate::service::ModeratedRange;
 
@@ -70,37 +69,22 @@ pub(super) struct HideBody {
 struct NoFields {}
 
 /// Makes a change of the subject in the path.
-async fn change(
-    request: &HttpRequest,
-    caller: &Caller,
-    state: &HttpState,
-    change: ModerationChange,
-) -> Result<(BoardName, Option<RankingKey>, Subject), Problem> {
-    let by = Parameters::from_request(request, &["by"])?.key()?;
-    let (name, subject) = (path::board_name(request)?, path::subject(request)?);
-    let board = state.service.board(caller, &name).await?;
-    state.service.moderate(&board, &subject, by.as_ref(), change).await?;
+async fn change(call: &Call, change: ModerationChange) -> Result<(BoardName, Option<RankingKey>, Subject), Problem> {
+    let by = call.parameters(&["by"])?.key()?;
+    let (name, subject) = (call.board_name()?, call.subject()?);
+    let board = call.service().board(&call.caller, &name).await?;
+    call.service().moderate(&board, &subject, by.as_ref(), change).await?;
     Ok((name, by, subject))
 }
 
-async fn set_visibility(
-    request: &HttpRequest,
-    caller: &Caller,
-    state: &HttpState,
-    visibility: Visibility,
-) -> Result<HttpResponse, Problem> {
-    let (board, by, subject) = change(request, caller, state, ModerationChange::Visibility(visibility)).await?;
+async fn set_visibility(call: &Call, visibility: Visibility) -> Result<HttpResponse, Problem> {
+    let (board, by, subject) = change(call, ModerationChange::Visibility(visibility)).await?;
     let (hidden, shadow) = (visibility.is_hidden(), visibility == Visibility::Shadowed);
     Ok(response::json(&Hiding { board, by, subject, hidden, shadow }))
 }
 
-async fn set_frozen(
-    request: &HttpRequest,
-    caller: &Caller,
-    state: &HttpState,
-    frozen: bool,
-) -> Result<HttpResponse, Problem> {
-    let (board, by, subject) = change(request, caller, state, ModerationChange::Frozen(frozen)).await?;
+async fn set_frozen(call: &Call, frozen: bool) -> Result<HttpResponse, Problem> {
+    let (board, by, subject) = change(call, ModerationChange::Frozen(frozen)).await?;
     Ok(response::json(&Freezing { board, by, subject, frozen }))
 }
 
@@ -121,16 +105,11 @@ async fn set_frozen(
     responses((status = 200, description = "The subject is hidden.", body = Hiding, example = json!({
         "board": "hot-posts", "subject": "post-1", "hidden": true, "shadow": true}))),
 )]
-pub(super) async fn hide(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    let body = body::read_optional_json(&request, &caller, payload, &state).await?;
+pub(super) async fn hide(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
+    let body = call.optional_json(payload).await?;
     let HideBody { shadow } = body.map(|body| object::parse(&body)).transpose()?.unwrap_or_default();
     let visibility = if shadow { Visibility::Shadowed } else { Visibility::Hidden };
-    set_visibility(&request, &caller, &state, visibility).await
+    set_visibility(&call, visibility).await
 }
 
 /// Show a hidden subject
@@ -143,12 +122,8 @@ pub(super) async fn hide(
     responses((status = 200, description = "The subject is shown.", body = Hiding, example = json!({
         "board": "hot-posts", "subject": "post-1", "hidden": false, "shadow": false}))),
 )]
-pub(super) async fn show(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    set_visibility(&request, &caller, &state, Visibility::Visible).await
+pub(super) async fn show(call: Call) -> Result<HttpResponse, Problem> {
+    set_visibility(&call, Visibility::Visible).await
 }
 
 /// Freeze a subject
@@ -163,17 +138,12 @@ pub(super) async fn show(
     responses((status = 200, description = "The subject is frozen.", body = Freezing, example = json!({
         "board": "hot-posts", "subject": "post-1", "frozen": true}))),
 )]
-pub(super) async fn freeze(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
+pub(super) async fn freeze(call: Call, payload: Payload) -> Result<HttpResponse, Problem> {
     // A body with `"frozen": false` must not freeze.
-    if let Some(body) = body::read_optional_json(&request, &caller, payload, &state).await? {
+    if let Some(body) = call.optional_json(payload).await? {
         let NoFields {} = object::parse(&body)?;
     }
-    set_frozen(&request, &caller, &state, true).await
+    set_frozen(&call, true).await
 }
 
 /// Unfreeze a subject
@@ -185,12 +155,8 @@ pub(super) async fn freeze(
     responses((status = 200, description = "The subject is not frozen.", body = Freezing, example = json!({
         "board": "hot-posts", "subject": "post-1", "frozen": false}))),
 )]
-pub(super) async fn unfreeze(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    set_frozen(&request, &caller, &state, false).await
+pub(super) async fn unfreeze(call: Call) -> Result<HttpResponse, Problem> {
+    set_frozen(&call, false).await
 }
 
 /// A page of a list of moderated subjects.
@@ -225,20 +191,15 @@ pub(super) struct ModeratedSubject {
     frozen: bool,
 }
 
-async fn list(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-    list: ModerationList,
-) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["by", "prefix", "cursor", "limit"])?;
+async fn list(call: &Call, list: ModerationList) -> Result<HttpResponse, Problem> {
+    let parameters = call.parameters(&["by", "prefix", "cursor", "limit"])?;
     let limit = u32::try_from(parameters.number("limit", 50, 1..=MAX_SUBJECTS)?).unwrap_or(u32::MAX);
-    let (name, by) = (path::board_name(&request)?, parameters.key()?);
+    let (name, by) = (call.board_name()?, parameters.key()?);
     let after = parameters.text("cursor").map(parse_cursor).transpose()?;
     let prefix = parameters.text("prefix").unwrap_or_default();
     let range = ModeratedRange { key: by.as_ref(), prefix, after: after.as_deref() };
     // One more, which says whether there is a next page.
-    let mut found = state.service.moderated(&caller, &name, list, range, limit.saturating_add(1)).await?;
+    let mut found = call.service().moderated(&call.caller, &name, list, range, limit.saturating_add(1)).await?;
     let has_next = found.items.len() > limit as usize;
     found.items.truncate(limit as usize);
     let last = found.items.last().filter(|_| has_next);
@@ -282,12 +243,8 @@ fn parse_cursor(text: &str) -> Result<String, Problem> {
         "board": "hot-posts", "total": 1,
         "items": [{"subject": "post-1", "hidden": true, "shadow": true, "frozen": false}], "next": null}))),
 )]
-pub(super) async fn list_hidden(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    list(request, caller, state, ModerationList::Hidden).await
+pub(super) async fn list_hidden(call: Call) -> Result<HttpResponse, Problem> {
+    list(&call, ModerationList::Hidden).await
 }
 
 /// List the frozen subjects of a board
@@ -305,12 +262,8 @@ pub(super) async fn list_hidden(
         "board": "hot-posts", "total": 1,
         "items": [{"subject": "post-9", "hidden": false, "shadow": false, "frozen": true}], "next": null}))),
 )]
-pub(super) async fn list_frozen(
-    request: HttpRequest,
-    caller: Caller,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    list(request, caller, state, ModerationList::Frozen).await
+pub(super) async fn list_frozen(call: Call) -> Result<HttpResponse, Problem> {
+    list(&call, ModerationList::Frozen).await
 }
 
 /// Hide and show many subjects
@@ -331,13 +284,8 @@ pub(super) async fn list_frozen(
     responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
         "accepted": 2, "rejected": []}))),
 )]
-pub(super) async fn hide_several(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    bulk::change::<HiddenItem<'static>>(request, caller, payload, state).await
+pub(super) async fn hide_several(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    bulk::change::<HiddenItem<'static>>(&call, payload).await
 }
 
 /// Freeze and unfreeze many subjects
@@ -358,11 +306,6 @@ pub(super) async fn hide_several(
     responses((status = 200, description = "How many subjects were changed.", body = ModerationReceipt, example = json!({
         "accepted": 2, "rejected": []}))),
 )]
-pub(super) async fn freeze_several(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    bulk::change::<FrozenItem<'static>>(request, caller, payload, state).await
+pub(super) async fn freeze_several(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    bulk::change::<FrozenItem<'static>>(&call, payload).await
 }

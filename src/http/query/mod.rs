@@ -2,20 +2,19 @@
 
 mod body;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Payload;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::body::{HopBody, HopQueryBody, QueriesBody, QueryBatchBody, QueryBody};
-use super::body::read_json;
+use super::call::Call;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
-use super::parameters::{Parameters, parse_edition, parse_key, parse_window};
+use super::parameters::{Plain, parse_edition, parse_key, parse_window};
 use super::problem::Problem;
 use super::request_id::RequestId;
-use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{events, large, response, schemas};
 use crate::access::Caller;
@@ -196,14 +195,8 @@ enum ParsedQuery {
             "as_of": "2026-01-02T10:07:00Z"}]}))),
     ))),
 )]
-pub(super) async fn query(
-    request: HttpRequest,
-    caller: Caller,
-    payload: Payload,
-    state: Data<HttpState>,
-) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
-    let body = read_json(&request, &caller, payload, &state).await?;
+pub(super) async fn query(Plain(call): Plain, payload: Payload) -> Result<HttpResponse, Problem> {
+    let body = call.json(payload).await?;
     let queries: Vec<Result<ParsedQuery, Problem>> = parse_queries(&body)?;
     let hops = queries.iter().filter(|query| matches!(query, Ok(ParsedQuery::Hop(_)))).count();
     if hops > MAX_HOPS {
@@ -211,6 +204,7 @@ pub(super) async fn query(
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_HOPS));
     }
     let is_large = queries.len() > LARGE;
+    let Call { caller, state, .. } = call;
     let answer =
         move || async move { response::to_json(&Answers { answers: run(&state.service, &caller, queries).await }) };
     Ok(response::json_text(StatusCode::OK, large::handle(is_large, answer).await?))

@@ -2,17 +2,16 @@
 
 mod item;
 
+use actix_web::HttpResponse;
 use actix_web::web::{Data, Payload};
-use actix_web::{HttpRequest, HttpResponse};
 
 use self::item::SampleItem;
+use super::call::Call;
 use super::codes::Code;
 use super::increments::{ItemKind, Receipt, add_items, parse_body, parse_line};
 use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
-use super::state::HttpState;
-use crate::access::Caller;
 use crate::board::{Board, NoSamples};
 
 const SAMPLES: ItemKind = ItemKind {
@@ -96,11 +95,9 @@ fn check_board(board: &Board) -> Result<(), Problem> {
     ))),
 )]
 pub(super) async fn put(
-    request: HttpRequest,
-    caller: Caller,
+    call: Call,
     payload: Payload,
-    state: Data<HttpState>,
     metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    add_items(&SAMPLES, request, caller, payload, state, metrics).await
+    add_items(&SAMPLES, call, payload, metrics).await
 }
