@@ -1,40 +1,44 @@
-//! Logs whose lines have named fields (NDJSON and CSV), and how their fields are read.
+//! The fields of a line that make up an increment, and how they are read where they have names (NDJSON and CSV).
 
 use std::borrow::Cow;
 
 use super::record::{self, Record, Skip};
 use super::time_format;
 
-/// The names of the fields that make up an increment.
+/// What is known of each field, such as its name, its column or its text. `None` for a field that is not asked for.
 #[derive(Clone, Debug)]
-pub struct FieldNames {
-    pub subject: String,
-    /// The field of the amount. If absent, every line counts as one.
-    pub amount: Option<String>,
-    /// The field of the key of the ranking, on a board with BY.
-    pub by: Option<String>,
-    /// The field of the value, on a board that counts or measures values.
-    pub value: Option<String>,
-    /// The field of the time. If absent, every line counts when it arrives.
-    pub time: Option<String>,
-    pub id: Option<String>,
+pub struct Fields<T> {
+    pub subject: Option<T>,
+    /// If absent, every line counts as one.
+    pub amount: Option<T>,
+    /// The key of the ranking, on a board with BY.
+    pub by: Option<T>,
+    /// The value, on a board that counts or measures values.
+    pub value: Option<T>,
+    /// If absent, every line counts when it arrives.
+    pub time: Option<T>,
+    pub id: Option<T>,
 }
 
-/// The texts of these fields in one line. The inner `None` stands for a field that is absent or empty.
-#[derive(Clone, Debug, Default)]
-pub struct FieldTexts<'l> {
-    pub subject: Option<Cow<'l, str>>,
-    pub amount: Option<Option<Cow<'l, str>>>,
-    pub by: Option<Option<Cow<'l, str>>>,
-    pub value: Option<Option<Cow<'l, str>>>,
-    pub time: Option<Option<Cow<'l, str>>>,
-    pub id: Option<Option<Cow<'l, str>>>,
+impl<T> Fields<T> {
+    /// Applies a function to each field that is asked for. Returns the first error.
+    pub fn try_map<'f, U, E>(&'f self, map: impl Fn(&'f T) -> Result<U, E>) -> Result<Fields<U>, E> {
+        let map = |field: &'f Option<T>| field.as_ref().map(&map).transpose();
+        Ok(Fields {
+            subject: map(&self.subject)?,
+            amount: map(&self.amount)?,
+            by: map(&self.by)?,
+            value: map(&self.value)?,
+            time: map(&self.time)?,
+            id: map(&self.id)?,
+        })
+    }
 }
 
-impl<'l> FieldTexts<'l> {
-    /// Returns the line's increment.
+impl<'l> Fields<Option<Cow<'l, str>>> {
+    /// Returns the increment of a line with these texts. The inner `None` stands for a field that is absent or empty.
     pub fn record(self) -> Result<Record<'l>, Skip> {
-        let subject = self.subject.ok_or(Skip::NoSubject)?;
+        let subject = self.subject.flatten().ok_or(Skip::NoSubject)?;
         let present = |text: Option<Option<Cow<'l, str>>>, skip| text.map(|text| text.ok_or(skip)).transpose();
         let at = present(self.time, Skip::NoTime)?;
         let at = at.map(|text| time_format::parse(&text).ok_or(Skip::BadTime)).transpose()?;

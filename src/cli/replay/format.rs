@@ -5,7 +5,7 @@ use std::io::BufRead;
 use anyhow::bail;
 
 use super::access_log::{self, Selection};
-use super::fields::FieldNames;
+use super::fields::Fields;
 use super::input::{Lines, TooLong};
 use super::record::{Record, Skip};
 use super::{ndjson, table};
@@ -42,25 +42,14 @@ impl Format {
 #[derive(Clone, Debug)]
 pub enum Parser {
     AccessLog(Selection),
-    Ndjson(FieldNames),
-    Csv(FieldNames),
-}
-
-/// The fields that the command line asks for, before the log's format is known.
-#[derive(Clone, Debug, Default)]
-pub struct RequestedFields {
-    pub subject: Option<String>,
-    pub amount: Option<String>,
-    pub by: Option<String>,
-    pub value: Option<String>,
-    pub time: Option<String>,
-    pub id: Option<String>,
-    pub strip_query: bool,
+    Ndjson(Fields<String>),
+    Csv(Fields<String>),
 }
 
 impl Parser {
-    /// Creates a parser of `format`. Fails if the format does not have the wanted fields.
-    pub fn new(format: Format, wanted: RequestedFields) -> anyhow::Result<Self> {
+    /// Creates a parser of `format`, which reads the fields with these names. `strip_query` cuts paths at `?`. Fails if
+    /// the format does not have the wanted fields.
+    pub fn new(format: Format, wanted: Fields<String>, strip_query: bool) -> anyhow::Result<Self> {
         match format {
             Format::Combined | Format::Common => {
                 if wanted.by.is_some() || wanted.value.is_some() {
@@ -77,7 +66,7 @@ impl Parser {
                         Some("bytes") => true,
                         Some(other) => bail!("the only amount in an access log is 'bytes', not '{other}'"),
                     },
-                    strip_query: wanted.strip_query,
+                    strip_query,
                 };
                 if format == Format::Common && selection.subject.is_combined_only() {
                     bail!("the common format has neither agent nor referrer; only the combined format has them");
@@ -85,15 +74,13 @@ impl Parser {
                 Ok(Parser::AccessLog(selection))
             }
             Format::Ndjson | Format::Csv => {
-                if wanted.strip_query {
+                if strip_query {
                     bail!("--strip-query applies only to access logs");
                 }
-                let Some(subject) = wanted.subject else {
+                if wanted.subject.is_none() {
                     bail!("--subject must name the field that is counted");
-                };
-                let RequestedFields { amount, by, value, time, id, .. } = wanted;
-                let names = FieldNames { subject, amount, by, value, time, id };
-                Ok(if format == Format::Csv { Parser::Csv(names) } else { Parser::Ndjson(names) })
+                }
+                Ok(if format == Format::Csv { Parser::Csv(wanted) } else { Parser::Ndjson(wanted) })
             }
         }
     }
@@ -103,9 +90,9 @@ impl Parser {
     pub fn missing_fields<L: AsRef<[u8]>>(&self, lines: &[L]) -> Option<(Vec<String>, Vec<String>)> {
         let Parser::Ndjson(names) = self else { return None };
         let there = lines.iter().map(|line| ndjson::names_in(line.as_ref())).find(|names| !names.is_empty())?;
-        let FieldNames { subject, amount, by, value, time, id } = names;
-        let wanted = [Some(subject), amount.as_ref(), by.as_ref(), value.as_ref(), time.as_ref(), id.as_ref()];
-        let missing: Vec<String> = wanted.into_iter().flatten().filter(|name| !there.contains(name)).cloned().collect();
+        let Fields { subject, amount, by, value, time, id } = names;
+        let wanted = [subject, amount, by, value, time, id].into_iter().flatten();
+        let missing: Vec<String> = wanted.filter(|name| !there.contains(name)).cloned().collect();
         (!missing.is_empty()).then_some((missing, there))
     }
 
@@ -169,23 +156,25 @@ mod tests {
 
     #[test]
     fn fields_that_a_format_lacks_are_refused() {
-        let with = |set: fn(&mut RequestedFields)| {
-            let mut wanted = RequestedFields::default();
+        let none = || Fields { subject: None, amount: None, by: None, value: None, time: None, id: None };
+        let with = |set: fn(&mut Fields<String>)| {
+            let mut wanted = none();
             set(&mut wanted);
             wanted
         };
-        assert!(Parser::new(Format::Combined, RequestedFields::default()).unwrap().has_times());
+        assert!(Parser::new(Format::Combined, none(), false).unwrap().has_times());
         for (format, wanted, needle) in [
             (Format::Common, with(|w| w.subject = Some("agent".into())), "common format"),
             (Format::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
             (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
             (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
             (Format::Combined, with(|w| w.value = Some("x".into())), "--value"),
-            (Format::Ndjson, RequestedFields::default(), "--subject"),
-            (Format::Csv, with(|w| w.strip_query = true), "--strip-query"),
+            (Format::Ndjson, none(), "--subject"),
         ] {
-            let error = Parser::new(format, wanted).unwrap_err().to_string();
+            let error = Parser::new(format, wanted, false).unwrap_err().to_string();
             assert!(error.contains(needle), "{error}");
         }
+        let error = Parser::new(Format::Csv, none(), true).unwrap_err().to_string();
+        assert!(error.contains("--strip-query"), "{error}");
     }
 }

@@ -29,7 +29,8 @@ use tokio::sync::mpsc;
 
 use batch::{Batch, Batcher};
 use client::{Client, NewBoard};
-use format::{Format, Parser, RequestedFields};
+use fields::Fields;
+use format::{Format, Parser};
 use input::Input;
 use progress::Progress;
 use record::Record;
@@ -147,7 +148,7 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
         None => Format::guess(&first_lines)
             .ok_or_else(|| anyhow!("cannot guess the format of {log} from its first lines; set it with --format"))?,
     };
-    let parser = Parser::new(format, args.requested_fields())?;
+    let parser = Parser::new(format, args.fields(), args.strip_query)?;
     let missing = parser.missing_fields(&first_lines);
     if args.clock == Clock::Log && !parser.has_times() {
         bail!("--clock log requires --time, which names the field with the time of the event");
@@ -202,15 +203,15 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
 }
 
 impl ReplayArgs {
-    fn requested_fields(&self) -> RequestedFields {
-        RequestedFields {
+    /// Returns the names of the fields that are asked for.
+    fn fields(&self) -> Fields<String> {
+        Fields {
             subject: self.subject.clone(),
             amount: self.amount.clone(),
             by: self.by.clone(),
             value: self.value.clone(),
             time: self.time.clone(),
             id: self.id.clone(),
-            strip_query: self.strip_query,
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::fields::{FieldNames, FieldTexts};
+use super::fields::Fields;
 use super::record::{Record, Skip};
 
 type Object<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
 
 /// Parses one line. Texts are taken without their quotes, numbers and booleans as they are written.
-pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip> {
+pub fn parse<'l>(line: &'l [u8], names: &Fields<String>) -> Result<Record<'l>, Skip> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Err(Skip::Blank);
@@ -19,15 +19,7 @@ pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip>
     let text = std::str::from_utf8(line).map_err(|_| Skip::NotUtf8)?;
     let object: Object<'l> = serde_json::from_str(text).map_err(|_| Skip::NotJson)?;
     let text_of = |name: &String| object.get(name.as_str()).and_then(|value| plain_text(value));
-    FieldTexts {
-        subject: text_of(&names.subject),
-        amount: names.amount.as_ref().map(text_of),
-        by: names.by.as_ref().map(text_of),
-        value: names.value.as_ref().map(text_of),
-        time: names.time.as_ref().map(text_of),
-        id: names.id.as_ref().map(text_of),
-    }
-    .record()
+    names.try_map(|name| Ok::<_, Skip>(text_of(name)))?.record()
 }
 
 /// Returns the names of the fields of a line, sorted. Empty if it is no JSON object.
@@ -60,9 +52,9 @@ fn plain_text(value: &RawValue) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    fn names() -> FieldNames {
-        FieldNames {
-            subject: "page".into(),
+    fn names() -> Fields<String> {
+        Fields {
+            subject: Some("page".into()),
             amount: Some("delta".into()),
             by: None,
             value: None,
@@ -79,10 +71,10 @@ mod tests {
         assert_eq!(record.amount.as_deref(), Some("-36.50"));
         assert_eq!(record.id.as_deref(), Some("17"));
         assert_eq!(record.at.unwrap().to_string(), "2015-09-12T00:46:58.771Z");
-        let only = FieldNames { amount: None, time: None, id: None, ..names() };
+        let only = Fields { amount: None, time: None, id: None, ..names() };
         let record = parse(line.as_bytes(), &only).unwrap();
         assert_eq!((record.amount, record.at, record.id), (None, None, None));
-        let samples = FieldNames { by: Some("rev".into()), value: Some("delta".into()), ..only };
+        let samples = Fields { by: Some("rev".into()), value: Some("delta".into()), ..only };
         let record = parse(line.as_bytes(), &samples).unwrap();
         assert_eq!((record.by.as_deref(), record.value.as_deref()), (Some("17"), Some("-36.50")));
         assert_eq!(parse(br#"{"page":"a"}"#, &samples), Err(Skip::NoKey));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use anyhow::{Context, bail};
 
-use super::fields::{FieldNames, FieldTexts};
+use super::fields::Fields;
 use super::input::MAX_LINE_BYTES;
 use super::record::{Record, Skip};
 
@@ -17,14 +17,14 @@ use super::record::{Record, Skip};
 /// closed would otherwise include the rest of the file.
 pub fn read(
     reader: impl BufRead,
-    names: &FieldNames,
+    names: &Fields<String>,
     mut each: impl FnMut(u64, &[u8], Result<Record<'_>, Skip>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let allowance = Rc::new(Cell::new(MAX_LINE_BYTES));
     let bounded = Bounded { source: reader, allowance: Rc::clone(&allowance) };
     // The CRLF mode of the csv crate ends a record at the CR, so its line numbers are one too low.
     let mut csv = csv::ReaderBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_reader(bounded);
-    let columns = Columns::find(csv.byte_headers().context("reading the header")?, names)?;
+    let columns = find(csv.byte_headers().context("reading the header")?, names)?;
     let mut row = csv::ByteRecord::new();
     loop {
         allowance.set(MAX_LINE_BYTES);
@@ -32,7 +32,7 @@ pub fn read(
         match csv.read_byte_record(&mut row) {
             Ok(true) => {
                 let line = row.position().map_or(line, csv::Position::line);
-                each(line, row.as_slice(), columns.record(&row))?;
+                each(line, row.as_slice(), record(&columns, &row))?;
             }
             Ok(false) => return Ok(()),
             Err(error) => match error.kind() {
@@ -48,56 +48,28 @@ pub fn read(
     }
 }
 
-/// The columns of the named fields.
-struct Columns {
-    subject: usize,
-    amount: Option<usize>,
-    by: Option<usize>,
-    value: Option<usize>,
-    time: Option<usize>,
-    id: Option<usize>,
+/// Returns the columns of the named fields.
+fn find(header: &csv::ByteRecord, names: &Fields<String>) -> anyhow::Result<Fields<usize>> {
+    names.try_map(|name| {
+        let Some(at) = header.iter().position(|column| column.trim_ascii() == name.as_bytes()) else {
+            let columns: Vec<_> = header.iter().take(50).map(String::from_utf8_lossy).collect();
+            bail!("the header has no column '{name}'; it has {}", columns.join(", "));
+        };
+        Ok(at)
+    })
 }
 
-impl Columns {
-    fn find(header: &csv::ByteRecord, names: &FieldNames) -> anyhow::Result<Self> {
-        let find = |name: &String| {
-            let Some(at) = header.iter().position(|column| column.trim_ascii() == name.as_bytes()) else {
-                let columns: Vec<_> = header.iter().take(50).map(String::from_utf8_lossy).collect();
-                bail!("the header has no column '{name}'; it has {}", columns.join(", "));
-            };
-            Ok(at)
-        };
-        let find_if_named = |name: &Option<String>| name.as_ref().map(find).transpose();
-        Ok(Self {
-            subject: find(&names.subject)?,
-            amount: find_if_named(&names.amount)?,
-            by: find_if_named(&names.by)?,
-            value: find_if_named(&names.value)?,
-            time: find_if_named(&names.time)?,
-            id: find_if_named(&names.id)?,
-        })
-    }
-
-    fn record<'r>(&self, row: &'r csv::ByteRecord) -> Result<Record<'r>, Skip> {
-        let text_of = |column: usize| -> Result<Option<Cow<'r, str>>, Skip> {
-            let Some(field) = row.get(column) else { return Ok(None) };
-            let is_last = column + 1 == row.len();
-            let field = if is_last { field.strip_suffix(b"\r").unwrap_or(field) } else { field };
-            if field.is_empty() {
-                return Ok(None);
-            }
-            std::str::from_utf8(field).map(|text| Some(Cow::Borrowed(text))).map_err(|_| Skip::NotUtf8)
-        };
-        FieldTexts {
-            subject: text_of(self.subject)?,
-            amount: self.amount.map(text_of).transpose()?,
-            by: self.by.map(text_of).transpose()?,
-            value: self.value.map(text_of).transpose()?,
-            time: self.time.map(text_of).transpose()?,
-            id: self.id.map(text_of).transpose()?,
+fn record<'r>(columns: &Fields<usize>, row: &'r csv::ByteRecord) -> Result<Record<'r>, Skip> {
+    let text_of = |column: &usize| -> Result<Option<Cow<'r, str>>, Skip> {
+        let Some(field) = row.get(*column) else { return Ok(None) };
+        let is_last = column + 1 == row.len();
+        let field = if is_last { field.strip_suffix(b"\r").unwrap_or(field) } else { field };
+        if field.is_empty() {
+            return Ok(None);
         }
-        .record()
-    }
+        std::str::from_utf8(field).map(|text| Some(Cow::Borrowed(text))).map_err(|_| Skip::NotUtf8)
+    };
+    columns.try_map(text_of)?.record()
 }
 
 /// A reader that fails when more bytes are read than allowed since the allowance was last renewed.
@@ -128,8 +100,8 @@ mod tests {
     type Row = (u64, Result<(String, Option<String>), Skip>);
 
     fn rows(text: &[u8]) -> anyhow::Result<Vec<Row>> {
-        let names = FieldNames {
-            subject: "code".into(),
+        let names = Fields {
+            subject: Some("code".into()),
             amount: Some("quantity".into()),
             by: None,
             value: None,
