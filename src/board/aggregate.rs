@@ -39,7 +39,10 @@ pub enum Kind {
 impl Kind {
     /// Returns whether what is added to a slot can leave it without data.
     pub fn cancels(self) -> bool {
-        matches!(self, Kind::Sum | Kind::Mean)
+        match self {
+            Kind::Sum | Kind::Mean => true,
+            Kind::Distinct | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => false,
+        }
     }
 
     /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for

@@ -27,7 +27,7 @@ impl Value {
     ///
     /// A mean may have more digits than the board has decimals, and is then the nearest number that is possible.
     pub fn parse(text: &str, kind: Kind, decimals: Decimals) -> Result<Self, AmountError> {
-        if kind != Kind::Mean {
+        if !kind.has_fractions() {
             return Amount::parse(text, decimals).map(Value::Exact);
         }
         let shown = || text.chars().take(40).collect::<String>();

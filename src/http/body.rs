@@ -125,7 +125,7 @@ pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &Http
     // It may have taken long to arrive.
     caller.require_current()?;
     let mut hold = incoming.into_hold();
-    hold.obtain(text.len() + parsed(&text)).await?;
+    hold.obtain(text.len() + parsed_bytes(&text)).await?;
     Ok(Body { text, _hold: hold })
 }
 
@@ -143,7 +143,7 @@ async fn in_time(body: impl Future<Output = Result<Bytes, Problem>>, limit: Dura
 }
 
 /// Returns an upper estimate of the memory of what a text is parsed into, which may be many times that of the text.
-fn parsed(text: &[u8]) -> usize {
+fn parsed_bytes(text: &[u8]) -> usize {
     let count = |byte| memchr::memchr_iter(byte, text).count();
     // Longer lists are refused before their elements are parsed.
     count(b'{').min(2 * MAX_ITEMS) * PARSED_OBJECT + count(b',') * PARSED_ELEMENT

@@ -1,4 +1,4 @@
-//! What responses say of the instant that it refers to.
+//! What responses say of the instant that they describe.
 
 use serde::Serialize;
 use utoipa::ToSchema;

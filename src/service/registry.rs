@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_is_rebuilt_only_when_boards_are_added_or_removed() {
+    fn the_event_index_is_rebuilt_only_when_boards_are_added_or_removed() {
         let mut known = Known::default();
         known.learn(&[board("a", 1)], 0, list(1));
         let first = known.boards.values().next().unwrap().board.clone();

@@ -39,7 +39,7 @@ pub(in crate::http) enum TextField<'a> {
     WrongType,
 }
 
-/// Parses a boolean field; an absent or null field is false.
+/// Parses a boolean field; an absent or null field has the default.
 pub(in crate::http) fn parse_flag(
     raw: Option<&RawValue>,
     field: &str,

@@ -65,7 +65,7 @@ impl Embedded {
         }
         let to = Arc::new(to.with_defined_at(state.board.defined_at()).closed_at(change, state.now()));
         let (detached, operations) = self.install(&mut state, &to, (definition, form));
-        let (sequence, ticket) = self.journal().append_and_wait(&operations);
+        let (sequence, ticket) = self.journal().append_with_ticket(&operations);
         live.logged.add(sequence, operations.len());
         live.list(&state);
         self.unlock(live, state);

@@ -37,7 +37,7 @@ impl Lifecycle for Embedded {
                 return Err(StoreError::ClockBackward { now: *now });
             }
             *now = to;
-            self.journal().append_and_wait(&operations).1
+            self.journal().append_with_ticket(&operations).1
         };
         self.journal().wait(ticket).await?;
         Ok(to)

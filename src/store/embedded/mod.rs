@@ -223,7 +223,7 @@ impl Embedded {
             return Ok((answer, Ticket::Done));
         }
         let (sequence, ticket) = match awaited {
-            Awaited::Yes => self.journal().append_and_wait(&operations),
+            Awaited::Yes => self.journal().append_with_ticket(&operations),
             Awaited::No => (self.journal().append(&operations), Ticket::Done),
         };
         live.logged.add(sequence, operations.len());

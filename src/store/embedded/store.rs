@@ -169,7 +169,7 @@ impl Store for Embedded {
                     operations.append(&unknown);
                 }
                 let logged = UncheckpointedLog::default();
-                let (sequence, ticket) = self.journal().append_and_wait(&operations);
+                let (sequence, ticket) = self.journal().append_with_ticket(&operations);
                 logged.add(sequence, operations.len());
                 let live = LiveBoard::new(state, logged, &self.memory);
                 boards.insert(board.name().clone(), Arc::new(live));
@@ -211,7 +211,7 @@ impl Store for Embedded {
             }
             boards.remove(board.name());
             self.boards_version.fetch_add(1, Ordering::AcqRel);
-            (live, self.journal().append_and_wait(&operations).1)
+            (live, self.journal().append_with_ticket(&operations).1)
         };
         self.discard(live);
         self.engine.board_removed();
@@ -438,7 +438,7 @@ impl Store for Embedded {
         let mut operations = LogOperations::of_store();
         operations.row(table.as_str(), id, to);
         let permit = self.journal().admit(operations.len())?;
-        let append = || self.journal().append_and_wait(&operations).1;
+        let append = || self.journal().append_with_ticket(&operations).1;
         let (is_from, ticket) = match self.rows.change(table, id, (from, to), append)? {
             RowChange::Changed(ticket) => (true, ticket),
             // The change that left the row as it is may still be on its way to the disk. The response confirms it, so

@@ -172,7 +172,7 @@ impl Journal {
 
     /// Appends operations. Returns the sequence of their frame, and a ticket that acknowledges them and all operations
     /// before.
-    pub(in super::super) fn append_and_wait(&self, operations: &LogOperations) -> (u64, Ticket) {
+    pub(in super::super) fn append_with_ticket(&self, operations: &LogOperations) -> (u64, Ticket) {
         let mut pending = self.pending.lock();
         let sequence = self.add(&mut pending, operations);
         (sequence, self.ticket(&mut pending))

@@ -51,7 +51,7 @@ impl Writer {
         calls.sort_by_key(|call| largest.get(&call.since).copied());
         let Some(flush) = Flush::new(calls) else { return };
         let all = Unplanned { items: (0..flush.len()).collect(), singly: false, now: None };
-        match Planned::new(&self.session, &flush, &all).await {
+        match Planned::plan_items(&self.session, &flush, &all).await {
             Ok(planned) => self.write_lanes(&flush, planned).await,
             Err(ServerFailure::StaleEpoch) => flush.outdate(all.items),
             Err(failure) => flush.fail(all.items, &failure),
@@ -95,7 +95,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
                 // Items that are tried one by one keep the order of the entries from which they come.
                 left.items.sort_unstable();
             }
-            let planned = match Planned::new(self.session, self.flush, &left).await {
+            let planned = match Planned::plan_items(self.session, self.flush, &left).await {
                 Ok(planned) => planned,
                 Err(ServerFailure::StaleEpoch) => return self.flush.outdate(left.items),
                 Err(failure) => return self.flush.fail(left.items, &failure),

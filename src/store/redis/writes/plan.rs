@@ -120,9 +120,9 @@ impl Validity {
 }
 
 impl<'a> Planned<'a> {
-    /// Places items in slots and adds up amounts where possible, by the expected time or by a time that a reply
-    /// returned.
-    pub async fn new(session: &Session, flush: &Flush<'a>, left: &Unplanned) -> Result<Self, ServerFailure> {
+    /// Makes the steps of the season that are due, then places items in slots and adds up amounts where possible, by the
+    /// expected time or by a time that a reply returned.
+    pub async fn plan_items(session: &Session, flush: &Flush<'a>, left: &Unplanned) -> Result<Self, ServerFailure> {
         let partition = flush.partition;
         let Unplanned { items, singly, now } = left;
         // A failure to read a simulated clock says nothing about the items, which are not sent yet.
