@@ -49,7 +49,7 @@ impl Call {
     }
 
     /// Returns the limits of the items of the request.
-    pub(super) fn items(&self) -> ItemLimits {
+    pub(super) fn item_limits(&self) -> ItemLimits {
         self.state.limits.items(self.client(), &self.caller)
     }
 

@@ -248,7 +248,7 @@ pub(super) async fn evaluate(
     if body.record {
         require_more(&call, Scope::Write)?;
     }
-    let limits = body.record.then(|| call.items());
+    let limits = body.record.then(|| call.item_limits());
     let rules = parse_rules(&mut body, call.service(), &call.caller)?;
     let fields = events::parse_fields(body.fields)?;
     let mut event = parse_event(body, &fields)?;

@@ -5,7 +5,9 @@ use super::mirror::{self, MirroredRead};
 use super::{About, Result, Service, ServiceError, WindowChoice};
 use crate::access::Caller;
 use crate::board::{BoardName, BoardTrack, Percentile, Subject, Value, Visibility};
-use crate::store::{self, Distribution, Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
+use crate::store::{
+    self, Distribution, Lookup, Page, PageStart, SlotContents, SlotRange, Standing, StoreError, Values,
+};
 
 /// Returns an error if the track has no ranking.
 pub(super) fn ranked(track: &BoardTrack) -> Result<()> {
@@ -34,7 +36,8 @@ impl Service {
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
     pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.rankings.page(current, offset, limit))?;
+        let start = PageStart::Offset(offset);
+        let read = about!(self, track, ranked, |current| self.rankings.page_from(current, &start, limit))?;
         if let Some(mirror) = self.mirror.get() {
             let answer = (read.answer.frame.as_of, || scores(&read.answer));
             mirror.read(&self.store, &read.of, MirroredRead::Page, answer, |store, track| async move {

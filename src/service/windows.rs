@@ -11,7 +11,7 @@ use crate::board::{
     Board, BoardEdition, BoardName, BoardTrack, EditionRole, PeriodName, RankingKey, Subject, TrackId, TrackRole,
     WindowLength,
 };
-use crate::store::{self, Standing, Status, StoreError};
+use crate::store::{self, PageStart, Standing, Status, StoreError};
 
 /// The number of attempts to find a board in its present epoch.
 const ATTEMPTS: usize = 4;
@@ -246,7 +246,10 @@ impl Service {
             let status = self.store.status(&track).await?;
             // The store has nothing of a packed ranking but its sheets.
             statuses.push(match track.packed() {
-                Some(_) => Status { total: Some(self.rankings.page(&track, 0, 0).await?.total), ..status },
+                Some(_) => Status {
+                    total: Some(self.rankings.page_from(&track, &PageStart::Offset(0), 0).await?.total),
+                    ..status
+                },
                 None => status,
             });
         }

@@ -104,7 +104,7 @@ pub(super) async fn import(Plain(call): Plain, payload: Payload) -> Result<HttpR
     }
     let incoming = call.incoming(payload, Format::Ndjson)?;
     call.service().board(&call.caller, &name).await?;
-    let limits = call.items();
+    let limits = call.item_limits();
     let handler = ImportLines::new(&call.state, &call.caller, &name);
     let validity = Validity::of(&call.caller, &call.state);
     let receipt = stream::process(&handler, incoming, &call.state.options, limits, validity).await?;

@@ -102,7 +102,7 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
     let incoming = call.incoming(payload, format)?;
     let validity = Validity::of(&call.caller, &call.state);
-    let limits = call.items();
+    let limits = call.item_limits();
     let Call { caller, state, .. } = call;
     let text = match format {
         Format::Ndjson => {
@@ -116,7 +116,7 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
             let body = items::pinned::complete(&caller, body::read(incoming, &caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let (mut parsed, is_single) = parse_body(&body)?;
+                let (mut parsed, is_single) = parse_events(&body)?;
                 limits.take(parsed.len())?;
                 parsed.add_ids(ids.as_ref());
                 if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
@@ -145,7 +145,7 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
 }
 
 /// Parses the events of a body. Returns whether it is a single event that is not in a list.
-fn parse_body(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
+fn parse_events(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
     let (mut parsed, is_single);
     match items::parse_body::<EventItem<'_>>(body)? {
         OneOrMany::One(item) => match item.into_event() {

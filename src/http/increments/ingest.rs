@@ -25,7 +25,7 @@ use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
-    pub(in crate::http) parse_body: fn(&[u8], &Board) -> Result<ParsedItems, BodyError>,
+    pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedItems, BodyError>,
     pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<Increment, ItemError>,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
@@ -42,7 +42,7 @@ pub(in crate::http) enum BodyError {
 }
 
 /// Handles a request with items for one board.
-pub(in crate::http) async fn add(
+pub(in crate::http) async fn add_items(
     kind: &'static ItemKind,
     call: Call,
     payload: Payload,
@@ -54,9 +54,9 @@ pub(in crate::http) async fn add(
     let ids = ItemIds::from_request(&call.request, &call.caller)?;
     let incoming = call.incoming(payload, format)?;
     let board = call.service().board(&call.caller, &name).await?;
-    let limits = call.items();
-    let Call { caller, state, .. } = call;
-    let ingest = Ingest { kind, state, caller, ids, parameters };
+    let limits = call.item_limits();
+    // Without the request, because what follows may run in another thread.
+    let ingest = Ingest { kind, state: call.state, caller: call.caller, ids, parameters };
     let Ingest { state, caller, .. } = &ingest;
     let text = match format {
         Format::Ndjson => {
@@ -84,7 +84,7 @@ pub(in crate::http) async fn add(
 }
 
 /// Parses all items of a body for the board.
-pub(in crate::http) fn parse_body<'a, I: BoardItem<'a>>(
+pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
     body: &'a [u8],
     board: &Board,
 ) -> Result<ParsedItems, BodyError> {
@@ -129,7 +129,7 @@ impl ParsedBody {
     fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: &ItemParameters) -> Self {
         let ItemParameters { return_scores, strict, .. } = *parameters;
         let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
-        match checked.and_then(|()| (kind.parse_body)(body, board)) {
+        match checked.and_then(|()| (kind.parse_items)(body, board)) {
             Ok(items) if strict && items.has_errors() => {
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
                 Self { increments: Vec::new(), number, depends_on_board, items: Err(Receipt::refusing(items)) }

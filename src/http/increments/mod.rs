@@ -15,13 +15,13 @@ use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
 
-pub(super) use self::ingest::{ItemKind, add as add_items, parse_body, parse_line};
+pub(super) use self::ingest::{ItemKind, add_items, parse_items, parse_line};
 pub(super) use self::item::BoardItem;
 pub(super) use self::number::{amount, refuse_others, required, used};
 pub(super) use self::receipt::{Receipt, Rejected};
 
 const INCREMENTS: ItemKind = ItemKind {
-    parse_body: |body, board| parse_body::<IncrementItem<'_>>(body, board),
+    parse_items: |body, board| parse_items::<IncrementItem<'_>>(body, board),
     parse_line: |line, board| parse_line::<IncrementItem<'_>>(line, board),
     in_order: false,
     check_board: |_| Ok(()),

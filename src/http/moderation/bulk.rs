@@ -158,7 +158,7 @@ pub(super) async fn change<I: ModerationItem>(call: &Call, payload: Payload) -> 
     let handler = Lines::<I> { state: &call.state, board, kind: PhantomData };
     let receipt = match format {
         Format::Ndjson => {
-            let limits = call.items();
+            let limits = call.item_limits();
             let validity = Validity::of(&call.caller, &call.state);
             stream::process(&handler, incoming, &call.state.options, limits, validity).await?
         }

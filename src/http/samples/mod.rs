@@ -8,14 +8,14 @@ use actix_web::web::{Data, Payload};
 use self::item::SampleItem;
 use super::call::Call;
 use super::codes::Code;
-use super::increments::{ItemKind, Receipt, add_items, parse_body, parse_line};
+use super::increments::{ItemKind, Receipt, add_items, parse_items, parse_line};
 use super::metrics::IncrementMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
 use crate::board::{Board, NoSamples};
 
 const SAMPLES: ItemKind = ItemKind {
-    parse_body: |body, board| parse_body::<SampleItem<'_>>(body, board),
+    parse_items: |body, board| parse_items::<SampleItem<'_>>(body, board),
     parse_line: |line, board| parse_line::<SampleItem<'_>>(line, board),
     in_order: true,
     check_board,

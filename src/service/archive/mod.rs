@@ -1,4 +1,4 @@
-//! The rankings of ended periods.
+//! Reading rankings where they are: in the store, or, those of ended periods, in what is kept of them.
 //!
 //! While a period takes items, its ranking is one of the store, as any other. Once nothing is written to it any more it is
 //! [packed](packing): its lines are written, the best first, to [sheets] of the store, whatever its metric, and all else of
@@ -68,10 +68,6 @@ fn about_period(track: &BoardTrack, error: StoreError) -> StoreError {
 impl Rankings {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, known: KnownLines::default(), removing: Default::default() }
-    }
-
-    pub(super) async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> store::Result<Page> {
-        self.page_from(track, &PageStart::Offset(offset), limit).await
     }
 
     pub(super) async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> store::Result<Page> {

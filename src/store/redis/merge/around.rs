@@ -71,7 +71,7 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
     let mut sizes = vec![(share, share + 1); all.len()];
 
     let question = |_| Near::around(sought.center(), 1, 1);
-    let found = of_one_head(&[own], None, question, |round| partitions.lines(round)).await?;
+    let found = of_one_head(&[own], None, question, |round| partitions.near(round)).await?;
     let mut newest = found.first().map(Share::head);
     let located = found.into_iter().next().and_then(|share| share.said.subject);
     let mut target = sought.place(located.ok_or(MergeError::Impossible(NO_SUBJECT))?.score);
@@ -86,7 +86,7 @@ pub(in crate::store::redis) async fn around<P: PartitionReads>(
                 }
             }
         };
-        let shares = of_one_head(&all, newest, question, |round| partitions.lines(round)).await?;
+        let shares = of_one_head(&all, newest, question, |round| partitions.near(round)).await?;
         newest = shares.first().map(Share::head);
         let (frame, versions, mut said) = take_apart(shares).ok_or(MergeError::Unsettled)?;
         let located =

@@ -34,7 +34,7 @@ pub(super) async fn page<P: PartitionReads>(
     let (mut unread, mut due) = (Vec::new(), (0..count).collect::<Vec<usize>>());
     for _ in 0..ROUNDS {
         let newest = totals.iter().flatten().map(Share::head).max();
-        let shares = of_one_head(&due, newest, |i| questions[i].clone(), |round| partitions.lines(round)).await?;
+        let shares = of_one_head(&due, newest, |i| questions[i].clone(), |round| partitions.near(round)).await?;
         for (i, share) in due.iter().zip(shares) {
             let (total, said) = share.split(|said| said.total);
             totals[*i] = Some(total);

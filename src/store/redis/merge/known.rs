@@ -27,7 +27,7 @@ pub(super) async fn unchanged<P: PartitionReads>(
     known: &KnownPage<'_, P::Version>,
 ) -> Result<Option<Merged<Option<Found>, P::Version>>, MergeError<P::Error>> {
     let all: Vec<usize> = (0..partitions.count()).collect();
-    let shares = of_one_head(&all, None, |_| Near::first(1), |round| partitions.lines(round)).await?;
+    let shares = of_one_head(&all, None, |_| Near::first(1), |round| partitions.near(round)).await?;
     if !known.is_of(&shares.iter().collect::<Vec<_>>()) {
         return Ok(None);
     }

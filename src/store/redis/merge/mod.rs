@@ -78,7 +78,7 @@ pub(super) trait PartitionReads: Sync {
     fn count(&self) -> usize;
 
     /// Returns consecutive lines of each partition.
-    fn lines(&self, round: Round<Near>) -> impl Future<Output = Shares<Self, Excerpt<Self::Extra>>> + Send;
+    fn near(&self, round: Round<Near>) -> impl Future<Output = Shares<Self, Excerpt<Self::Extra>>> + Send;
 
     /// Returns counts and samples of the lines between two places of each partition.
     fn between(&self, round: Round<Between>) -> impl Future<Output = Shares<Self, Sampled>> + Send;
@@ -356,7 +356,7 @@ pub(super) async fn lines<P: PartitionReads>(
     let count = partitions.count() as u64;
     match wanted {
         _ if count == 1 => {
-            let Share { frame, version, said } = lone(partitions.lines(lone_round(wanted.of_one())).await)?;
+            let Share { frame, version, said } = lone(partitions.near(lone_round(wanted.of_one())).await)?;
             let Excerpt { total, first, items, not_worse, .. } = said;
             Ok(Merged { frame, versions: vec![version], total, found: Some(Found { first, items, not_worse }) })
         }

@@ -77,7 +77,7 @@ impl Read for Near {
             }
             Center::Position(_) | Center::Place { .. } => None,
         };
-        let said = Excerpt { total, first, items: lines(reply, kind, first, better)?, not_worse, subject };
+        let said = Excerpt { total, first, items: read_lines(reply, kind, first, better)?, not_worse, subject };
         Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
@@ -166,7 +166,7 @@ fn read_first(
     let total = Reply::new(redis::Value::Array(vec![total]))?.count()?;
     let items = match near.after {
         0 => Lines::default(),
-        _ => lines(&mut Reply::new(items)?, moment.part.track.kind(), 0, 0)?,
+        _ => read_lines(&mut Reply::new(items)?, moment.part.track.kind(), 0, 0)?,
     };
     Ok(Some(Share {
         frame,
@@ -176,7 +176,7 @@ fn read_first(
 }
 
 /// Reads lines that begin at position `first` (from 0). `better` subjects are strictly better than the first line.
-fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Lines, ServerFailure> {
+fn read_lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Lines, ServerFailure> {
     let mut items: Vec<Ranked> = Vec::with_capacity(reply.len() / 2);
     let mut place = first;
     while !reply.is_empty() {

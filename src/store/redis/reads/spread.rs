@@ -52,7 +52,7 @@ impl PartitionReads for Spread<'_> {
     }
 
     // These are not `async`, because that would put another future around that of `ask`.
-    fn lines(&self, mut round: Round<Near>) -> impl Future<Output = Result<Vec<Share<Excerpt>>, ServerFailure>> + Send {
+    fn near(&self, mut round: Round<Near>) -> impl Future<Output = Result<Vec<Share<Excerpt>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
         self.ask(round)
     }

@@ -304,7 +304,7 @@ impl PartitionReads for Memory {
         self.state.lock().content.parts.len()
     }
 
-    async fn lines(&self, round: Round<Near>) -> Result<Vec<Share<Excerpt<usize>, u64>>, String> {
+    async fn near(&self, round: Round<Near>) -> Result<Vec<Share<Excerpt<usize>, u64>>, String> {
         self.answer(round, |content, part, question| {
             let lines = &content.parts[part];
             let mut located = None;

@@ -69,7 +69,7 @@ impl PartitionReads for Broken {
         self.0
     }
 
-    async fn lines(&self, _: Round<Near>) -> Result<Vec<Share<Excerpt<()>, ()>>, &'static str> {
+    async fn near(&self, _: Round<Near>) -> Result<Vec<Share<Excerpt<()>, ()>>, &'static str> {
         Err("no connection")
     }
 
