@@ -1,12 +1,14 @@
 //! One partition of a board, with a part for each track.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
+use super::kinds;
 use super::part::Part;
 use super::partition_clock::PartitionClock;
+use super::scripts::Script;
 use crate::board::{Board, Timestamp, Window};
 
 /// One partition of a board, as this instance knows it: what a write is about.
@@ -18,6 +20,7 @@ pub(super) struct Partition {
     /// The position among the partitions of the board.
     number: usize,
     announced: AtomicBool,
+    change_script: OnceLock<&'static Script>,
 }
 
 impl Partition {
@@ -26,7 +29,7 @@ impl Partition {
         let clock = Arc::new(clock);
         let part = |(track, keys)| Arc::new(Part::new(track, keys, clock.clone()));
         let parts = board.each_track().zip(keys).map(part).collect();
-        Self { clock, parts, number, announced: AtomicBool::new(false) }
+        Self { clock, parts, number, announced: AtomicBool::new(false), change_script: OnceLock::new() }
     }
 
     /// Returns the part of each track, the main one first.
@@ -46,6 +49,11 @@ impl Partition {
 
     pub fn board(&self) -> &Arc<Board> {
         self.main().track.board()
+    }
+
+    /// Returns the script that applies changes in all editions of the board.
+    pub fn change_script(&self) -> &'static Script {
+        self.change_script.get_or_init(|| kinds::change_script(self.board()))
     }
 
     /// Returns the hash slot of all keys of the partition.

@@ -66,8 +66,9 @@ pub(super) async fn complete(
     let kind = kinds::of(track.kind());
     let needs_all = kind.withdraws_with_other_cells();
     let cells = if needs_all { CELLS_OF_SKETCHES } else { CELLS };
+    let script = kinds::retiring_script(track, "retire_key");
     for _ in 0..CALLS {
-        let answer = session.ask(part, &kind.scripts().retire_key, |moment, call| {
+        let answer = session.ask(part, script, |moment, call| {
             call.arg("key", key.as_str()).arg("most", SMALL).arg("cells", cells);
             call.arg("all", if needs_all { "1" } else { "" }).arg("version", session.token());
             let needed = moment.existing.slots.iter().filter(|start| needs_all || **start < moment.window.floor);
@@ -181,7 +182,7 @@ async fn overtaken(session: &Session, part: &Part) -> Result<RetireStep, ServerF
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
     let track = &part.track;
     let kind = kinds::of(track.kind());
-    let answer = session.step(part, &kind.scripts().retire, |moment, call| {
+    let answer = session.step(part, kinds::retiring_script(track, "retire"), |moment, call| {
         let needed = id_buckets::oldest_kept(track.board(), moment.now);
         let slot = moment.existing.slots.first().copied().filter(|start| *start < moment.window.floor);
         let bucket = moment.existing.buckets.first().copied().filter(|number| *number < needed);

@@ -101,8 +101,7 @@ async fn of_slots(
         }
         call.key(keys.subject(subject)).key(keys.gone(subject)).arg("stored", "subject");
         call.arg("from", starts.first().copied().unwrap_or(start).millis()).arg("till", start.millis());
-        call.arg("capped", "").arg("action", "read").arg("subject", "");
-        call.all(starts.iter().map(|start| start.millis()));
+        call.arg("capped", "").all(starts.iter().map(|start| start.millis()));
         (start <= moment.window.head).then_some(LargePlace::Slot(start.millis()))
     });
     let ScriptAnswer { frame, asked: next, mut reply, .. } = answer.await?;

@@ -87,8 +87,7 @@ async fn merge_share(
 
 impl Merging<'_> {
     fn script(&self) -> &'static Script {
-        let scripts = kinds::of(self.part.track.kind()).scripts();
-        if self.part.track.is_ranked() { &scripts.merge_ranked } else { &scripts.merge_unranked }
+        kinds::script_of(&self.part.track, "merge")
     }
 
     /// Sends the chunk until it is known to be merged.

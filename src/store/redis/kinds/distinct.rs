@@ -3,7 +3,7 @@
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use super::sum::Sums;
 use crate::board::{Aggregate, Timestamp, Track};
-use crate::store::redis::scripts::{DISTINCT, KindScripts};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// COUNT_DISTINCT. Each value is stored with the time when it was last seen. On a ranked board it counts 1 in the slot
@@ -11,8 +11,8 @@ use crate::store::sizing::Content;
 pub(super) struct DistinctValues;
 
 impl RedisKind for DistinctValues {
-    fn scripts(&self) -> &'static KindScripts {
-        &DISTINCT
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/sum", "ranked", "kind/distinct"] } else { &["kind/distinct"] }
     }
 
     fn option(&self, track: &Track) -> String {

@@ -3,7 +3,7 @@
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use crate::board::{Aggregate, Amount, Kind, Timestamp, Track, Value};
 use crate::store::redis::numbers::{is_exact, read_amount};
-use crate::store::redis::scripts::{EXTREME, KindScripts};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// The length of a step of a staircase: start and extreme as big-endian doubles.
@@ -35,8 +35,8 @@ impl Extremes {
 }
 
 impl RedisKind for Extremes {
-    fn scripts(&self) -> &'static KindScripts {
-        &EXTREME
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/extreme", "ranked"] } else { &["kind/extreme", "unranked"] }
     }
 
     fn option(&self, _track: &Track) -> String {

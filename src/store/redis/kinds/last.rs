@@ -3,7 +3,7 @@
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::is_exact;
-use crate::store::redis::scripts::{KindScripts, LAST};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// The length of a time and a value of up to five digits.
@@ -13,8 +13,8 @@ const EXPECTED: usize = 19;
 pub(super) struct NewestValues;
 
 impl RedisKind for NewestValues {
-    fn scripts(&self) -> &'static KindScripts {
-        &LAST
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/last", "ranked"] } else { &["kind/last", "unranked"] }
     }
 
     fn read_cell(&self, text: &[u8]) -> Option<Aggregate> {

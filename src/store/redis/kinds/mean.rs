@@ -3,7 +3,7 @@
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::is_exact;
-use crate::store::redis::scripts::{KindScripts, MEAN};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// The length of sum and count, with a sum of up to five digits.
@@ -13,8 +13,8 @@ const EXPECTED: usize = 7;
 pub(super) struct Means;
 
 impl RedisKind for Means {
-    fn scripts(&self) -> &'static KindScripts {
-        &MEAN
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/mean", "ranked"] } else { &["kind/mean", "unranked"] }
     }
 
     fn option(&self, track: &Track) -> String {

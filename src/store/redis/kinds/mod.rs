@@ -1,6 +1,6 @@
 //! What the store needs to know about each kind, one file for each; `lua/kind` has the other half. [`of`] names the
-//! file of each kind, and `scripts` the parts of its scripts. What depends on the mode `from_first`, and not on the
-//! kind, is decided in [`change_script`] and [`option`], and in other modules.
+//! file of each kind. What depends on the mode `from_first`, and not on the kind, is decided in [`form`] and [`option`],
+//! and in other modules.
 
 mod distinct;
 mod extreme;
@@ -22,8 +22,11 @@ use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
-use super::scripts::{CHANGE_FROM_FIRST, FROM_FIRST_TRACK, Script, TrackTexts, change_of_two, fill_of_two};
+use super::scripts::{self, EditionForms, Form, Script};
 use crate::board::{Board, Edition, Kind, Track};
+
+/// The form of tracks of the mode `from_first`.
+pub(super) const FROM_FIRST: Form = &["kind/from_first"];
 
 /// Returns what the store needs to know about this kind.
 pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
@@ -48,41 +51,31 @@ pub(super) fn adds_amounts(board: &Board) -> bool {
 
 /// Returns the script that applies changes in all editions of a board, one after the other.
 pub(super) fn change_script(board: &Board) -> &'static Script {
-    match board.editions() {
-        [current, other] => change_of_two([current, other].map(track_texts)),
-        _ => change_script_of(board.edition()),
-    }
-}
-
-fn change_script_of(edition: &Edition) -> &'static Script {
-    let (scripts, main) = (of(edition.kind()).scripts(), edition.main());
-    match edition.kept_slots() {
-        _ if main.is_from_first() => &CHANGE_FROM_FIRST,
-        Some(_) if main.is_ranked() => &scripts.change_kept,
-        _ if main.is_ranked() => &scripts.change_ranked,
-        _ => &scripts.change_unranked,
-    }
+    let forms = |edition: &Edition| {
+        let main = form(edition.main());
+        // Kept slots are unranked, whatever their total is.
+        EditionForms { main, further: edition.kept_slots().map_or(main, form) }
+    };
+    scripts::of_forms("change", &board.editions().iter().map(forms).collect::<Vec<_>>())
 }
 
 /// Returns the script that gives what subjects have in one track to another one.
 pub(super) fn fill_script(tracks: [&Track; 2]) -> &'static Script {
-    fill_of_two(tracks.map(|track| TrackTexts { main: track_text(track), further: track_text(track) }))
+    scripts::of_forms("fill", &tracks.map(|track| EditionForms::alike(form(track))))
 }
 
-/// Returns what the script for two editions uses of the tracks of one of them.
-fn track_texts(edition: &Edition) -> TrackTexts {
-    let main = track_text(edition.main());
-    // Kept slots are unranked, whatever their total is.
-    TrackTexts { main, further: edition.kept_slots().map_or(main, track_text) }
+/// Returns the script of this name that is about the data of one track.
+pub(super) fn script_of(track: &Track, name: &'static str) -> &'static Script {
+    scripts::of_forms(name, &[EditionForms::alike(form(track))])
 }
 
-fn track_text(track: &Track) -> &'static str {
-    let scripts = of(track.kind()).scripts();
-    match track.is_ranked() {
-        _ if track.is_from_first() => FROM_FIRST_TRACK,
-        true => scripts.ranked_track,
-        false => scripts.unranked_track,
-    }
+/// Returns the script of this name that retires. It has the same text for all tracks of a kind.
+pub(super) fn retiring_script(track: &Track, name: &'static str) -> &'static Script {
+    scripts::of_forms(name, &[EditionForms::alike(of(track.kind()).form(true))])
+}
+
+fn form(track: &Track) -> Form {
+    if track.is_from_first() { FROM_FIRST } else { of(track.kind()).form(track.is_ranked()) }
 }
 
 /// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
@@ -114,8 +107,8 @@ mod tests {
             let kind = of(board(metric).kind());
             let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
             assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
-            let scripts = kind.scripts();
-            for script in [&scripts.change_ranked, &scripts.change_kept, &scripts.retire] {
+            let forms = [EditionForms::alike(kind.form(true))];
+            for script in ["change", "merge", "retire"].map(|name| scripts::of_forms(name, &forms)) {
                 let line = format!("local HAS_TOTALS = {}\n", kind.has_totals());
                 assert!(script.source.contains(&line), "{metric}: {} lacks {line}", script.name());
             }
@@ -132,7 +125,7 @@ mod tests {
                 ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
             };
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-            let source = &of(board.kind()).scripts().change_ranked.source;
+            let source = &scripts::of_forms("change", &[EditionForms::alike(form(board.edition().main()))]).source;
             let takes_samples = board.edition().takes(&Change::Set { sum: Amount(1), count: 1 });
             // `entries.lua` has the first definition, which changes nothing.
             assert_eq!(source.matches("local function total_entry(").count() == 2, takes_samples, "{metric}");

@@ -3,7 +3,7 @@
 use super::limits::ValueLimits;
 use super::verb::Verb;
 use crate::board::{Aggregate, Change, Timestamp, Track, Value};
-use crate::store::redis::scripts::KindScripts;
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// The largest number of bytes of a text of two numbers.
@@ -29,8 +29,8 @@ pub(in crate::store::redis) enum CellSize {
 
 /// What the store needs to know about a kind. Methods with a default say what is true of few kinds.
 pub(in crate::store::redis) trait RedisKind: Sync {
-    /// Returns the scripts that are composed with the kind's part.
-    fn scripts(&self) -> &'static KindScripts;
+    /// Returns the form of tracks of this kind, ranked or not.
+    fn form(&self, is_ranked: bool) -> Form;
 
     /// Returns the argument that the kind's part has of its own, or an empty text.
     fn option(&self, _track: &Track) -> String {

@@ -4,7 +4,7 @@ use super::limits::ValueLimits;
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use super::verb::{Verb, VerbWord};
 use crate::board::{Aggregate, Amount, Change, Mark, Sketch, Timestamp, Track, Value};
-use crate::store::redis::scripts::{KindScripts, SKETCH};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::{Content, sketch_bytes};
 
 /// APPROX_COUNT_DISTINCT. Cells are sketches of 2,048 bytes at most, the total is all of them merged, and the score its
@@ -12,8 +12,8 @@ use crate::store::sizing::{Content, sketch_bytes};
 pub(super) struct Sketches;
 
 impl RedisKind for Sketches {
-    fn scripts(&self) -> &'static KindScripts {
-        &SKETCH
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/sketch", "ranked"] } else { &["kind/sketch", "unranked"] }
     }
 
     fn verb<'a>(&self, change: &'a Change, undoes: bool) -> Verb<'a> {

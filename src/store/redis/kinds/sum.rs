@@ -3,15 +3,15 @@
 use super::redis_kind::{CellSize, Folded, RedisKind};
 use crate::board::{Aggregate, Amount, Timestamp, Track, Value};
 use crate::store::redis::numbers::{is_exact, read_amount};
-use crate::store::redis::scripts::{KindScripts, SUM};
+use crate::store::redis::scripts::Form;
 use crate::store::sizing::Content;
 
 /// COUNT and SUM. A cell is an amount, and the score is the sum of the cells.
 pub(super) struct Sums;
 
 impl RedisKind for Sums {
-    fn scripts(&self) -> &'static KindScripts {
-        &SUM
+    fn form(&self, is_ranked: bool) -> Form {
+        if is_ranked { &["kind/sum", "ranked"] } else { &["kind/sum", "unranked"] }
     }
 
     fn adds_in_any_order(&self) -> bool {

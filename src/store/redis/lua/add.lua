@@ -15,6 +15,8 @@
 --       further track. The script has no functions of its own and names no key that it does not use, because each of
 --       these would cost as much as an entry
 -- why a script: the reasons of write.lua
+--
+--- @arguments board.lua, operation.lua, items, tracks, keys
 
 local redis_call, argv, keys, format = redis.call, ARGV, KEYS, string.format
 local now = tonumber(argv.time)

@@ -8,6 +8,8 @@
 -- cost  O(1)
 -- why a script: the name of a board that a different instance has just defined again must not be removed, and the list
 --       must never change without its version
+--
+--- @arguments name, version, gone_at
 
 if ARGV.gone_at == '' then
   redis.call('SADD', KEYS[1], ARGV.name)

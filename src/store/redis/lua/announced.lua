@@ -5,6 +5,9 @@
 -- reply done; or gone: a board of this name, generation and epoch does not exist, and nothing was done
 -- cost  O(1)
 -- why a script: the meta key of a board that was removed in the meantime must not be created again
+--
+--- @arguments generation, epoch
+--- @repeatable
 
 local meta = redis.call('HMGET', KEYS[1], 'generation', 'epoch')
 if meta[1] ~= ARGV.generation or (meta[2] or '0') ~= ARGV.epoch then

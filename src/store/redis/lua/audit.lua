@@ -9,6 +9,10 @@
 -- errors  stale_keys: other slots exist
 -- cost  1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes; the caller limits their number
 -- why a script: score, total and cells must be of one instant, while writes and retiring go on
+--
+--- @include rankings
+--- @arguments board.lua, from, slots, subjects
+--- @repeatable
 
 local early = read_meta('version') or advance()
 if early then
@@ -28,14 +32,10 @@ for i = 1, COUNT do
 end
 for slot = 1, SLOTS do
   if tonumber(ARGV[FIRST + slot]) >= dropped then
-    for first = 1, COUNT, 1000 do
-      local last = math.min(first + 999, COUNT)
-      local found = call('HMGET', KEYS[5 + slot], unpack(ARGV, FIXED_ARGUMENTS + first, FIXED_ARGUMENTS + last))
-      for i = 1, #found do
-        if found[i] then
-          local own = cells[first + i - 1]
-          own[#own + 1], own[#own + 2] = slot, found[i]
-        end
+    for i, cell in ipairs(read_thousands('HMGET', KEYS[5 + slot], ARGV, FIXED_ARGUMENTS + 1, FIRST)) do
+      if cell then
+        local own = cells[i]
+        own[#own + 1], own[#own + 2] = slot, cell
       end
     end
   end

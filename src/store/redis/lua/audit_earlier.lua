@@ -9,11 +9,11 @@
 -- cost  0.6 us for each check; a subject that was found in a slot is not checked in further slots; the caller limits
 --       their number
 -- why a script: it checks whether cells exist without returning them, because some are large
+--
+--- @include enter
+--- @arguments board.lua, below, slots, subjects
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local COUNT = tonumber(ARGV.subjects)
 local FIRST = FIXED_ARGUMENTS + COUNT
 local SLOTS = #ARGV - FIRST

@@ -16,16 +16,16 @@
 --       a few hundred fields at most
 -- why a script: ranking and totals must be of the same instant as the slots that are compared with them, and most of
 --       the slots' data never leaves the server; a slot is missing only if index and key are read together
+--
+--- @include rankings, enter
+--- @arguments board.lua, place, key, subjects, version, from, slots, cursor, read
+--- @repeatable
 
 local FIRST = FIXED_ARGUMENTS
 local READ = tonumber(ARGV.read)
 -- The largest number of rankings whose subjects are counted: 0.5 ms.
 local MOST_COUNTED = 1000
 
-local early = enter()
-if early then
-  return early
-end
 if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, #ARGV - FIRST) then
   return stale_keys()
 end

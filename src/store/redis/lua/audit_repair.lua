@@ -9,6 +9,10 @@
 -- reply ok, now, reading, retiring, then for each subject 1 if it is set, 0 if something has changed
 -- cost  4 us per subject; to compare the cells 1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes
 -- why a script: a write between the reading and this script would be lost
+--
+--- @include rankings
+--- @arguments board.lua, version, read_at, subjects, slots
+--- @repeatable
 
 local early = read_meta('version') or advance()
 if early then

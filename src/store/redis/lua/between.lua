@@ -9,11 +9,11 @@
 --       it, subject, score
 -- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are returned
 -- why a script: counts and lines must be of one instant, after the window was advanced
+--
+--- @include ranking
+--- @arguments board.lua, order, key, from_score, from_subject, till_score, till_subject, samples, all_up_to
+--- @repeatable
 
-local early = enter_ranking('version')
-if early then
-  return early
-end
 local total = call('ZCARD', SORTED)
 local from, better, till = 0, 0, total
 if ARGV.from_score ~= '' then

@@ -1,4 +1,4 @@
--- The beginning of every script about a board: checks the board, reads the clock, advances. Not a script of its own.
+-- What every script about a board uses to check the board, read the clock and advance. Not a script of its own.
 --
 -- KEYS  1 meta, 2 index of slots, 3 ranking (rankings.lua), 4 index of dedupe buckets, 5 totals; a script's own keys
 --       follow
@@ -18,6 +18,9 @@
 -- A script that changes ranking, slots or index ends with `touch`. A script that changes slots below the floor calls
 -- `recount` before that.
 -- cost  O(log slots); an expired ranking is deleted in the server's background
+--
+--- @include clock
+--- @arguments clock, believable, time, generation, epoch, floor, head, valid_from, valid_until, boundary, noted_by
 
 local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FLOOR = tonumber(ARGV.floor)
@@ -142,11 +145,6 @@ local function advance(time, read)
   end
 end
 
--- Checks the board and advances the window to now. Returns nil, or the reply with which to end the script.
-local function enter()
-  return read_meta() or advance()
-end
-
 -- Makes the last write of a script that changed the ranking, a slot or the index: sets the board version to `token`,
 -- which was never used before. Also stores the number of retiring slots if it was counted, and further fields of meta.
 -- Without a token the board gets no version, so that no answer is cached.
@@ -215,4 +213,16 @@ local function each_thousand(command, key, values)
     sum = sum + call(command, key, unpack(values, first, math.min(first + 999, #values)))
   end
   return sum
+end
+
+-- Returns what the command returns for the values from one position to another one. It is called with 1,000 of them at
+-- most.
+local function read_thousands(command, key, values, first, last)
+  local found = {}
+  for from = first, last, 1000 do
+    for i, value in ipairs(call(command, key, unpack(values, from, math.min(from + 999, last)))) do
+      found[from - first + i] = value
+    end
+  end
+  return found
 end

@@ -34,15 +34,15 @@
 -- why a script: cell, total and score change together or not at all, in all tracks, the effect of each item depends on
 --       the items before it, and the reply is recorded in the same atomic step, which makes it safe to send the
 --       operation again after a lost reply
+--
+--- @each_track entries, form, steps
+--- @include begin
+--- @arguments board.lua, operation.lua, sizes, bound, most_keys, slots, subjects, entries, bucket, horizon
+--- @arguments first_subject_key, first_bucket_key, buckets, oldest, period, edition
 
 -- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
 -- script.
 local MOST_LOOKED_AT = 3000
-
-local early = begin()
-if early then
-  return early
-end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 for _, track in ipairs(tracks) do

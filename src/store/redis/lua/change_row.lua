@@ -9,6 +9,8 @@
 -- cost  O(1)
 -- why a script: no other change may come between the comparison and the replacement, and the rows must never change
 --       without their version
+--
+--- @arguments id, from, to, version, earlier, most_rows, most_bytes
 
 local found = redis.call('HMGET', KEYS[1], ARGV.id, '')
 local text, state = found[1], found[2]

@@ -6,11 +6,10 @@
 -- reply ok, now, reading, retiring, 1 if the sheet was `from`, otherwise 0 and nothing was done
 -- cost  O(bytes of the texts)
 -- why a script: no other change may come between the comparison and the replacement
+--
+--- @include enter
+--- @arguments board.lua, id, from, to
 
-local early = enter()
-if early then
-  return early
-end
 local text = call('HGET', KEYS[6], ARGV.id)
 local reply = ok()
 if (text and '=' .. text or '') == ARGV.from then

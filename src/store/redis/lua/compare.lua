@@ -10,11 +10,12 @@
 --       its window has ended; or a list of start and cell of each slot of the window
 -- cost  O(1) for each subject and track, O(slots) if unranked
 -- why a script: what a subject has in both tracks must be of one instant
+--
+--- @each_track operation
+--- @include enter_all
+--- @arguments board.lua, operation.lua, sizes, stored, life
+--- @repeatable
 
-local early = enter_all()
-if early then
-  return early
-end
 local reply = main.ok()
 local now = reply[2]
 

@@ -10,14 +10,14 @@
 -- cost  0.3 us per cell and 1 us per slot. A key in the compact form is always read completely: it has a few hundred
 --       fields at most
 -- why a script: the slots must be live when they are read, after the window was advanced
+--
+--- @include enter
+--- @arguments board.lua, cells, from, slots, cursor, read
+--- @repeatable
 
 local FIRST = FIXED_ARGUMENTS
 local READ = tonumber(ARGV.read)
 
-local early = enter()
-if early then
-  return early
-end
 if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, #ARGV - FIRST) then
   return stale_keys()
 end

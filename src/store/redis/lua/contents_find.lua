@@ -7,11 +7,11 @@
 --       numbers of the periods that exist from the first one on, if they are not those that the call names
 -- cost  0.3 us per subject and period
 -- why a script: a subject that moves to a later period in between would be found in none of them, or in both
+--
+--- @include enter
+--- @arguments board.lua, from, cursor, subjects
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local FIRST_NUMBER = FIXED_ARGUMENTS + 1
 local PERIODS, NAMED = KEYS[6], #ARGV - FIXED_ARGUMENTS
 
@@ -33,13 +33,9 @@ local subjects = scanned[2]
 reply[6] = scanned[1]
 for period = 2, NAMED do
   local left = {}
-  -- `unpack` accepts some thousand values.
-  for first = 1, #subjects, 1000 do
-    local last = math.min(first + 999, #subjects)
-    for i, is_later in ipairs(call('SMISMEMBER', KEYS[6 + period], unpack(subjects, first, last))) do
-      if is_later == 0 then
-        left[#left + 1] = subjects[first + i - 1]
-      end
+  for i, is_later in ipairs(read_thousands('SMISMEMBER', KEYS[6 + period], subjects, 1, #subjects)) do
+    if is_later == 0 then
+      left[#left + 1] = subjects[i]
     end
   end
   subjects = left

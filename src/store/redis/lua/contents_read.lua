@@ -10,11 +10,11 @@
 -- cost  2 us per subject and 0.2 us per cell or value
 -- why a script: how much is returned depends on how much there is, and expired data must not be, after the window was
 --       advanced
+--
+--- @include enter
+--- @arguments board.lua, stored, kept, most
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local KEPT, MOST = tonumber(ARGV.kept), tonumber(ARGV.most)
 local FIRST_KEY, OWN = 6, ARGV.stored == 'seen' and 2 or 1
 local LARGE = {'large'}

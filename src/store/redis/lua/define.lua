@@ -10,6 +10,10 @@
 --       '' if it is not known, its epoch or '', its editions or ''; or stale, now, reading: nothing was done
 -- cost  O(1)
 -- why a script: if two instances define the same board at the same time, both must get the same board
+--
+--- @include clock
+--- @arguments board.lua, definition, parts, run, current
+--- @repeatable
 
 local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts', 'defined_at', 'epoch', 'editions')
 if known[1] and known[2] then

@@ -7,11 +7,11 @@
 --       each score the number of subjects with a better one, and the number of those that have it
 -- cost  O(log subjects) for each percentile and score: 3-9 us
 -- why a script: all numbers must be of one instant, after the window was advanced
+--
+--- @include ranking
+--- @arguments board.lua, order, key, percentiles
+--- @repeatable
 
-local early = enter_ranking()
-if early then
-  return early
-end
 local LAST = FIXED_ARGUMENTS + tonumber(ARGV.percentiles)
 local reply = ok()
 local total = call('ZCARD', SORTED)

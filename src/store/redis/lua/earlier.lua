@@ -6,11 +6,11 @@
 --       best first: a subject, or '' if it was removed since, and its score, …
 -- cost  O(lines): about 200 us for a thousand
 -- why a script: ranks that are due must be noted first, before anything that comes later
+--
+--- @include enter
+--- @arguments board.lua
+--- @repeatable
 
-local early = read_meta() or advance()
-if early then
-  return early
-end
 local noted = call('HMGET', META, 'boundary', 'ranks')
 local reply = ok()
 reply[5], reply[6] = noted[1] or '', (noted[2] or '') ~= '' and '1' or ''

@@ -21,6 +21,10 @@
 -- cost  O(tracks + fields of the meta keys)
 -- why a script: a partition changes from one epoch to the next in one step, whoever brings it there, and of two changes
 --       of a board only one is made
+--
+--- @include clock
+--- @arguments board.lua, next, action, definition, editions, stay, current, other, leaving, run, parts, announced
+--- @repeatable
 
 local META, NEXT, ACTION, STAY = KEYS[1], ARGV.next, ARGV.action, tonumber(ARGV.stay)
 local FIRST_KEY, FIRST_TRACK = STAY + 2, FIXED_ARGUMENTS + 1

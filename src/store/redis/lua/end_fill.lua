@@ -9,11 +9,12 @@
 -- reply ok, now, reading, retiring
 -- cost  1 us for each slot
 -- why a script: no write may come between reading and setting a number, and each counts in both tracks
+--
+--- @each_track operation
+--- @include enter_all
+--- @arguments board.lua, operation.lua, sizes, run, ends
+--- @repeatable
 
-local early = enter_all()
-if early then
-  return early
-end
 local from, to = tracks[1], tracks[2]
 local PARTITION = KEYS[6]
 local argv = from.argv

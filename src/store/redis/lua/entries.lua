@@ -1,5 +1,7 @@
 -- The arguments of a change (change.lua) by name, and the functions that ranked.lua, unranked.lua or the kind defines.
 -- Not a script of its own.
+--
+--- @include operation
 
 local BOUND = tonumber(ARGV.bound)
 local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV.slots), tonumber(ARGV.subjects), tonumber(ARGV.entries)

@@ -11,11 +11,11 @@
 -- cost  that of change.lua for each entry, and 1 us for each slot of the first track
 -- why a script: what a subject has in a slot is read and given in one step, between two writes, so that each write
 --       counts in both tracks or is given
+--
+--- @each_track entries, form, steps
+--- @include enter_all
+--- @arguments change.lua
 
-local early = enter_all()
-if early then
-  return early
-end
 local from, to = tracks[1], tracks[2]
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.

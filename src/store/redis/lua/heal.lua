@@ -10,6 +10,9 @@
 -- cost  O(1)
 -- why a script: if several instances notice a restart at the same time, only one may audit the board; the meta key of a
 --       board that was removed in the meantime must not be created again
+--
+--- @arguments generation, epoch, action, instance, run, duration, reason
+--- @repeatable
 
 local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV.action, ARGV.instance, ARGV.run, tonumber(ARGV.duration)
 local call = redis.call

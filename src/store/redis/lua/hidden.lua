@@ -3,6 +3,8 @@
 -- The field `marks` of meta names a hash of the partition: subject, with its key if it has one, to letters: `h` if it is
 -- hidden or `s` if it is shadowed, then `f` if it is frozen. Without the field nothing is set, and nothing is looked for.
 -- The scores of hidden subjects are in a sorted set of the track beside its ranking, which all reads leave out.
+--
+--- @include board
 
 -- By subject, as far as they were read: its letters, or false.
 local letters_of = {}

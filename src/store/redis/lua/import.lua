@@ -11,6 +11,9 @@
 -- cost  O(1)
 -- why a script: of several imports that begin at the same time only one may be opened, and none after a sample; the
 --       meta key of a board that was removed in the meantime must not be created again
+--
+--- @arguments generation, epoch, action, import, samples, most
+--- @repeatable
 
 local META, ID = KEYS[1], ARGV.import
 local call = redis.call

@@ -8,6 +8,9 @@
 --       ids; or ended
 -- cost  O(1)
 -- why a script: the time is that of the server, and the meta key of a board that was removed must not be created again
+--
+--- @arguments generation, epoch, action, duration, contents, ids
+--- @repeatable
 
 local META = KEYS[1]
 local call = redis.call

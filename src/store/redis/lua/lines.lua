@@ -16,11 +16,11 @@
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
 -- why a script: lines and counts must be of one instant, after the window was advanced; with several commands, a write
 --       between them could change the position
+--
+--- @include hidden, ranking
+--- @arguments board.lua, order, key, center, at, subject, before, after, capped, ties
+--- @repeatable
 
-local early = enter_ranking('version')
-if early then
-  return early
-end
 local CENTER, CAPPED = ARGV.center, ARGV.capped == 'capped'
 local COMPANION = 7
 local FIRST_SLOT = CAPPED and COMPANION + 1 or COMPANION

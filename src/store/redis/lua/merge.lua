@@ -20,6 +20,10 @@
 -- cost  5-15 us per entry, up to 600 us for a large sketch
 -- why a script: the reasons of change.lua. The import must be open when something is merged. Unlike a write, an attempt
 --       that does nothing is not recorded: the next attempt has the same number, so only one of them is done
+--
+--- @include entries, form
+--- @arguments board.lua, operation.lua, import, piece, expired, refused, events, bound, slots, subjects, entries
+--- @arguments first_subject_key, oldest, period
 
 local FIRST_EVENT = FIRST_ENTRY + STRIDE * ENTRIES
 -- The number of parts that a piece may have. The last one of each has the highest number.

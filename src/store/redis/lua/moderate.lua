@@ -11,11 +11,12 @@
 -- reply ok, now, reading, retiring, then 1 if it is done, or 0 if there would be too many subjects: then nothing was done
 -- cost  3 us for each subject, and O(log subjects) for each of its scores
 -- why a script: no write may come between the change and the move of the scores, and each counts in all tracks or none
+--
+--- @each_track operation
+--- @include enter_all
+--- @arguments board.lua, operation.lua, sizes, version, most, is_final
+--- @repeatable
 
-local early = enter_all()
-if early then
-  return early
-end
 local MARKS, HIDDEN_LIST, FROZEN_LIST = KEYS[6], KEYS[7], KEYS[8]
 local argv = main.argv
 local first, last = FIXED_ARGUMENTS + 1, #argv

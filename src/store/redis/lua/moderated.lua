@@ -6,11 +6,11 @@
 -- reply ok, now, reading, retiring, number of subjects of the list, then subject, letters, …
 -- cost  O(log subjects + subjects returned)
 -- why a script: number, subjects and letters must be of one instant, and the generation is checked
+--
+--- @include enter
+--- @arguments board.lua, from, prefix, limit
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local reply = ok()
 reply[5] = call('ZCARD', KEYS[6])
 for _, subject in ipairs(call('ZRANGEBYLEX', KEYS[6], ARGV.from, '+', 'LIMIT', 0, ARGV.limit)) do

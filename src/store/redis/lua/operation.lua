@@ -7,6 +7,9 @@
 -- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
 -- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
 -- The writer of an import is `import-<import>`, and its field stays until the import has ended.
+--
+--- @include rankings
+--- @arguments sequence, write_lane
 
 local SEQUENCE, WRITE_LANE = ARGV.sequence, ARGV.write_lane
 local FIELD = 'o:' .. WRITE_LANE

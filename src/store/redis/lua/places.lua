@@ -2,6 +2,8 @@
 --
 -- KEYS  6 the sorted set; for a track with keys, ranking.lua chooses one of its rankings instead
 -- ARGV  `order`: `desc` or `asc`
+--
+--- @include board
 
 local SORTED = KEYS[6]
 local ASCENDING = ARGV.order == 'asc'

@@ -1,6 +1,8 @@
 -- The data of a ranked board: its cells in one hash per slot, subject to cell, and its scores (scores.lua). Each cell
 -- and score is read once and kept in memory until `save` writes the changes, so that nothing is written before
 -- everything is read. Not a script of its own.
+--
+--- @include entries, scores
 
 is_ranked = true
 -- By slot and subject: the cell, or false if there is none; and whether it must be written.

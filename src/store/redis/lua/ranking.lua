@@ -1,14 +1,15 @@
--- The ranking that a read is about. Not a script of its own.
+-- Enters the partition as enter.lua, and chooses the ranking that a read is about. The additional field of meta is the
+-- partition's version. If advancing drops the ranking, it is the one before that, which the partition will never have
+-- again. Not a script of its own.
 --
 -- ARGV  `key` of the ranking, or '' on a track without keys
+--
+--- @include places
 
--- Checks the partition, advances, and chooses the ranking. `field` names an additional field of meta to read, in the
--- same command as the rest. If advancing drops the ranking, `version` is the one before that, which the partition will
--- never have again.
-local function enter_ranking(field)
-  local early = read_meta(field) or advance()
-  if ARGV.key ~= '' and not early then
-    SORTED = rankings_of(dropped) .. ARGV.key
-  end
+local early = read_meta('version') or advance()
+if early then
   return early
+end
+if ARGV.key ~= '' then
+  SORTED = rankings_of(dropped) .. ARGV.key
 end

@@ -6,11 +6,11 @@
 -- reply ok, now, reading, retiring, number of keys, then the keys
 -- cost  O(log keys + keys returned)
 -- why a script: number and keys must be of one instant, after the window was advanced
+--
+--- @include rankings, enter
+--- @arguments board.lua, from, prefix, limit
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local reply = ok()
 reply[5] = call('ZCARD', key_list())
 for i, key in ipairs(call('ZRANGEBYLEX', key_list(), ARGV.from, '+', 'LIMIT', 0, ARGV.limit)) do

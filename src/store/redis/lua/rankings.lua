@@ -13,6 +13,8 @@
 -- ranking, and their epoch before that. And while rankings change, `ranked` in meta, the number of ranked subjects, is
 -- larger by `CHANGING`: if it is so afterwards, the number is not known. Only differences are written, because the server
 -- may have forgotten a part of a script and replay it at its next start, before the scripts that ran in between.
+--
+--- @include hidden
 
 local CHANGING = 2 ^ 40
 local HAS_KEYS = string.sub(RANKING, -2) == ':k'

@@ -9,6 +9,9 @@
 --       importing: an import is open; nothing was done
 -- cost  O(log subjects + slots)
 -- why a script: if a slot was left out, or a write came in between, score and slots would differ
+--
+--- @include rankings
+--- @arguments board.lua, subject, version, forget
 
 local early = read_meta('import')
 if early then

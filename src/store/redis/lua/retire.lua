@@ -17,6 +17,9 @@
 --       several instances make steps, or a step is repeated after a crash. The cursor is kept in the meta key: a step
 --       that began at 0 would scan the deleted part again and find nothing. The slot is sealed, so nothing is added
 --       behind the cursor.
+--
+--- @include stopwatch, rankings, cells, subtract, enter
+--- @arguments board.lua, slot, bucket, oldest_bucket, subjects, instance, pause, oldest_period, kept, version
 
 local SLOT, BUCKET, PERIODS = KEYS[6], KEYS[7], KEYS[8]
 local FIRST_SLOT_KEY, FIRST_START = 9, FIXED_ARGUMENTS + 1
@@ -26,10 +29,6 @@ local BUDGET = 60000
 -- The number of dropped rankings that a step deletes.
 local MOST_DELETED = 500
 
-local early = enter()
-if early then
-  return early
-end
 local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, 1)[1]
 local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket, 'LIMIT', 0, 1)[1]
 if (oldest or '') ~= ARGV.slot or (bucket or '') ~= ARGV.bucket
@@ -94,13 +93,10 @@ local function forget_operations()
       fields[#fields + 1] = field
     end
   end
-  for first = 1, #fields, 1000 do
-    local last = math.min(first + 999, #fields)
-    for i, record in ipairs(call('HMGET', META, unpack(fields, first, last))) do
-      local at = record and tonumber(string.match(record, '^%d+:(%d+):'))
-      if at and now - at > 300000 then
-        old[#old + 1] = fields[first + i - 1]
-      end
+  for i, record in ipairs(read_thousands('HMGET', META, fields, 1, #fields)) do
+    local at = record and tonumber(string.match(record, '^%d+:(%d+):'))
+    if at and now - at > 300000 then
+      old[#old + 1] = fields[i]
     end
   end
   each_thousand('HDEL', META, old)

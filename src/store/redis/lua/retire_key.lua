@@ -11,16 +11,16 @@
 --       100 us for each cell and 10 us for each other slot; then a call ends after about 2 ms
 -- why a script: cells leave slot and ranking in one atomic step, so each is subtracted once, here or by a step of
 --       retiring, which tolerates that cells are gone: a slot that becomes empty is left to it
+--
+--- @include rankings, cells, subtract, enter
+--- @arguments board.lua, key, most, cells, all, version
+--- @repeatable
 
 local FIRST_SLOT_KEY, FIRST_START = 6, FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START
 -- The number of bytes after which a call ends.
 local BUDGET = 60000
 
-local early = enter()
-if early then
-  return early
-end
 local last = ARGV.all ~= '' and '+inf' or '(' .. ARGV.floor
 if not are_named(call('ZRANGEBYSCORE', INDEX, '-inf', last), FIRST_START, SLOTS) then
   return stale_keys()

@@ -5,6 +5,9 @@
 -- reply unchanged; rows, version, then a list of id and text of each row, in which the id '' is not a row; or damaged
 -- cost  O(rows), O(1) if the version is known
 -- why a script: version and rows must be of one instant, and a large table must not be sent if it has not changed
+--
+--- @arguments known
+--- @repeatable
 
 local state = redis.call('HGET', KEYS[1], '')
 local version = state and string.match(state, '^(%d+),%d+$')

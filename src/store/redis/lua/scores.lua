@@ -1,5 +1,7 @@
 -- The scores of a ranked board, and the totals from which some kinds compute them. Changed ones are collected and then
 -- written together. Not a script of its own.
+--
+--- @include rankings
 
 local held, lines, without, unranked = {}, {}, {}, {}
 

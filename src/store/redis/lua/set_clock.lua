@@ -5,6 +5,9 @@
 -- reply done, mode, now: opened or moved; refused, mode, now: the clock has the other mode, or is later already
 -- cost  O(1)
 -- why a script: instances that start at the same time must agree on the mode, and time must never move backward
+--
+--- @arguments action, mode, time
+--- @repeatable
 
 local clock = redis.call('HMGET', KEYS[1], 'mode', 'now')
 local mode, now = clock[1], tonumber(clock[2])

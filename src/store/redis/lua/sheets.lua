@@ -5,16 +5,13 @@
 -- reply ok, now, reading, retiring, then the text of each sheet, or nil
 -- cost  O(bytes of the sheets)
 -- why a script: generation and epoch of the part are checked
+--
+--- @include enter
+--- @arguments board.lua
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local reply = ok()
-for first = FIXED_ARGUMENTS + 1, #ARGV, 1000 do
-  local last = math.min(first + 999, #ARGV)
-  for i, text in ipairs(call('HMGET', KEYS[6], unpack(ARGV, first, last))) do
-    reply[4 + first - FIXED_ARGUMENTS + i - 1] = text
-  end
+for i, text in ipairs(read_thousands('HMGET', KEYS[6], ARGV, FIXED_ARGUMENTS + 1, #ARGV)) do
+  reply[4 + i] = text
 end
 return reply

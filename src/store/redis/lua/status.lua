@@ -8,6 +8,10 @@
 -- errors  stale_keys: other slots exist
 -- cost  O(slots)
 -- why a script: sizes and window must be of one instant
+--
+--- @include rankings
+--- @arguments board.lua, slots
+--- @repeatable
 
 local early = read_meta('upheavals') or advance()
 if early then
@@ -35,11 +39,8 @@ for _, field in ipairs(call('HKEYS', META)) do
     fields[#fields + 1] = field
   end
 end
-for first = 1, #fields, 1000 do
-  local last = math.min(first + 999, #fields)
-  for i, items in ipairs(call('HMGET', META, unpack(fields, first, last))) do
-    reply[#reply + 1] = string.sub(fields[first + i - 1], 3)
-    reply[#reply + 1] = format(tonumber(items) or 0)
-  end
+for i, items in ipairs(read_thousands('HMGET', META, fields, 1, #fields)) do
+  reply[#reply + 1] = string.sub(fields[i], 3)
+  reply[#reply + 1] = format(tonumber(items) or 0)
 end
 return reply

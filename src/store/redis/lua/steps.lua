@@ -1,4 +1,6 @@
 -- What change.lua uses of the parts before this one, for one track. Not a script of its own.
+--
+--- @include entries
 
 -- Filled by change.lua: the entries, and by slot the number of items that were counted.
 track.entries, track.counted = {}, {}

@@ -1,36 +1,20 @@
--- Reads some of the slots of one subject of an unranked board, or removes the subject and returns what it had there.
+-- Reading some of the slots of one subject of an unranked board. Not a script of its own.
 --
--- KEYS  1-5 the board (board.lua), 6 the subject's own key and 7 its companion, on boards that have one; last, to
---       remove the subject, the subjects of the current expiry period
--- ARGV  the board's, `stored`: how the board stores the subject: `subject`, `seen` or `counter`; `from`: start of the
---       oldest slot to read, or the duration of a counter's window in ms; `till`: end of the newest slot; `capped` to
---       get the time of the latest dropped value, or ''; `action`: `read` or `remove`; the `subject` to remove; then
---       the start of each slot, oldest first; on a `subject` board none, to read all slots between `from` and `till`
+-- KEYS  6 the subject's own key and 7 its companion, on boards that have one
+-- ARGV  `stored`: how the board stores the subject: `subject`, `seen` or `counter`; `from`: start of the oldest slot to
+--       read, or the duration of a counter's window in ms; `till`: end of the newest slot; `capped` to get the time of
+--       the latest dropped value, or ''; after the script's own arguments the start of each slot, oldest first; on a
+--       `subject` board none, to read all slots between `from` and `till`
 -- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', then start and
 --       cell of every slot that has data, in any order; on a `counter` board the start and amount of the counter if its
 --       window has not ended
--- errors  importing: an import is open, and the subject was to be removed; nothing was done
--- cost  O(slots), or O(log values) for each slot on a `seen` board; the memory of removed keys is freed in the server's
---       background
--- why a script: all slots must be of one instant, after the window was advanced, and exactly the data that is returned
---       may be removed
+-- cost  O(slots), or O(log values) for each slot on a `seen` board
+--
+--- @include board
+--- @arguments stored, from, till, capped
 
 local FIRST_START = FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START + 1
-
-local REMOVES = ARGV.action == 'remove'
-
-local early = read_meta(REMOVES and 'import')
-if early then
-  return early
-end
-if REMOVES and asked_field then
-  return {'importing'}
-end
-early = advance()
-if early then
-  return early
-end
 
 -- Each function calls `add` with start and cell of every slot that has data.
 local read_by = {}
@@ -93,15 +77,13 @@ function read_by.counter(add)
   end
 end
 
-local reply = ok()
-reply[5] = ARGV.capped == 'capped' and call('ZSCORE', KEYS[7], 'c') or ''
-read_by[ARGV.stored](function(start, cell)
-  reply[#reply + 1] = start
-  reply[#reply + 1] = cell
-end)
-if REMOVES then
-  call('UNLINK', KEYS[6], KEYS[7])
-  call('SREM', KEYS[#KEYS], ARGV.subject)
-  call('HINCRBY', META, 'upheavals', 1)
+-- Returns the reply with the slots.
+local function read_slots()
+  local reply = ok()
+  reply[5] = ARGV.capped == 'capped' and call('ZSCORE', KEYS[7], 'c') or ''
+  read_by[ARGV.stored](function(start, cell)
+    reply[#reply + 1] = start
+    reply[#reply + 1] = cell
+  end)
+  return reply
 end
-return reply

@@ -10,16 +10,16 @@
 --       then position (from 1) and cell of every slot that has data
 -- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
+--
+--- @include hidden, ranking
+--- @arguments board.lua, order, key, ranks, subjects, capped
+--- @repeatable
 
 local FIRST, SUBJECTS, CAPPED = FIXED_ARGUMENTS + 1, tonumber(ARGV.subjects), ARGV.capped == 'capped'
 -- Where the name of a subject begins, which a ranking has without the key.
 local NAME = ARGV.key ~= '' and #ARGV.key + 2 or 1
 local FIRST_SLOT = CAPPED and 7 + SUBJECTS or 7
 
-local early = enter_ranking()
-if early then
-  return early
-end
 local reply = ok()
 reply[5] = call('ZCARD', SORTED)
 for i = 1, SUBJECTS do

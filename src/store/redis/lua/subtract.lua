@@ -1,4 +1,6 @@
 -- Subtracting cells of expired slots from scores and totals. Not a script of its own.
+--
+--- @include scores
 
 -- What the cells of each subject come to: a number if the score stands for it.
 local accs = {}

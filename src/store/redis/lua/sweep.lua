@@ -11,16 +11,15 @@
 --       was removed, microseconds of work (stopwatch.lua)
 -- cost  5 us per subject and 0.2 us per cell; the memory of keys is freed in the server's background
 -- why a script: whether a key is deleted depends on its content at that instant, and writes may go on
+--
+--- @include stopwatch, enter
+--- @arguments board.lua, stored, due, current, kept, cells
 
 local PERIOD, PERIODS, CURRENT = KEYS[6], KEYS[7], KEYS[8]
 local FIRST_KEY, FIRST_SUBJECT = 9, FIXED_ARGUMENTS + 1
 local KEPT, OWN = tonumber(ARGV.kept), string.sub(ARGV.stored, 1, 4) == 'seen' and 2 or 1
 local room = tonumber(ARGV.cells)
 
-local early = enter()
-if early then
-  return early
-end
 call('SCARD', PERIOD)
 call('SCARD', CURRENT)
 run_when_full()

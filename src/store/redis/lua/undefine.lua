@@ -6,6 +6,8 @@
 -- cost  O(fields of meta)
 -- why a script: a board that a different instance has just defined under the same name must not be removed, nor
 --       one whose tracks this instance does not know
+--
+--- @arguments generation, epoch
 
 local meta = redis.call('HMGET', KEYS[1], 'generation', 'epoch')
 if meta[1] ~= ARGV.generation then

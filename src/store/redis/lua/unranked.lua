@@ -2,6 +2,8 @@
 -- oldest slot that was kept when the hash was last cleaned. Each cell is read once and kept in memory until `save`
 -- writes the changes. Scores are not stored: the value of a window is computed when it is requested. Not a script of
 -- its own.
+--
+--- @include entries
 
 -- The number of fields in which one call looks for slots that are no longer kept, unless a single subject has more:
 -- about 1 ms. A call with 200 subjects, each of which is written to once per slot, has to look at 3,200.

@@ -7,11 +7,11 @@
 --       in the window, number of them before the page, then value, time, …
 -- cost  O(log values + values returned), and O(log² values) to find a place among values of the same time
 -- why a script: total and page must be of one instant, after the window was advanced
+--
+--- @include places, enter
+--- @arguments board.lua, order, offset, last_seen, value, limit
+--- @repeatable
 
-local early = enter()
-if early then
-  return early
-end
 local reply = ok()
 reply[5] = call('ZSCORE', KEYS[7], 'c') or ''
 local total = call('ZCOUNT', SORTED, ARGV.floor, '+inf')

@@ -27,6 +27,11 @@
 --       an entry
 -- why a script: slot and ranking change together or not at all, in all tracks, the bound is checked on the sum, and the
 --       reply is recorded in the same atomic step, which makes it safe to send the operation again after a lost reply
+--
+--- @each_track operation
+--- @include begin
+--- @arguments board.lua, operation.lua, sizes, bound, most_keys, slots, entries, coded, bucket, buckets, horizon
+--- @arguments items, edition, margins
 
 local ENTRIES, SLOTS, HAS_IDS = tonumber(ARGV.entries), tonumber(ARGV.slots), ARGV.bucket ~= ''
 local FIRST_SLOT, FIRST_START = 6, FIXED_ARGUMENTS + 1
@@ -40,11 +45,6 @@ local REASONS = {[-2] = 'filtered', [-3] = 'not_accepted'}
 local BUCKETS, FIRST_BUCKET = KEYS[4], FIRST_SLOT + SLOTS
 -- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
 local tonumber, floor, text_of = tonumber, math.floor, string.format
-
-local early = begin()
-if early then
-  return early
-end
 
 local reply = main.ok()
 if ENTRIES == 0 then

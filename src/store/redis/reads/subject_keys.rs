@@ -105,7 +105,7 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
     held
 }
 
-/// Adds the arguments of `subject_slots.lua`.
+/// Adds the arguments of `read_slots.lua`, or with `removes` of `forget.lua`.
 pub(super) fn call(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (track, keys) = (&moment.part.track, &moment.part.keys);
     let by_time = track.kind().remembers_values();
@@ -119,10 +119,8 @@ pub(super) fn call(moment: &Moment<'_>, subject: &Subject, range: &Range, remove
     call.arg("capped", if track.max_values().is_some() { "capped" } else { "" });
     if removes {
         // Where no period ever ends, nothing else would forget the subject's name.
-        call.key(keys.written(expiry::period(track, moment.now)));
+        call.key(keys.written(expiry::period(track, moment.now))).arg("subject", subject);
     }
-    call.arg("action", if removes { "remove" } else { "read" });
-    call.arg("subject", if removes { subject.as_str() } else { "" });
     if how == "seen" || how == "subject" && range.starts.len() <= NAMED {
         call.all(range.starts.iter().map(|start| start.millis()));
     }

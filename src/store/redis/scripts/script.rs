@@ -2,34 +2,17 @@
 
 use redis::{Arg, Cmd, ToRedisArgs, cmd};
 
-/// The arguments that the list of a script abbreviates as `board` (see `lua/board.lua`).
-pub(super) const BOARD: [&str; 11] = [
-    "clock",
-    "believable",
-    "time",
-    "generation",
-    "epoch",
-    "floor",
-    "head",
-    "valid_from",
-    "valid_until",
-    "boundary",
-    "noted_by",
-];
-
-/// The arguments that the list of a script abbreviates as `operation` (see `lua/operation.lua`).
-pub(super) const OPERATION: [&str; 2] = ["sequence", "write_lane"];
-
 /// A script, which the server identifies by the SHA-1 of its text.
 #[derive(Debug)]
 pub(in crate::store::redis) struct Script {
     pub(super) name: &'static str,
     #[cfg(test)]
-    pub source: &'static str,
+    pub source: String,
     pub(super) code: String,
     /// The names of the arguments that every call has, in their order. They come before all others.
     pub(super) arguments: Vec<&'static str>,
-    /// The number of keys that every call has. They come before the keys whose number varies.
+    /// The number of keys that every call has: the highest one that the text reads. They come before the keys whose
+    /// number varies.
     fixed_keys: usize,
     is_repeatable: bool,
     hash: String,
@@ -52,24 +35,11 @@ pub(in crate::store::redis) struct FixedArguments<'a> {
 }
 
 impl Script {
-    /// Returns the script with this text. `arguments` is the list of those that every call has, with the abbreviations.
-    pub(super) fn new(
-        name: &'static str,
-        source: &'static str,
-        fixed_keys: usize,
-        arguments: &[&'static str],
-        is_repeatable: bool,
-    ) -> Self {
-        let arguments: Vec<&str> = arguments
-            .iter()
-            .flat_map(|name| match *name {
-                "board" => &BOARD[..],
-                "operation" => &OPERATION[..],
-                _ => std::slice::from_ref(name),
-            })
-            .copied()
-            .collect();
-        let code = with_positions(source, &arguments);
+    /// Returns the script with this text. `arguments` names those that every call has.
+    pub(super) fn new(name: &'static str, source: String, arguments: Vec<&'static str>, is_repeatable: bool) -> Self {
+        let code = with_positions(&source, &arguments);
+        let numbers = code.split("KEYS[").skip(1).filter_map(|rest| rest.split(']').next()?.parse().ok());
+        let fixed_keys = numbers.max().unwrap_or_default();
         let hash = redis::Script::new(&code).get_hash().to_owned();
         Self {
             name,

@@ -78,7 +78,7 @@ impl WriteOperation<'_, '_, '_> {
 
     /// Returns the call of `change.lua`.
     pub fn change_command(&self) -> Cmd {
-        let (script, chunk) = (kinds::change_script(self.board()), self.chunk);
+        let (script, chunk) = (self.lane.flush.partition.change_script(), self.chunk);
         let (subjects, places) = self.subjects();
         let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
         let parts = self.parts();
@@ -149,7 +149,7 @@ impl WriteOperation<'_, '_, '_> {
         let looks = if part.track.is_main() { chunk.looks } else { &[] };
         let entries = self.entries(part);
         let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
-        let mut fixed = self.begin(part, kinds::change_script(self.board()), command);
+        let mut fixed = self.begin(part, self.lane.flush.partition.change_script(), command);
         fixed.arg("sizes", sizes).arg("bound", part.track.slot_bound().0).arg("most_keys", most_keys(part));
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
         let bucket =

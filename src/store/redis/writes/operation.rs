@@ -11,7 +11,6 @@ use super::plan::Planned;
 use super::retry::repeat;
 use crate::board::{Board, Timestamp, Window};
 use crate::store::redis::editions;
-use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
@@ -78,7 +77,7 @@ impl WriteOperation<'_, '_, '_> {
         }
         let mut reply = match reply {
             Some(reply) => reply,
-            None => self.call(kinds::change_script(partition.board()), || self.change_command()).await?,
+            None => self.call(partition.change_script(), || self.change_command()).await?,
         };
         Ok((self.lane.session.learn(partition.main(), &mut reply)?, reply))
     }

@@ -11,6 +11,8 @@
 -- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in
 -- the slot of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times
 -- of the values are sufficient.
+--
+--- @include entries
 
 local most, tombstone_life = string.match(ARGV[#ARGV], '^(%d*),?(%d*)$')
 local MOST, TOMBSTONE_LIFE = tonumber(most), tonumber(tombstone_life)

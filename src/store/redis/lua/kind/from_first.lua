@@ -3,6 +3,8 @@
 -- KEYS  one for each subject: a hash, `s` the time at which its window began, `a` the amount
 -- ARGV  last: the duration of a window, in ms
 -- verbs  `add` a; `undo` a: the amount of a retraction, with the opposite sign of the amount that it reverses
+--
+--- @include entries
 
 local LIFE = tonumber(ARGV[#ARGV])
 -- By subject: its counter, and whether that changed.
