@@ -90,6 +90,11 @@ impl LogOperations {
         self.bytes.len()
     }
 
+    /// Returns whether there are no operations after the track.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() <= HEADER
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -102,7 +107,7 @@ impl LogOperations {
 
     /// Moves the operations of another buffer here, if it has any.
     pub(super) fn append_changes(&mut self, other: &mut LogOperations) {
-        if other.len() > HEADER {
+        if !other.is_empty() {
             self.append(other);
             other.clear();
         }

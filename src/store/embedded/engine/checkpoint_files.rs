@@ -25,6 +25,47 @@ pub(super) struct WrittenCheckpoint {
     pub through: u64,
 }
 
+/// The blocks of a track in a board's file. Each has a portion of what the board has in memory.
+struct Blocks<'a> {
+    checkpointer: &'a Checkpointer,
+    live: &'a LiveBoard,
+    board: &'a Board,
+    /// The operations of the current portion.
+    operations: LogOperations,
+    file: &'a mut CheckpointWriter,
+    /// The number of blocks that are written.
+    written: u64,
+}
+
+impl Blocks<'_> {
+    /// Takes a portion under the board's lock, and writes it as a block.
+    fn add<T>(&mut self, portion: impl FnOnce(&mut BoardState, &mut LogOperations) -> T) -> Result<T, CheckpointError> {
+        let taken = self.take(portion)?;
+        self.write()?;
+        Ok(taken)
+    }
+
+    /// Takes a portion under the board's lock.
+    fn take<T>(
+        &mut self,
+        portion: impl FnOnce(&mut BoardState, &mut LogOperations) -> T,
+    ) -> Result<T, CheckpointError> {
+        self.operations.clear();
+        let mut state = self.checkpointer.lock(self.live, self.board)?;
+        let taken = portion(&mut state, &mut self.operations);
+        // Threads that wait for the lock get it before the next portion.
+        MutexGuard::unlock_fair(state);
+        Ok(taken)
+    }
+
+    /// Writes the current portion as a block.
+    fn write(&mut self) -> Result<(), CheckpointError> {
+        self.file.block(self.operations.bytes())?;
+        self.written += 1;
+        Ok(())
+    }
+}
+
 impl Checkpointer {
     /// Writes a board's files. `board` is the board with the editions that it had when the checkpoint began.
     pub(super) fn write(
@@ -57,105 +98,50 @@ impl Checkpointer {
         (number, track): (usize, TrackId),
         file: &mut CheckpointWriter,
     ) -> Result<u64, CheckpointError> {
-        let mut operations = LogOperations::of(track);
-        let mut walk = {
-            let mut state = self.lock(live, board)?;
+        let mut blocks =
+            Blocks { checkpointer: self, live, board, operations: LogOperations::of(track), file, written: 0 };
+        let mut walk = blocks.add(|state, operations| {
             let now = state.now().millis();
             if number == 0 {
-                state.imports.write_times(board, now, &mut operations);
-                state.imports.write(&mut operations);
+                state.imports.write_times(board, now, operations);
+                state.imports.write(operations);
                 if let Some(dual) = &state.dual {
-                    dual.write(&mut operations);
+                    dual.write(operations);
                 }
             } else {
                 operations.advanced(now);
             }
-            state.imports.write_progress(number, &mut operations);
+            state.imports.write_progress(number, operations);
             let tables = &mut state.tracks[number];
-            tables.events.write(&mut operations);
-            tables.noted.write(&mut operations);
+            tables.events.write(operations);
+            tables.noted.write(operations);
             tables.holdings.begin_walk()
-        };
-        file.block(operations.bytes())?;
-        let mut records = 1;
+        })?;
         if number == 0 {
-            records += self.write_moderated(live, board, &mut operations, file)?;
+            // This takes a block even if nothing is set for any subject.
+            let mut last = None;
+            while blocks.add(|state, operations| {
+                last = state.moderated.write_portion(last.as_deref(), PORTION, operations);
+                last.is_some()
+            })? {}
         }
-        records += self.write_sheets(live, board, number, &mut operations, file)?;
+        let mut after = None;
         loop {
-            operations.clear();
-            let more = {
-                let mut state = self.lock(live, board)?;
-                // The board's time is written first, so that the board has reached it when the other operations are
-                // read.
-                operations.advanced(state.now().millis());
-                let holdings = &mut state.tracks[number].holdings;
-                let more = holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
-                // Threads that wait for the lock get it before the next portion.
-                MutexGuard::unlock_fair(state);
-                more
-            };
-            file.block(operations.bytes())?;
-            records += 1;
-            if !more {
-                return Ok(records);
-            }
-        }
-    }
-
-    /// Writes the sheets of a track. Returns the number of blocks.
-    fn write_sheets(
-        &self,
-        live: &LiveBoard,
-        board: &Board,
-        number: usize,
-        operations: &mut LogOperations,
-        file: &mut CheckpointWriter,
-    ) -> Result<u64, CheckpointError> {
-        let (mut records, mut after) = (0, None);
-        loop {
-            operations.clear();
-            let nothing = operations.len();
-            after = {
-                let state = self.lock(live, board)?;
-                let after = state.tracks[number].sheets.write_portion(after, PORTION, operations);
-                MutexGuard::unlock_fair(state);
-                after
-            };
-            if operations.len() > nothing {
-                file.block(operations.bytes())?;
-                records += 1;
+            after = blocks
+                .take(|state, operations| state.tracks[number].sheets.write_portion(after, PORTION, operations))?;
+            if !blocks.operations.is_empty() {
+                blocks.write()?;
             }
             if after.is_none() {
-                return Ok(records);
+                break;
             }
         }
-    }
-
-    /// Writes what is set for subjects. Returns the number of blocks.
-    fn write_moderated(
-        &self,
-        live: &LiveBoard,
-        board: &Board,
-        operations: &mut LogOperations,
-        file: &mut CheckpointWriter,
-    ) -> Result<u64, CheckpointError> {
-        let (mut records, mut last) = (0, None);
-        loop {
-            operations.clear();
-            let next = {
-                let state = self.lock(live, board)?;
-                let next = state.moderated.write_portion(last.as_deref(), PORTION, operations);
-                MutexGuard::unlock_fair(state);
-                next
-            };
-            file.block(operations.bytes())?;
-            records += 1;
-            match next {
-                Some(subject) => last = Some(subject),
-                None => return Ok(records),
-            }
-        }
+        while blocks.add(|state, operations| {
+            // The board's time is written first, so that the board has reached it when the other operations are read.
+            operations.advanced(state.now().millis());
+            state.tracks[number].holdings.checkpoint_portion(&mut walk, PORTION, operations)
+        })? {}
+        Ok(blocks.written)
     }
 
     /// Writes the ids. Large sealed buckets without a file go into files of their own, all others into the board's
