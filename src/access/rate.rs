@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::board::spellings::spellings;
+
 /// A rate such as `200/s` or `6000/m burst 500`: a number in a unit of time, and the largest number at once, which is
 /// the same number if none is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,20 +36,18 @@ pub enum RateError {
     Burst,
 }
 
+spellings! {
+    Unit { Second = "s", Minute = "m", Hour = "h" }
+    print as_str;
+    parse of;
+}
+
 impl Unit {
     const fn seconds(self) -> u64 {
         match self {
             Unit::Second => 1,
             Unit::Minute => 60,
             Unit::Hour => 3_600,
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Unit::Second => "s",
-            Unit::Minute => "m",
-            Unit::Hour => "h",
         }
     }
 }
@@ -94,8 +94,7 @@ impl FromStr for Rate {
         };
         let mut words = text.split_ascii_whitespace();
         let (count, unit) = words.next().and_then(|rate| rate.split_once('/')).ok_or(RateError::Syntax)?;
-        let units = [Unit::Second, Unit::Minute, Unit::Hour];
-        let unit = units.into_iter().find(|known| known.as_str() == unit).ok_or(RateError::Syntax)?;
+        let unit = Unit::of(unit).ok_or(RateError::Syntax)?;
         let count = number(count)?;
         let burst = match (words.next(), words.next(), words.next()) {
             (None, ..) => count,

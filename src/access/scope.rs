@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::board::spellings::spellings;
+
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -22,22 +24,16 @@ pub enum Scope {
     Metrics,
 }
 
-impl Scope {
+spellings! {
+    Scope { View = "view", Read = "read", Write = "write", Manage = "manage", Admin = "admin", Metrics = "metrics" }
     /// All scopes.
-    pub const ALL: [Scope; 6] = [Scope::View, Scope::Read, Scope::Write, Scope::Manage, Scope::Admin, Scope::Metrics];
-
+    pub all ALL;
     /// Returns the name of the scope.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Scope::View => "view",
-            Scope::Read => "read",
-            Scope::Write => "write",
-            Scope::Manage => "manage",
-            Scope::Admin => "admin",
-            Scope::Metrics => "metrics",
-        }
-    }
+    pub print as_str;
+    parse of;
+}
 
+impl Scope {
     /// Returns whether keys and tokens that everybody can read may have the scope.
     pub fn may_be_public(self) -> bool {
         matches!(self, Scope::View | Scope::Write)
@@ -63,7 +59,7 @@ impl FromStr for Scope {
     type Err = ScopeError;
 
     fn from_str(text: &str) -> Result<Self, ScopeError> {
-        Scope::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or(ScopeError)
+        Scope::of(text).ok_or(ScopeError)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::spellings::spellings;
+
 /// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
@@ -14,30 +16,17 @@ pub enum Comparison {
     NotEqual,
 }
 
+spellings! {
+    Comparison { Less = "<", AtMost = "<=", Greater = ">", AtLeast = ">=", Equal = "=", NotEqual = "!=" }
+    /// Returns the symbol, such as `>=`.
+    pub print symbol;
+    parse of_canonical_symbol;
+}
+
 impl Comparison {
     /// Returns the comparison written as `symbol`. `<>` is a second way to write `!=`.
     pub(super) fn of_symbol(symbol: &str) -> Option<Self> {
-        Some(match symbol {
-            "<" => Comparison::Less,
-            "<=" => Comparison::AtMost,
-            ">" => Comparison::Greater,
-            ">=" => Comparison::AtLeast,
-            "=" => Comparison::Equal,
-            "!=" | "<>" => Comparison::NotEqual,
-            _ => return None,
-        })
-    }
-
-    /// Returns the symbol, such as `>=`.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Comparison::Less => "<",
-            Comparison::AtMost => "<=",
-            Comparison::Greater => ">",
-            Comparison::AtLeast => ">=",
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "!=",
-        }
+        if symbol == "<>" { Some(Comparison::NotEqual) } else { Self::of_canonical_symbol(symbol) }
     }
 
     /// Returns whether the comparison needs an order. Truth values have none: they can only be equal or not.

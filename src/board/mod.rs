@@ -52,6 +52,7 @@ mod sample;
 mod season;
 mod sketch;
 mod span;
+pub(crate) mod spellings;
 #[cfg(test)]
 mod steps;
 mod tiers;

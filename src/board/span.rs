@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Timestamp;
+use super::spellings::spellings;
 
 /// The unit a duration is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,19 +37,13 @@ pub struct SpanError {
     text: String,
 }
 
-impl Unit {
-    fn suffix(self) -> &'static str {
-        match self {
-            Unit::Second => "s",
-            Unit::Minute => "m",
-            Unit::Hour => "h",
-            Unit::Day => "d",
-            Unit::Week => "w",
-            Unit::Month => "mo",
-            Unit::Year => "y",
-        }
-    }
+spellings! {
+    Unit { Second = "s", Minute = "m", Hour = "h", Day = "d", Week = "w", Month = "mo", Year = "y" }
+    print suffix;
+    parse of_suffix;
+}
 
+impl Unit {
     /// Returns the nominal length in seconds, or `None` for months and years, whose lengths differ by days.
     fn seconds(self) -> Option<u64> {
         match self {
@@ -138,16 +133,7 @@ impl FromStr for Span {
         let error = || SpanError { text: text.chars().take(64).collect() };
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, suffix) = text.split_at(digits);
-        let unit = match suffix {
-            "s" => Unit::Second,
-            "m" => Unit::Minute,
-            "h" => Unit::Hour,
-            "d" => Unit::Day,
-            "w" => Unit::Week,
-            "mo" => Unit::Month,
-            "y" => Unit::Year,
-            _ => return Err(error()),
-        };
+        let unit = Unit::of_suffix(suffix).ok_or_else(error)?;
         if number.starts_with('0') {
             return Err(error());
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Result, StoreError};
+use crate::board::spellings::spellings;
 
 /// A table of small texts that the store keeps for the service, beside the boards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,9 +23,14 @@ pub struct Rows {
     pub rows: BTreeMap<String, String>,
 }
 
-impl TableName {
-    pub const ALL: [TableName; 3] = [TableName::Keys, TableName::KeyUses, TableName::Tiers];
+spellings! {
+    TableName { Keys = "keys", KeyUses = "key-uses", Tiers = "tiers" }
+    pub all ALL;
+    /// Returns the name under which the table is stored.
+    pub print as_str;
+}
 
+impl TableName {
     /// The largest number of rows of a table.
     pub const MAX_ROWS: usize = 10_000;
     /// The largest number of bytes of the ids and texts of a table together. A table of this size is read as a whole,
@@ -34,15 +40,6 @@ impl TableName {
     pub const MAX_ID_BYTES: usize = 128;
     /// The largest number of bytes of the text of a row.
     pub const MAX_TEXT_BYTES: usize = 16 << 10;
-
-    /// Returns the name under which the table is stored.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TableName::Keys => "keys",
-            TableName::KeyUses => "key-uses",
-            TableName::Tiers => "tiers",
-        }
-    }
 
     /// Checks the arguments of [`change_row`](super::Store::change_row).
     ///

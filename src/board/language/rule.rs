@@ -138,13 +138,7 @@ fn joined(
 
 /// Takes the next word if it is an operator of this rank.
 fn operator(words: &mut Words<'_>, rank: u8) -> Option<Arithmetic> {
-    let operator = match words.peek().text {
-        "+" => Arithmetic::Plus,
-        "-" => Arithmetic::Minus,
-        "*" => Arithmetic::Times,
-        "/" => Arithmetic::Over,
-        _ => return None,
-    };
+    let operator = Arithmetic::of_symbol(words.peek().text)?;
     (operator.rank() == rank).then(|| {
         words.next();
         operator

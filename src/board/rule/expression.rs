@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::board::Metric;
 use crate::board::filter::quoted;
+use crate::board::spellings::spellings;
 
 /// A side of a comparison. [`negated`](Self::negated) and [`chain`](Self::chain) keep it in normal form.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,21 +41,18 @@ pub(in crate::board) enum Type {
     Bool,
 }
 
+spellings! {
+    Arithmetic { Plus = "+", Minus = "-", Times = "*", Over = "/" }
+    print symbol;
+    pub parse of_symbol;
+}
+
 impl Arithmetic {
     /// Returns the precedence: `*` and `/` bind more tightly than `+` and `-`.
     pub fn rank(self) -> u8 {
         match self {
             Arithmetic::Plus | Arithmetic::Minus => 1,
             Arithmetic::Times | Arithmetic::Over => 2,
-        }
-    }
-
-    fn symbol(self) -> &'static str {
-        match self {
-            Arithmetic::Plus => "+",
-            Arithmetic::Minus => "-",
-            Arithmetic::Times => "*",
-            Arithmetic::Over => "/",
         }
     }
 }

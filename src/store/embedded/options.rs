@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::spellings::spellings;
 use crate::store::{ClockMode, Limits};
 
 /// The options for opening an [`Embedded`](super::Embedded) store.
@@ -88,6 +89,12 @@ pub enum Durability {
     Off,
 }
 
+spellings! {
+    Durability { Always = "always", EverySecond = "everysec", Off = "off" }
+    print as_str;
+    parse of;
+}
+
 /// The error that a text names no [`Durability`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown durability '{0}'; expected always, everysec or off")]
@@ -97,21 +104,12 @@ impl FromStr for Durability {
     type Err = DurabilityError;
 
     fn from_str(text: &str) -> Result<Self, DurabilityError> {
-        match text {
-            "always" => Ok(Durability::Always),
-            "everysec" => Ok(Durability::EverySecond),
-            "off" => Ok(Durability::Off),
-            _ => Err(DurabilityError(text.chars().take(64).collect())),
-        }
+        Durability::of(text).ok_or_else(|| DurabilityError(text.chars().take(64).collect()))
     }
 }
 
 impl fmt::Display for Durability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Durability::Always => "always",
-            Durability::EverySecond => "everysec",
-            Durability::Off => "off",
-        })
+        f.write_str(self.as_str())
     }
 }
