@@ -2,6 +2,7 @@
 //! value (LAST).
 
 use super::aggregate_state::{AggregateState, Garbage, rename};
+use super::holdings::Holdings;
 use super::pool::{NONE, Pool, resize_piece, rounded_units};
 use super::slab::Column;
 
@@ -59,6 +60,21 @@ impl CellPairs {
             }
         } else {
             pair.second = second;
+        }
+    }
+}
+
+impl Holdings {
+    /// Returns the second number of the cell at index `at`.
+    pub(super) fn second(&self, id: u32, at: usize) -> i64 {
+        self.subjects.state::<CellPairs>().map_or(0, |pairs| pairs.second(id, at, self.subjects.cell_count(id)))
+    }
+
+    /// Sets the second number of an existing cell, and adds `first_change` to the sum of the first numbers.
+    pub(super) fn set_second(&mut self, id: u32, slot: i64, second: i64, first_change: i64) {
+        let (at, len) = (self.subjects.find_cell(id, slot), self.subjects.cell_count(id));
+        if let (Ok(at), Some(pairs)) = (at, self.subjects.state_mut::<CellPairs>()) {
+            pairs.set(id, at, len, second, first_change);
         }
     }
 }

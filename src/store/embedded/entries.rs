@@ -6,7 +6,7 @@
 use super::board_state::BoardState;
 use super::fingerprint::Fingerprint;
 use super::hashed_name::HashedName;
-use super::holdings::{OutOfRange, WriteTo};
+use super::holdings::{CellWrite, OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
 use super::memory::{Demand, Level, Room};
 use super::tables::Tables;
@@ -23,8 +23,13 @@ pub(super) fn outcome_outside_windows(increment: &Increment, answered: usize) ->
     }
 }
 
-/// The context in which an entry is applied.
+/// An entry that is being applied, with its context.
 pub(super) struct EntryApplication<'a> {
+    pub entry: &'a Entry<'a>,
+    /// The name of the entry's subject.
+    pub name: HashedName<'a>,
+    /// The fingerprint of the entry's id, if it has one.
+    pub fingerprint: Option<Fingerprint>,
     pub board: &'a Board,
     pub state: &'a mut BoardState,
     pub room: Room,
@@ -37,47 +42,20 @@ pub(super) struct EntryApplication<'a> {
     pub answered: usize,
 }
 
-/// One track in which an entry is applied, and the slot there.
-struct InTrack<'a> {
-    tables: &'a mut Tables,
-    operations: &'a mut LogOperations,
-    slot: i64,
-    bound: i64,
-}
-
-/// Returns where and how an entry changes a track.
-fn write_to<'a>(entry: &Entry, name: HashedName<'a>, margin: i64, track: &InTrack<'_>) -> WriteTo<'a> {
-    WriteTo {
-        name,
-        slot: track.slot,
-        at: entry.at.millis(),
-        is_timed: entry.sent.is_some_and(|increment| increment.at.is_some()),
-        retract: entry.sent.is_some_and(|increment| increment.retract),
-        bound: track.bound - margin,
-        floors: track.tables.floors(),
-    }
-}
-
-impl EntryApplication<'_> {
+impl<'a> EntryApplication<'a> {
     /// Applies an entry, and sets the outcomes of its items that are not counted.
-    pub(super) fn apply(
-        &mut self,
-        entry: &Entry,
-        name: HashedName,
-        fingerprint: Option<Fingerprint>,
-        outcomes: &mut [Outcome],
-    ) {
-        let now = self.state.now().millis();
-        let is_known = fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
+    pub(super) fn apply(&mut self, outcomes: &mut [Outcome]) {
+        let (entry, now) = (self.entry, self.state.now().millis());
+        let is_known = self.fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
         if self.board.editions().len() > 1 {
-            return self.apply_to_editions(entry, name, (fingerprint, is_known), outcomes);
+            return self.apply_to_editions(is_known, outcomes);
         }
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
         let excludes_import = replaces || entry.forgets();
         let tracks = self.board.edition().tracks().len();
-        let left = (0..tracks).filter(|number| self.slot(entry, *number).is_some()).count();
+        let left = (0..tracks).filter(|number| self.slot(*number).is_some()).count();
         if left == 0 || replaces && left < tracks {
-            return self.refuse_as_too_late(entry, is_known, outcomes);
+            return self.refuse_as_too_late(is_known, outcomes);
         }
         let mut counted = entry.items.len();
         let mut set = |outcome| {
@@ -88,29 +66,25 @@ impl EntryApplication<'_> {
             set(Outcome::Duplicate { score: None });
         } else if excludes_import && self.state.imports.is_open() {
             set(Outcome::Rejected(Rejection::ImportOpen));
-        } else if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
+        } else if let Some(refused) = self.refusal() {
             set(Outcome::Rejected(refused));
-        } else if let Some(fingerprint) = fingerprint {
-            if self.apply_change(0, entry, name).is_ok() {
-                self.remember(fingerprint);
+        } else if self.fingerprint.is_some() || entry.sent.is_some() {
+            if self.apply_change(0).is_ok() {
+                self.remember();
             } else {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
-        } else if entry.sent.is_some() {
-            if self.apply_change(0, entry, name).is_err() {
-                set(Outcome::Rejected(Rejection::OutOfRange));
-            }
-        } else if entry.is_beyond_exact() || self.apply_change(0, entry, name).is_err() {
+        } else if entry.is_beyond_exact() || self.apply_change(0).is_err() {
             // The sum is refused, so the items are tried one by one, in order.
             for &item in &entry.items {
-                if self.add_item(0, entry, name, item).is_err() {
+                if self.add_item(0, item).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                     counted -= 1;
                 }
             }
         }
         if counted > 0 {
-            self.count_events(0, entry, counted as u64);
+            self.count_events(0, counted as u64);
             if replaces {
                 self.state.imports.counted_sample();
             }
@@ -118,16 +92,10 @@ impl EntryApplication<'_> {
     }
 
     /// Applies an entry to a board with two editions.
-    fn apply_to_editions(
-        &mut self,
-        entry: &Entry,
-        name: HashedName,
-        (fingerprint, is_known): (Option<Fingerprint>, bool),
-        outcomes: &mut [Outcome],
-    ) {
-        let missed = self.missed(entry);
+    fn apply_to_editions(&mut self, is_known: bool, outcomes: &mut [Outcome]) {
+        let (entry, missed) = (self.entry, self.missed());
         if missed.iter().all(Option::is_some) {
-            return self.refuse_as_too_late(entry, is_known, outcomes);
+            return self.refuse_as_too_late(is_known, outcomes);
         }
         let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
         if is_known {
@@ -137,16 +105,16 @@ impl EntryApplication<'_> {
             return set(Outcome::Rejected(Rejection::ImportOpen));
         }
         // What one of the editions has no memory for is refused by both, before anything changes.
-        if let Some(refused) = self.refusal(entry, name, fingerprint.is_some()) {
+        if let Some(refused) = self.refusal() {
             return set(Outcome::Rejected(refused));
         }
         // A sum is counted by both editions or refused by both: then its items are tried one by one, in order. A single
         // item is counted by each edition by itself.
         if let [item] = entry.items[..] {
-            let result = self.in_editions(&missed, |this, edition| this.apply_change(edition, entry, name));
-            let is_counted = self.finish(entry, item, &result, outcomes);
-            if let Some(fingerprint) = fingerprint.filter(|_| is_counted) {
-                self.remember(fingerprint);
+            let result = self.in_editions(&missed, Self::apply_change);
+            let is_counted = self.finish(item, &result, outcomes);
+            if is_counted {
+                self.remember();
             }
             if is_counted && entry.is_sample() {
                 self.state.imports.counted_sample();
@@ -154,16 +122,16 @@ impl EntryApplication<'_> {
             return self.note_blind(is_counted, &missed);
         }
         let mut is_counted = false;
-        if !entry.is_beyond_exact() && self.fits(entry, name, &missed) {
-            let result = self.in_editions(&missed, |this, edition| this.apply_change(edition, entry, name));
+        if !entry.is_beyond_exact() && self.fits(&missed) {
+            let result = self.in_editions(&missed, Self::apply_change);
             for &item in &entry.items {
-                is_counted |= self.finish(entry, item, &result, outcomes);
+                is_counted |= self.finish(item, &result, outcomes);
             }
             return self.note_blind(is_counted, &missed);
         }
         for &item in &entry.items {
-            let result = self.in_editions(&missed, |this, edition| this.add_item(edition, entry, name, item));
-            is_counted |= self.finish(entry, item, &result, outcomes);
+            let result = self.in_editions(&missed, |this, edition| this.add_item(edition, item));
+            is_counted |= self.finish(item, &result, outcomes);
         }
         self.note_blind(is_counted, &missed);
     }
@@ -178,13 +146,13 @@ impl EntryApplication<'_> {
         }
     }
 
-    /// Returns why editions do not count an entry, which has a slot in none of their tracks any more. A sample needs
+    /// Returns why editions do not count the entry, which has a slot in none of their tracks any more. A sample needs
     /// all.
-    fn missed(&self, entry: &Entry) -> Missed {
-        let mut missed = entry.missed;
+    fn missed(&self) -> Missed {
+        let mut missed = self.entry.missed;
         for (number, edition) in self.board.editions().iter().enumerate() {
-            let sets = matches!(entry.sent.map(|sent| sent.change_in(number)), Some(Change::Set { .. }));
-            let left = edition.numbers().filter(|number| self.slot(entry, *number).is_some()).count();
+            let sets = matches!(self.entry.sent.map(|sent| sent.change_in(number)), Some(Change::Set { .. }));
+            let left = edition.numbers().filter(|number| self.slot(*number).is_some()).count();
             if missed[number].is_none() && (left == 0 || sets && left < edition.tracks().len()) {
                 missed[number] = Some(NotCounted::TooLate);
             }
@@ -209,9 +177,9 @@ impl EntryApplication<'_> {
 
     /// Counts an item that was applied, in the slots and by the reasons why editions have not counted it, and sets its
     /// outcome. Returns whether any edition counted it.
-    fn finish(&mut self, entry: &Entry, item: usize, missed: &Missed, outcomes: &mut [Outcome]) -> bool {
+    fn finish(&mut self, item: usize, missed: &Missed, outcomes: &mut [Outcome]) -> bool {
         let increment = &self.increments[item];
-        match missed[entry.decisive(self.answered)] {
+        match missed[self.entry.decisive(self.answered)] {
             Some(NotCounted::OutOfRange) => outcomes[item] = Outcome::Rejected(Rejection::OutOfRange),
             Some(NotCounted::TooLate) => outcomes[item] = outcome_outside_windows(increment, self.answered),
             _ => {}
@@ -221,7 +189,7 @@ impl EntryApplication<'_> {
         }
         for (edition, reason) in missed.iter().enumerate() {
             match reason {
-                None => self.count_events(edition, entry, 1),
+                None => self.count_events(edition, 1),
                 // Nothing was left to take, so nothing is missing.
                 Some(NotCounted::TooLate) if increment.retract => {}
                 Some(reason) => {
@@ -234,20 +202,20 @@ impl EntryApplication<'_> {
         true
     }
 
-    /// Returns whether all editions that count an entry, which is a sum, have room for it.
-    fn fits(&mut self, entry: &Entry, name: HashedName, missed: &Missed) -> bool {
+    /// Returns whether all editions that count the entry, which is a sum, have room for it.
+    fn fits(&self, missed: &Missed) -> bool {
         (0..MAX_EDITIONS).filter(|edition| missed[*edition].is_none()).all(|edition| {
-            let change = Change::Amount(entry.amount(edition));
-            self.check_tracks(edition, entry, name, entry.margin(edition), |_| Some(&change)).is_ok()
+            let change = Change::Amount(self.entry.amount(edition));
+            self.check_tracks(edition, self.entry.margin(edition), |_| Some(&change)).is_ok()
         })
     }
 
     /// Sets the outcomes of items whose slots have left the windows, or which are not in the period that they name. A
     /// retraction counts as accepted, with nothing left to take, unless its id was counted before.
-    fn refuse_as_too_late(&self, entry: &Entry, is_known: bool, outcomes: &mut [Outcome]) {
-        for &item in &entry.items {
+    fn refuse_as_too_late(&self, is_known: bool, outcomes: &mut [Outcome]) {
+        for &item in &self.entry.items {
             let wrong = Outcome::Rejected(Rejection::WrongPeriod);
-            let outcome = match entry.missed[0] {
+            let outcome = match self.entry.missed[0] {
                 Some(NotCounted::OtherPeriod) => wrong,
                 _ => outcome_outside_windows(&self.increments[item], self.answered),
             };
@@ -259,37 +227,49 @@ impl EntryApplication<'_> {
         }
     }
 
-    /// Records the id of an entry that was counted.
-    fn remember(&mut self, fingerprint: Fingerprint) {
+    /// Records the id of the entry, if it has one, after it was counted.
+    fn remember(&mut self) {
+        let Some(fingerprint) = self.fingerprint else { return };
         let now = self.state.now().millis();
         self.operations.id(now, fingerprint);
         self.state.ids.insert(fingerprint, now);
     }
 
     /// Returns the slot of the entry in a track, unless the slot has left the window.
-    fn slot(&self, entry: &Entry, number: usize) -> Option<i64> {
+    fn slot(&self, number: usize) -> Option<i64> {
         let tables = &self.state.tracks[number];
         let has_slots = tables.holdings.traits.counter_duration.is_none();
-        let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
+        let slot = self.entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
         slot.map(Timestamp::millis)
     }
 
-    /// Returns a track and the slot of the entry there, unless the slot has left the window.
-    fn track(&mut self, entry: &Entry, number: usize) -> Option<InTrack<'_>> {
-        Some(InTrack {
-            slot: self.slot(entry, number)?,
-            bound: self.board.tracks()[number].slot_bound().0,
-            tables: &mut self.state.tracks[number],
-            operations: match number.checked_sub(1) {
-                None => &mut *self.operations,
-                Some(other) => &mut self.others[other],
-            },
+    /// Returns where and how the entry changes a track, unless its slot there has left the window. What the slot holds
+    /// must stay away from the bound by the margin.
+    fn write_to(&self, number: usize, margin: i64) -> Option<WriteTo<'a>> {
+        Some(WriteTo {
+            name: self.name,
+            slot: self.slot(number)?,
+            at: self.entry.at.millis(),
+            is_timed: self.entry.sent.is_some_and(|increment| increment.at.is_some()),
+            retract: self.entry.sent.is_some_and(|increment| increment.retract),
+            bound: self.board.tracks()[number].slot_bound().0 - margin,
+            floors: self.state.tracks[number].floors(),
         })
     }
 
-    /// Returns why an entry is refused before anything changes, if it needs more memory or subjects than there is room
+    /// Returns a track, and its operations.
+    fn track(&mut self, number: usize) -> (&mut Tables, &mut LogOperations) {
+        let operations = match number.checked_sub(1) {
+            None => &mut *self.operations,
+            Some(other) => &mut self.others[other],
+        };
+        (&mut self.state.tracks[number], operations)
+    }
+
+    /// Returns why the entry is refused before anything changes, if it needs more memory or subjects than there is room
     /// for.
-    fn refusal(&mut self, entry: &Entry, name: HashedName, has_id: bool) -> Option<Rejection> {
+    fn refusal(&self) -> Option<Rejection> {
+        let entry = self.entry;
         // It takes nothing, and is not counted for the subject.
         if entry.forgets() {
             return None;
@@ -300,20 +280,20 @@ impl EntryApplication<'_> {
         if self.state.moderated.is_frozen(entry.subject.as_str()) {
             return Some(Rejection::SubjectFrozen);
         }
-        if self.too_many_keys(entry) {
+        if self.too_many_keys() {
             return Some(Rejection::TooManyKeys);
         }
         let written = self.board.written_tracks().len();
         if room.level == Level::Free && !self.state.tracks[..written].iter().any(is_crowded) {
             return None;
         }
-        let mut demand = if has_id { Demand::More } else { Demand::Nothing };
+        let mut demand = if self.fingerprint.is_some() { Demand::More } else { Demand::Nothing };
         for (edition, own) in self.board.editions().iter().enumerate() {
             let Some((change, _)) = entry.change(edition) else { continue };
             let mut is_new = true;
             for number in own.numbers() {
-                let Some(track) = self.track(entry, number) else { continue };
-                let of_track = track.tables.holdings.demand(&write_to(entry, name, 0, &track), &change);
+                let Some(to) = self.write_to(number, 0) else { continue };
+                let of_track = self.state.tracks[number].holdings.demand(&to, &change);
                 is_new &= of_track == Demand::Subject;
                 // A subject that has expired in a short window may still be known in a longer one.
                 demand = demand.max(if of_track == Demand::Subject { Demand::More } else { of_track });
@@ -328,9 +308,10 @@ impl EntryApplication<'_> {
         (!room.is_enough_for(demand)).then_some(Rejection::MemoryFull)
     }
 
-    /// Returns whether an entry of a subject that is not hidden is of a key without a ranking, and a track has as many
+    /// Returns whether the entry, of a subject that is not hidden, is of a key without a ranking, and a track has as many
     /// keys as it may have. The current edition decides.
-    fn too_many_keys(&self, entry: &Entry) -> bool {
+    fn too_many_keys(&self) -> bool {
+        let entry = self.entry;
         // Without keys nothing is looked for in the subject, on the path of every write.
         if !self.board.has_keys() {
             return false;
@@ -347,7 +328,7 @@ impl EntryApplication<'_> {
         }
         let (mut is_full, mut is_known) = (false, false);
         let numbers = self.board.editions()[decides].numbers();
-        for number in numbers.filter(|number| self.slot(entry, *number).is_some()) {
+        for number in numbers.filter(|number| self.slot(*number).is_some()) {
             let holdings = &self.state.tracks[number].holdings;
             if let (Some(most), Some(groups)) = (holdings.traits.most_keys, holdings.subjects.groups()) {
                 is_full |= groups.len() >= most;
@@ -363,57 +344,52 @@ impl EntryApplication<'_> {
     fn change_tracks<'c>(
         &mut self,
         edition: usize,
-        entry: &Entry,
-        name: HashedName,
         margin: i64,
         change: impl Fn(usize) -> Option<&'c Change>,
     ) -> Result<(), OutOfRange> {
         let numbers = self.board.editions()[edition].numbers();
         if numbers.len() > 1 {
-            self.check_tracks(edition, entry, name, margin, &change)?;
+            self.check_tracks(edition, margin, &change)?;
         }
         for number in numbers {
-            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
-            let to = write_to(entry, name, margin, &track);
-            let holdings = &mut track.tables.holdings;
-            holdings.kind.apply(holdings, &to, change, track.operations)?;
+            let (Some(to), Some(change)) = (self.write_to(number, margin), change(number)) else { continue };
+            let (Tables { holdings, .. }, operations) = self.track(number);
+            holdings.kind.apply(CellWrite { holdings, to: &to, operations }, change)?;
         }
         Ok(())
     }
 
     /// Checks whether each track of an edition that still has the slot of the entry can take a change.
     fn check_tracks<'c>(
-        &mut self,
+        &self,
         edition: usize,
-        entry: &Entry,
-        name: HashedName,
         margin: i64,
         change: impl Fn(usize) -> Option<&'c Change>,
     ) -> Result<(), OutOfRange> {
         for number in self.board.editions()[edition].numbers() {
-            let (Some(track), Some(change)) = (self.track(entry, number), change(number)) else { continue };
-            let holdings = &track.tables.holdings;
-            holdings.kind.check(holdings, &write_to(entry, name, margin, &track), change)?;
+            let (Some(to), Some(change)) = (self.write_to(number, margin), change(number)) else { continue };
+            let holdings = &self.state.tracks[number].holdings;
+            holdings.kind.check(holdings, &to, change)?;
         }
         Ok(())
     }
 
     /// Counts items in the slots of the tracks of an edition.
-    fn count_events(&mut self, edition: usize, entry: &Entry, items: u64) {
+    fn count_events(&mut self, edition: usize, items: u64) {
         for number in self.board.editions()[edition].numbers() {
-            if let Some(InTrack { tables, slot, .. }) = self.track(entry, number)
-                && tables.holdings.traits.counter_duration.is_none()
-            {
+            let slot = self.slot(number);
+            let tables = &mut self.state.tracks[number];
+            if let Some(slot) = slot.filter(|_| tables.holdings.traits.counter_duration.is_none()) {
                 tables.events.add(slot, items);
             }
         }
     }
 
-    /// Applies an entry's update to an edition as a whole, or changes nothing.
-    fn apply_change(&mut self, edition: usize, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
+    /// Applies the entry's update to an edition as a whole, or changes nothing.
+    fn apply_change(&mut self, edition: usize) -> Result<(), OutOfRange> {
+        let entry = self.entry;
         if entry.sums[edition].is_some() {
-            let item = (entry.items[0], entry.amount(edition));
-            return self.add_amount(edition, entry, name, item, entry.margin(edition));
+            return self.add_amount(edition, entry.items[0], entry.amount(edition), entry.margin(edition));
         }
         let sent = entry.sent.ok_or(OutOfRange)?;
         let own = &self.board.editions()[edition];
@@ -421,81 +397,61 @@ impl EntryApplication<'_> {
         // What the total gets instead of a sample of a slot beside it.
         let total = match (change, own.kept_slots()) {
             (Change::Set { sum, count }, Some(kept_slots)) => {
-                Some(self.total_after(edition, entry, name, (*sum, *count), kept_slots))
+                Some(self.total_after(edition, (*sum, *count), kept_slots))
             }
             _ => None,
         };
         let main = own.numbers().start;
-        self.change_tracks(edition, entry, name, 0, |number| match &total {
+        self.change_tracks(edition, 0, |number| match &total {
             Some(total) if number == main => total.as_ref(),
             _ => Some(change),
         })
     }
 
     /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
-    fn total_after(
-        &self,
-        edition: usize,
-        entry: &Entry,
-        name: HashedName,
-        (sum, count): (Amount, i64),
-        kept_slots: &Track,
-    ) -> Option<Change> {
+    fn total_after(&self, edition: usize, (sum, count): (Amount, i64), kept_slots: &Track) -> Option<Change> {
         let cell = |tables: &Tables, slot: Timestamp| {
-            let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
+            let mut found = tables.holdings.aggregates(self.name, slot.millis(), slot.millis()).into_iter();
             found.next().map(|(_, aggregate)| aggregate)
         };
         let own = &self.board.editions()[edition];
         let main = own.numbers().start;
-        let (slot, calendar) = (entry.slots.of(main + 1)?, kept_slots.calendar());
-        let total = cell(&self.state.tracks[main], entry.slots.of(main)?);
+        let (slot, calendar) = (self.entry.slots.of(main + 1)?, kept_slots.calendar());
+        let total = cell(&self.state.tracks[main], self.entry.slots.of(main)?);
         let kept = |slot| self.state.tracks.get(main + 1).and_then(|tables| cell(tables, slot));
         let (before, next) = (kept(slot), || kept(calendar.next(slot)));
         let sample = SlotSample { slot, sum, count };
         sample.change_of_total(own.kind(), calendar, total.as_ref(), before.as_ref(), next)
     }
 
-    /// Adds the amount of one item of an entry for COUNT and SUM.
-    fn add_item(&mut self, edition: usize, entry: &Entry, name: HashedName, item: usize) -> Result<(), OutOfRange> {
+    /// Adds the amount of one item of the entry for COUNT and SUM.
+    fn add_item(&mut self, edition: usize, item: usize) -> Result<(), OutOfRange> {
         let increment = &self.increments[item];
         let Change::Amount(amount) = increment.change_in(edition) else { return Err(OutOfRange) };
-        self.add_amount(edition, entry, name, (item, increment.signed(*amount)), 0)
+        self.add_amount(edition, item, increment.signed(*amount), 0)
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the
     /// bound by the margin.
-    fn add_amount(
-        &mut self,
-        edition: usize,
-        entry: &Entry,
-        name: HashedName,
-        (item, amount): (usize, Amount),
-        margin: i64,
-    ) -> Result<(), OutOfRange> {
+    fn add_amount(&mut self, edition: usize, item: usize, amount: Amount, margin: i64) -> Result<(), OutOfRange> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
         let main = self.board.editions()[edition].numbers().start;
         if self.state.tracks[main].holdings.traits.counter_duration.is_some() {
-            return self.add_to_counter(main, entry, name, item, amount);
+            return self.add_to_counter(main, item, amount);
         }
         let change = Change::Amount(amount);
-        self.change_tracks(edition, entry, name, margin, |_| Some(&change))
+        self.change_tracks(edition, margin, |_| Some(&change))
     }
 
     /// Adds an amount to the counter of a `from_first` edition, which has one track.
-    fn add_to_counter(
-        &mut self,
-        number: usize,
-        entry: &Entry,
-        name: HashedName,
-        item: usize,
-        amount: Amount,
-    ) -> Result<(), OutOfRange> {
-        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.state.now().millis()));
-        let Some(InTrack { tables, operations, bound, .. }) = self.track(entry, number) else { return Ok(()) };
-        if let Some(counter) = tables.holdings.count_from_first(name, amount.0, retracts, times, bound)? {
-            operations.amount(counter.start, counter.amount, entry.subject.as_str());
+    fn add_to_counter(&mut self, number: usize, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+        let Some(to) = self.write_to(number, 0) else { return Ok(()) };
+        let (retracts, times) = (self.increments[item].retract, (to.at, self.state.now().millis()));
+        let (tables, operations) = self.track(number);
+        if let Some(counter) = tables.holdings.count_from_first(to.name, amount.0, retracts, times, to.bound)? {
+            operations.amount(counter.start, counter.amount, to.name.text);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::board_state::BoardState;
 use super::hashed_name::HashedName;
-use super::holdings::{Holdings, WriteTo};
+use super::holdings::{CellWrite, Holdings, WriteTo};
 use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::merging::{has_room, merge_content};
@@ -99,8 +99,9 @@ impl Fill<'_> {
         match sum_of(self.from.kind(), &held) {
             Some(change) => {
                 let (slot, floors) = (start.millis(), to.floors());
-                let to_slot = WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound, floors };
-                to.holdings.kind.apply(&mut to.holdings, &to_slot, &change, operations).ok();
+                let holdings = &mut to.holdings;
+                let to = &WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound, floors };
+                holdings.kind.apply(CellWrite { holdings, to, operations }, &change).ok();
             }
             None => {
                 for aggregate in held {

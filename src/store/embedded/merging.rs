@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::board_state::BoardState;
 use super::engine::Ticket;
 use super::hashed_name::HashedName;
-use super::holdings::{Holdings, OutOfRange, WriteTo};
+use super::holdings::{CellWrite, Holdings, OutOfRange, WriteTo};
 use super::import_progress::Progress;
 use super::imports::Imports;
 use super::log_operations::LogOperations;
@@ -91,7 +91,10 @@ pub(super) fn merge_content(
             let numbering = &holdings.subjects.numbering;
             let is_live = slot >= holdings.oldest_kept && slot < newest_end;
             let merged = match is_live && numbering.start(numbering.number(slot)) == slot {
-                true => holdings.kind.merge(holdings, &to(slot, slot, false), aggregate, operations),
+                true => {
+                    let to = &to(slot, slot, false);
+                    holdings.kind.merge(CellWrite { holdings, to, operations }, aggregate)
+                }
                 false => Err(OutOfRange),
             };
             (holdings.oldest_kept, slot, merged)
@@ -101,7 +104,10 @@ pub(super) fn merge_content(
             let change = Change::Seen(value.clone());
             let is_live = at >= floor && at < newest_end && holdings.traits.kind.remembers_values();
             let merged = match is_live {
-                true => holdings.kind.apply(holdings, &to(at, at, *retracted), &change, operations),
+                true => {
+                    let to = &to(at, at, *retracted);
+                    holdings.kind.apply(CellWrite { holdings, to, operations }, &change)
+                }
                 false => Err(OutOfRange),
             };
             (floor, at, merged)

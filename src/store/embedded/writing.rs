@@ -150,7 +150,10 @@ impl<'a> BatchApplication<'a> {
             let entry = &self.plan.entries[at];
             let fingerprint = entry.id.and_then(|_| self.fingerprints.get(next_fingerprint)).copied();
             next_fingerprint += usize::from(fingerprint.is_some());
-            let mut writing = EntryApplication {
+            let mut application = EntryApplication {
+                entry,
+                name: self.names[at],
+                fingerprint,
                 board: self.board,
                 state,
                 room,
@@ -159,7 +162,7 @@ impl<'a> BatchApplication<'a> {
                 increments: &self.batch.increments,
                 answered: self.answered,
             };
-            writing.apply(entry, self.names[at], fingerprint, &mut self.undone.outcomes);
+            application.apply(&mut self.undone.outcomes);
             at += 1;
             if at.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {
                 break;

@@ -97,6 +97,15 @@ pub(super) struct WriteTo<'a> {
     pub floors: Floors,
 }
 
+/// A change of one subject that is being made: the holdings that it changes, its place, and the buffer for the operations
+/// that restore its result.
+#[derive(Debug)]
+pub(super) struct CellWrite<'a> {
+    pub holdings: &'a mut Holdings,
+    pub to: &'a WriteTo<'a>,
+    pub operations: &'a mut LogOperations,
+}
+
 /// The number that a subject has in a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellAt<'a> {
@@ -137,23 +146,11 @@ pub(super) trait StoredKind: Debug + Sync {
     }
 
     /// Applies a change and appends the operations that restore its result, or changes nothing.
-    fn apply(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        change: &Change,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange>;
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange>;
 
     /// Merges the content of a slot of another board into the slot, and appends the operations that restore the result,
     /// or changes nothing. Fails if the content is of another kind too.
-    fn merge(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        aggregate: &Aggregate,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange>;
+    fn merge(&self, write: CellWrite<'_>, aggregate: &Aggregate) -> Result<(), OutOfRange>;
 
     /// Returns the content of the cell at index `at`.
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate;

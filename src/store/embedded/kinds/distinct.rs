@@ -5,7 +5,7 @@ use super::sum::Sum;
 use crate::board::{Aggregate, Change, Value};
 use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, Remainder, WriteTo};
+use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, Remainder, WriteTo};
 use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
@@ -31,33 +31,16 @@ impl StoredKind for Distinct {
         Box::<SubjectValues>::default()
     }
 
-    fn apply(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        change: &Change,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
-        let value = match change {
-            Change::Seen(value) => value,
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let CellWrite { holdings, to, operations } = write;
+        match change {
+            Change::Seen(value) => holdings.set_last_seen(to, value.as_str(), operations)?,
             Change::Forget(value) => {
                 if holdings.forget_value(to.name, value.as_str(), to.floors) {
                     operations.value(None, to.name.text, value.as_str());
                 }
-                return Ok(());
             }
             Change::Amount(_) | Change::Set { .. } | Change::Not(_) => return Err(OutOfRange),
-        };
-        let (subject, last_seen) = (to.name.text, LastSeen { at: to.at, retracted: to.retract });
-        let change = holdings.set_last_seen(to.name, value.as_str(), last_seen, to.floors)?;
-        if change.changed {
-            operations.value(Some(last_seen), subject, value.as_str());
-        }
-        if let Some(dropped) = change.dropped {
-            operations.value(None, subject, &dropped);
-        }
-        if let Some(at) = change.capped {
-            operations.capped(at, subject);
         }
         Ok(())
     }
@@ -72,13 +55,7 @@ impl StoredKind for Distinct {
         }
     }
 
-    fn merge(
-        &self,
-        _holdings: &mut Holdings,
-        _to: &WriteTo<'_>,
-        _aggregate: &Aggregate,
-        _operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn merge(&self, _write: CellWrite<'_>, _aggregate: &Aggregate) -> Result<(), OutOfRange> {
         // A slot has the values that were last seen in it, and these are merged one by one.
         Err(OutOfRange)
     }
@@ -95,14 +72,7 @@ impl StoredKind for Distinct {
         Sum.key_without(holdings, id, key, amount)
     }
 
-    fn write_cell(
-        &self,
-        _holdings: &Holdings,
-        _id: u32,
-        _at: usize,
-        _cell: CellAt<'_>,
-        _operations: &mut LogOperations,
-    ) {
+    fn write_cell(&self, _: &Holdings, _: u32, _: usize, _: CellAt<'_>, _: &mut LogOperations) {
         // Cells are computed from the values.
     }
 
@@ -201,36 +171,25 @@ const MAX_REMOVED_PER_VISIT: usize = 64;
 /// microseconds.
 const MAX_REMOVED_PER_WRITE: usize = 64;
 
-/// The changes that an event or a retraction made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::store::embedded) struct ValueChange {
-    /// Whether the value's time changed, or whether the value counts.
-    pub changed: bool,
-    /// The value that was dropped because there were too many, if any.
-    pub dropped: Option<Box<str>>,
-    /// The new time of the newest dropped value, if that changed.
-    pub capped: Option<i64>,
-}
-
 impl Holdings {
     /// Returns what is stored about a subject's values.
     pub(in crate::store::embedded) fn last_seen(&self, name: HashedName) -> Option<&LastSeenValues> {
         values(&self.subjects, self.subjects.id(name)?)
     }
 
-    /// Records that a value was seen or retracted at a time within the window. The newest time decides; at the same
-    /// time, the retraction does. O(log values + log n).
-    pub(in crate::store::embedded) fn set_last_seen(
+    /// Records that a value was seen or retracted at a time within the window, and appends the operations that restore
+    /// what changed. The newest time decides; at the same time, the retraction does. O(log values + log n).
+    fn set_last_seen(
         &mut self,
-        name: HashedName,
+        to: &WriteTo<'_>,
         value: &str,
-        new: LastSeen,
-        floors: Floors,
-    ) -> Result<ValueChange, OutOfRange> {
-        let id = self.id_or_add(self.subjects.id(name), name)?;
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let (subject, floors) = (to.name.text, to.floors);
+        let new = LastSeen { at: to.at, retracted: to.retract };
+        let id = self.id_or_add(self.subjects.id(to.name), to.name)?;
         self.remove_expired_values(id, floors, MAX_REMOVED_PER_WRITE);
-        let mut change = ValueChange::default();
-        let Some(values) = values(&self.subjects, id) else { return Ok(change) };
+        let Some(values) = values(&self.subjects, id) else { return Ok(()) };
         let old = values.get(value).filter(|old| old.at >= floors.of(old.retracted));
         let holds = match old {
             None => true,
@@ -238,10 +197,10 @@ impl Holdings {
             Some(old) => new.at > old.at,
         };
         if !holds {
-            return Ok(change);
+            return Ok(());
         }
         change_values(&mut self.subjects, id, |values| values.set(value, new));
-        change.changed = true;
+        operations.value(Some(new), subject, value);
         let from = old.filter(|old| !old.retracted).map(|old| self.number(old.at));
         let to = (!new.retracted).then(|| self.number(new.at));
         let mut score_change = 0;
@@ -250,14 +209,16 @@ impl Holdings {
             score_change += to.map_or(0, |slot| self.change_value_count(id, slot, 1));
         }
         if let Some((dropped, at)) = self.remove_surplus(id, new.retracted, floors.of(new.retracted)) {
+            operations.value(None, subject, &dropped);
             if !new.retracted {
                 score_change += self.change_value_count(id, self.number(at), -1);
-                change.capped = self.record_dropped(id, at);
+                if let Some(at) = self.record_dropped(id, at) {
+                    operations.capped(at, subject);
+                }
             }
-            change.dropped = Some(dropped);
         }
         self.add_to_score(id, score_change);
-        Ok(change)
+        Ok(())
     }
 
     /// Removes all that is stored about a value of a subject. Returns whether anything was. O(log values + log n).

@@ -5,8 +5,7 @@
 
 use super::{StoredKind, is_exact};
 use crate::board::{Aggregate, Amount, Change, Value};
-use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::record::Cell;
 
@@ -15,35 +14,28 @@ use crate::store::embedded::record::Cell;
 pub(super) struct Extreme;
 
 impl StoredKind for Extreme {
-    fn apply(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        change: &Change,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let CellWrite { holdings, to, operations } = write;
+        let (known, slot) = (holdings.subjects.id(to.name), holdings.number(to.slot));
         let extreme = match change {
-            Change::Amount(amount) => holdings.apply_measurement(to.name, to.slot, amount.0)?,
-            Change::Set { sum, .. } => holdings.set_extreme(to.name, to.slot, sum.0)?,
+            Change::Amount(amount) => {
+                let held = known.and_then(|id| holdings.subjects.amount_in(id, slot));
+                held.map_or(amount.0, |held| holdings.traits.kind.better(held, amount.0))
+            }
+            // It may make the extreme worse.
+            Change::Set { sum, .. } => sum.0,
             Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
-        if let Some(extreme) = extreme {
+        let id = holdings.id_or_add(known, to.name)?;
+        if holdings.set_extreme(id, slot, extreme) {
             operations.amount(to.slot, extreme, to.name.text);
         }
         Ok(())
     }
 
-    fn merge(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        aggregate: &Aggregate,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn merge(&self, write: CellWrite<'_>, aggregate: &Aggregate) -> Result<(), OutOfRange> {
         match aggregate {
-            Aggregate::Extreme(amount) if is_exact(*amount) => {
-                self.apply(holdings, to, &Change::Amount(*amount), operations)
-            }
+            Aggregate::Extreme(amount) if is_exact(*amount) => self.apply(write, &Change::Amount(*amount)),
             _ => Err(OutOfRange),
         }
     }
@@ -68,31 +60,11 @@ impl StoredKind for Extreme {
 }
 
 impl Holdings {
-    /// Applies a measurement. Returns the slot's extreme if that changed it. O(log n).
-    fn apply_measurement(&mut self, name: HashedName, slot: i64, amount: i64) -> Result<Option<i64>, OutOfRange> {
-        let slot = self.number(slot);
-        let known = self.subjects.id(name);
-        let held = known.and_then(|id| self.subjects.amount_in(id, slot));
-        let extreme = held.map_or(amount, |held| self.traits.kind.better(held, amount));
-        self.change_extreme(known, name, slot, extreme)
-    }
-
-    /// Sets a slot's extreme, which may make it worse. Returns it if that changed it. O(log n + slots).
-    fn set_extreme(&mut self, name: HashedName, slot: i64, extreme: i64) -> Result<Option<i64>, OutOfRange> {
-        self.change_extreme(self.subjects.id(name), name, self.number(slot), extreme)
-    }
-
-    fn change_extreme(
-        &mut self,
-        known: Option<u32>,
-        name: HashedName,
-        slot: i64,
-        extreme: i64,
-    ) -> Result<Option<i64>, OutOfRange> {
-        let id = self.id_or_add(known, name)?;
+    /// Sets a slot's extreme. Returns whether that changed it. O(log n), and O(log n + slots) if that makes it worse.
+    fn set_extreme(&mut self, id: u32, slot: i64, extreme: i64) -> bool {
         let old = self.set_cell(id, slot, extreme);
         if old == Some(extreme) {
-            return Ok(None);
+            return false;
         }
         let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
         let better = self.traits.kind.better(key, extreme) == extreme || key == self.traits.absent_key();
@@ -101,6 +73,6 @@ impl Holdings {
         } else if old == Some(key) {
             self.set_key(id, self.computed_key(id));
         }
-        Ok(Some(extreme))
+        true
     }
 }

@@ -5,7 +5,7 @@ use crate::board::{Aggregate, Amount, Change, Timestamp, Value};
 use crate::store::embedded::aggregate_state::AggregateState;
 use crate::store::embedded::cell_pairs::{self, CellPairs};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, WriteTo};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::record::Cell;
 use crate::store::sizing::Content;
@@ -19,16 +19,10 @@ impl StoredKind for Last {
         Box::<CellPairs>::default()
     }
 
-    fn apply(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        change: &Change,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
-        let slot = holdings.number(to.slot);
-        let known = holdings.subjects.id(to.name);
-        let held = known.and_then(|id| holdings.subjects.find_cell(id, slot).ok().map(|at| holdings.last_at(id, at)));
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let CellWrite { holdings, to, operations } = write;
+        let (known, slot) = (holdings.subjects.id(to.name), holdings.number(to.slot));
+        let held = holdings.last_in(known, slot);
         let (at, value) = match change {
             // What arrives without a time is the newest, also if a write with a later time was applied in between.
             Change::Amount(value) if !to.is_timed => (held.map_or(to.at, |held| held.max(to.at)), value.0),
@@ -38,37 +32,30 @@ impl StoredKind for Last {
             Change::Seen(_) | Change::Forget(_) | Change::Not(_) => return Err(OutOfRange),
         };
         let id = holdings.id_or_add(known, to.name)?;
-        holdings.set_last(id, slot, at, value);
+        holdings.set_cell(id, slot, value);
+        holdings.set_second(id, slot, at, 0);
         let key = holdings.newest_key(id);
         holdings.set_key(id, key);
         operations.last(to.slot, at, value, to.name.text);
         Ok(())
     }
 
-    fn merge(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        aggregate: &Aggregate,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn merge(&self, write: CellWrite<'_>, aggregate: &Aggregate) -> Result<(), OutOfRange> {
         let (at, value) = match aggregate {
             Aggregate::Last { at, value } if is_exact(*value) => (at.millis(), *value),
             _ => return Err(OutOfRange),
         };
-        let slot = holdings.number(to.slot);
-        let held = holdings.subjects.id(to.name).and_then(|id| {
-            let held = holdings.subjects.find_cell(id, slot).ok();
-            held.map(|held| holdings.last_at(id, held))
-        });
+        let CellWrite { holdings, to, operations } = write;
+        let held = holdings.last_in(holdings.subjects.id(to.name), holdings.number(to.slot));
         if held.is_some_and(|held| at <= held) {
             return Ok(());
         }
-        self.apply(holdings, &WriteTo { at, ..*to }, &Change::Set { sum: value, count: 1 }, operations)
+        let to = &WriteTo { at, ..*to };
+        self.apply(CellWrite { holdings, to, operations }, &Change::Set { sum: value, count: 1 })
     }
 
     fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
-        Aggregate::Last { at: Timestamp::from_millis(holdings.last_at(id, at)), value: Amount(cell.amount) }
+        Aggregate::Last { at: Timestamp::from_millis(holdings.second(id, at)), value: Amount(cell.amount) }
     }
 
     fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
@@ -81,7 +68,7 @@ impl StoredKind for Last {
     }
 
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
-        operations.last(cell.start, holdings.last_at(id, at), cell.amount, cell.subject);
+        operations.last(cell.start, holdings.second(id, at), cell.amount, cell.subject);
     }
 
     fn bytes(&self, content: Content, _ranked: bool) -> usize {
@@ -93,26 +80,14 @@ impl Holdings {
     /// Restores the time and the value of a cell.
     pub(in crate::store::embedded) fn restore_last(&mut self, name: HashedName, slot: i64, at: i64, value: i64) {
         if let Some((id, slot, _)) = self.restore_cell(name, slot, value) {
-            self.set_time(id, slot, at);
+            self.set_second(id, slot, at, 0);
         }
     }
 
-    /// Returns the time of the cell at an index.
-    fn last_at(&self, id: u32, at: usize) -> i64 {
-        self.subjects.state::<CellPairs>().map_or(0, |times| times.second(id, at, self.subjects.cell_count(id)))
-    }
-
-    /// Sets a cell, which is created if it does not exist.
-    fn set_last(&mut self, id: u32, slot: i64, at: i64, value: i64) {
-        self.set_cell(id, slot, value);
-        self.set_time(id, slot, at);
-    }
-
-    fn set_time(&mut self, id: u32, slot: i64, time: i64) {
-        let (at, len) = (self.subjects.find_cell(id, slot), self.subjects.cell_count(id));
-        if let (Ok(at), Some(times)) = (at, self.subjects.state_mut::<CellPairs>()) {
-            times.set(id, at, len, time, 0);
-        }
+    /// Returns the time of the cell that a subject has in a slot.
+    fn last_in(&self, known: Option<u32>, slot: i64) -> Option<i64> {
+        let id = known?;
+        self.subjects.find_cell(id, slot).ok().map(|at| self.second(id, at))
     }
 
     /// Returns the key of the newest cell.
@@ -139,7 +114,8 @@ mod tests {
         let holdings = &mut tables.holdings;
         let mut held_after = |at: i64, is_timed: bool, value: i64| {
             let to = WriteTo { name, slot: SLOT, at: SLOT + at, is_timed, retract: false, bound: 1, floors };
-            holdings.kind.apply(holdings, &to, &Change::Amount(Amount(value)), &mut operations).unwrap();
+            let write = CellWrite { holdings, to: &to, operations: &mut operations };
+            Last.apply(write, &Change::Amount(Amount(value))).unwrap();
             match holdings.aggregates(name, SLOT, SLOT)[..] {
                 [(_, Aggregate::Last { at, value })] => (at.millis() - SLOT, value.0),
                 ref other => panic!("{other:?}"),

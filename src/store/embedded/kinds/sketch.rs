@@ -4,7 +4,7 @@ use super::StoredKind;
 use crate::board::{Aggregate, Amount, Change, Mark, Sketch, Value};
 use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::holdings::{CellAt, CellWrite, Holdings, OutOfRange, WriteTo};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Demand;
 use crate::store::embedded::record::Cell;
@@ -31,16 +31,14 @@ impl StoredKind for Approximate {
         Box::new(SubjectSketches { column: Column::default(), ranked, owned: 0 })
     }
 
-    fn apply(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        change: &Change,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn apply(&self, write: CellWrite<'_>, change: &Change) -> Result<(), OutOfRange> {
         let Change::Seen(value) = change else { return Err(OutOfRange) };
-        let mark = Mark::of(value.as_str());
-        if holdings.mark_sketch(to.name, to.slot, mark)? {
+        let (CellWrite { holdings, to, operations }, mark) = (write, Mark::of(value.as_str()));
+        let marked = holdings.raise_sketch(to, |sketches, at, ranked| {
+            let raised = sketches.mark(at, mark);
+            (raised, raised && ranked && sketches.mark_merged(mark))
+        });
+        if marked? {
             operations.marked(to.slot, mark, to.name.text);
         }
         Ok(())
@@ -54,15 +52,14 @@ impl StoredKind for Approximate {
         if fits { Demand::Nothing } else { Demand::More }
     }
 
-    fn merge(
-        &self,
-        holdings: &mut Holdings,
-        to: &WriteTo<'_>,
-        aggregate: &Aggregate,
-        operations: &mut LogOperations,
-    ) -> Result<(), OutOfRange> {
+    fn merge(&self, write: CellWrite<'_>, aggregate: &Aggregate) -> Result<(), OutOfRange> {
         let Aggregate::Sketch(sketch) = aggregate else { return Err(OutOfRange) };
-        if !sketch.is_empty() && holdings.unite_sketch(to.name, to.slot, sketch)? {
+        let CellWrite { holdings, to, operations } = write;
+        let unite = |sketches: &mut Sketches, at, ranked| {
+            let raised = sketches.unite(at, sketch, ranked);
+            (raised, raised && ranked)
+        };
+        if !sketch.is_empty() && holdings.raise_sketch(to, unite)? {
             holdings.write_sketch(to, operations);
         }
         Ok(())
@@ -174,36 +171,23 @@ fn change_sketches<T>(subjects: &mut Subjects, id: u32, change: impl FnOnce(&mut
 }
 
 impl Holdings {
-    /// Marks a slot's sketch. Returns whether that raised a register. O(log n), and O(registers) where the score may
-    /// change.
-    fn mark_sketch(&mut self, name: HashedName, slot: i64, mark: Mark) -> Result<bool, OutOfRange> {
-        let slot = self.number(slot);
-        let id = self.id_or_add(self.subjects.id(name), name)?;
+    /// Raises registers of a slot's sketch. `raise` gets its index and whether the track is ranked, and returns whether
+    /// it raised a register of the slot, and of the merge of all. Returns the former. O(log n), and O(registers) where
+    /// the score may change.
+    fn raise_sketch(
+        &mut self,
+        to: &WriteTo<'_>,
+        raise: impl FnOnce(&mut Sketches, usize, bool) -> (bool, bool),
+    ) -> Result<bool, OutOfRange> {
+        let slot = self.number(to.slot);
+        let id = self.id_or_add(self.subjects.id(to.name), to.name)?;
         self.set_cell(id, slot, 0);
         let (Ok(at), ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked) else { return Ok(false) };
-        let marked = change_sketches(&mut self.subjects, id, |sketches| {
-            let raised = sketches.mark(at, mark);
-            let key = (raised && ranked && sketches.mark_merged(mark)).then(|| sketches.merged().estimate());
-            (raised, key)
+        let raised = change_sketches(&mut self.subjects, id, |sketches| {
+            let (raised, merged_raised) = raise(sketches, at, ranked);
+            (raised, merged_raised.then(|| sketches.merged().estimate()))
         });
-        let (raised, key) = marked.unwrap_or_default();
-        if let Some(key) = key {
-            self.set_key(id, key);
-        }
-        Ok(raised)
-    }
-
-    /// Merges a sketch into that of a slot. Returns whether that raised a register. O(log n + cells + registers).
-    fn unite_sketch(&mut self, name: HashedName, slot: i64, sketch: &Sketch) -> Result<bool, OutOfRange> {
-        let slot = self.number(slot);
-        let id = self.id_or_add(self.subjects.id(name), name)?;
-        self.set_cell(id, slot, 0);
-        let (Ok(at), ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked) else { return Ok(false) };
-        let united = change_sketches(&mut self.subjects, id, |sketches| {
-            let raised = sketches.unite(at, sketch, ranked);
-            (raised, (raised && ranked).then(|| sketches.merged().estimate()))
-        });
-        let (raised, key) = united.unwrap_or_default();
+        let (raised, key) = raised.unwrap_or_default();
         if let Some(key) = key {
             self.set_key(id, key);
         }

@@ -11,6 +11,7 @@ use super::*;
 use crate::store::AuditCursor;
 use crate::store::embedded::audit;
 use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellWrite, WriteTo};
 use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 
@@ -71,6 +72,17 @@ fn board(metric: &str, ranked: bool) -> Board {
     alone(definition)
 }
 
+/// Adds an amount to the head slot, and clears the operations after some of them.
+fn add(tables: &mut Tables, name: HashedName, amount: i64, operations: &mut LogOperations) {
+    let (slot, floors) = (tables.window.head.millis(), tables.floors());
+    let to = WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound: 1 << 40, floors };
+    let holdings = &mut tables.holdings;
+    holdings.kind.apply(CellWrite { holdings, to: &to, operations }, &Change::Amount(Amount(amount))).unwrap();
+    if operations.len() > 64 << 10 {
+        operations.clear();
+    }
+}
+
 #[test]
 #[ignore = "takes gigabytes and a minute: by hand, with --release"]
 fn bytes_a_subject_and_longest_calls() {
@@ -78,17 +90,16 @@ fn bytes_a_subject_and_longest_calls() {
     let board = board("COUNT(24h, like, post)", true);
     let before = resident();
     let mut tables = BoardState::new(board.clone().into(), START);
-    let slot = tables.window.head.millis();
+    let mut appended = LogOperations::of(board.edition().main().id());
     let (mut filled, mut portions) = (Instant::now(), Longest::default());
     let mut number = 0;
     while number < most {
         let names: Vec<String> = (number..number + 256).map(name).collect();
         let names: Vec<HashedName> = names.iter().map(|name| HashedName::from(name.as_str())).collect();
         portions.time(|| {
-            let holdings = &mut tables.holdings;
-            holdings.prefetch(&names);
+            tables.holdings.prefetch(&names);
             for name in &names {
-                holdings.add(*name, slot, 1 + i64::from(name.hash.0 % 1_000), 1 << 40).unwrap();
+                add(&mut tables, *name, 1 + i64::from(name.hash.0 % 1_000), &mut appended);
             }
         });
         number += 256;
@@ -109,7 +120,7 @@ fn bytes_a_subject_and_longest_calls() {
         updates.time(|| {
             tables.holdings.prefetch(&names);
             for name in &names {
-                tables.holdings.add(*name, slot, 1, 1 << 40).unwrap();
+                add(&mut tables, *name, 1, &mut appended);
             }
         });
     }
@@ -144,8 +155,7 @@ fn bytes_a_subject_and_longest_calls() {
     tables.advance(later);
     for nth in (0..number).step_by(10) {
         let name = name(nth);
-        let head = tables.window.head.millis();
-        tables.holdings.add(HashedName::from(name.as_str()), head, 1, 1 << 40).unwrap();
+        add(&mut tables, HashedName::from(name.as_str()), 1, &mut appended);
     }
     let full = resident();
     tables.advance(later.plus_millis(2 * HOUR));
@@ -193,17 +203,12 @@ fn bytes_a_slot_and_a_mean() {
     for (metric, ranked) in [("SUM(60h, a, b, c)", true), ("SUM(60h, a, b, c)", false), ("AVG(60h, a, b, c)", true)] {
         let board = board(metric, ranked);
         let mut tables = BoardState::new(board.clone().into(), START);
+        let mut appended = LogOperations::of(board.edition().main().id());
         let mut last = 0.0;
         for hour in 0..SLOTS {
             tables.advance(START.plus_millis(hour * HOUR));
-            let slot = tables.window.head.millis();
             for number in 0..COUNT {
-                let name = name(number);
-                if metric.starts_with("AVG") {
-                    tables.holdings.add_samples(HashedName::from(name.as_str()), slot, (1, 1), 1 << 40).unwrap();
-                } else {
-                    tables.holdings.add(HashedName::from(name.as_str()), slot, 1, 1 << 40).unwrap();
-                }
+                add(&mut tables, HashedName::from(name(number).as_str()), 1, &mut appended);
             }
             let each = tables.holdings.memory_bytes() as f64 / COUNT as f64;
             if [0, 1, 2, 9, 23, 59].contains(&hour) {
