@@ -10,14 +10,10 @@
 -- cost  1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes; the caller limits their number
 -- why a script: score, total and cells must be of one instant, while writes and retiring go on
 --
---- @include rankings
+--- @include rankings, enter
 --- @arguments board.lua, from, slots, subjects
 --- @repeatable
 
-local early = read_meta('version') or advance()
-if early then
-  return early
-end
 local COUNT = tonumber(ARGV.subjects)
 local FIRST = FIXED_ARGUMENTS + COUNT
 local SLOTS = #ARGV - FIRST

@@ -10,14 +10,10 @@
 -- cost  4 us per subject; to compare the cells 1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes
 -- why a script: a write between the reading and this script would be lost
 --
---- @include rankings
+--- @include rankings, enter
 --- @arguments board.lua, version, read_at, subjects, slots
 --- @repeatable
 
-local early = read_meta('version') or advance()
-if early then
-  return early
-end
 local COUNT, SLOTS = tonumber(ARGV.subjects), tonumber(ARGV.slots)
 local BY_CELLS = ARGV.read_at == ''
 

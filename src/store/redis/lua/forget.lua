@@ -8,20 +8,9 @@
 -- cost  that of subject_slots.lua; the memory of removed keys is freed in the server's background
 -- why a script: exactly the data that is returned may be removed, after the window was advanced
 --
---- @include subject_slots
+--- @include subject_slots, enter_removing
 --- @arguments board.lua, subject_slots.lua, subject
 
-local early = read_meta('import')
-if early then
-  return early
-end
-if asked_field then
-  return {'importing'}
-end
-early = advance()
-if early then
-  return early
-end
 local reply = read_slots()
 call('UNLINK', KEYS[6], KEYS[7])
 call('SREM', KEYS[8], ARGV.subject)

@@ -10,20 +10,9 @@
 -- cost  O(log subjects + slots)
 -- why a script: if a slot was left out, or a write came in between, score and slots would differ
 --
---- @include rankings
+--- @include rankings, enter_removing
 --- @arguments board.lua, subject, version, forget
 
-local early = read_meta('import')
-if early then
-  return early
-end
-if asked_field then
-  return {'importing'}
-end
-early = advance()
-if early then
-  return early
-end
 local slots = #ARGV - FIXED_ARGUMENTS
 if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()

@@ -21,6 +21,7 @@
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `read_meta`, which checks the board, and `advance`; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand`, `read_thousands` |
 //! | `enter` | nothing: it enters the board, that is, checks it and advances, or ends the script |
+//! | `enter_removing` | nothing: it enters the board, unless an import is open |
 //! | `hidden` | what is set for subjects: `is_hidden`, `is_frozen`, `letters`, `read_letters` |
 //! | `rankings` | the rankings of a track, one or one for each key: `held_score`, `scores_of`, `rank`, `unrank`, `hide`, `show`; with keys also the list of keys and counts of it; `note_negative` |
 //! | `places` | the sorted set that is read: lines `better_than` a score, `lines_before` a place |
@@ -142,8 +143,8 @@ files! {
     {
         "change" "fill" "merge" "retire" "retire_key"
 
-        "begin" "board" "clock" "enter" "enter_all" "entries" "hidden" "operation" "places" "ranked" "ranking" "rankings"
-        "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
+        "begin" "board" "clock" "enter" "enter_all" "enter_removing" "entries" "hidden" "operation" "places" "ranked"
+        "ranking" "rankings" "scores" "steps" "stopwatch" "subject_slots" "subtract" "tracks" "unranked"
 
         "kind/distinct" "kind/extreme" "kind/from_first" "kind/last" "kind/mean" "kind/sketch" "kind/sum"
     }
@@ -176,7 +177,7 @@ mod tests {
     use crate::store::redis::kinds;
 
     /// The parts that enter a board.
-    const ENTERING: [&str; 4] = ["enter", "ranking", "enter_all", "begin"];
+    const ENTERING: [&str; 4] = ["enter", "enter_removing", "enter_all", "begin"];
 
     fn all() -> Vec<&'static Script> {
         let mut all: Vec<&Script> = OF_NO_FORM.iter().map(|script| LazyLock::force(script)).collect();
