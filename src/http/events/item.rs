@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -61,13 +62,6 @@ enum RawFields<'a> {
     WrongType,
 }
 
-/// A valid event and the names of its fields that metrics cannot use.
-pub(super) struct ParsedEvent {
-    pub(super) event: Event,
-    /// Fields that are arrays or objects, which metrics treat as absent.
-    pub(super) nested: Vec<Box<str>>,
-}
-
 impl<'a> FieldValue<'a> for RawFields<'a> {
     fn is_absent(&self) -> bool {
         matches!(self, RawFields::Absent)
@@ -75,15 +69,16 @@ impl<'a> FieldValue<'a> for RawFields<'a> {
 }
 
 impl EventItem<'_> {
-    /// Validates the members and converts them to an event.
-    pub(super) fn into_event(self) -> Result<ParsedEvent, ItemError> {
+    /// Validates the members and converts them to an event. Also returns the names of the fields that are arrays or
+    /// objects, which metrics treat as absent.
+    pub(super) fn into_event(self) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
         let kind = parse_type(self.kind)?;
         let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
         let id = self.id.id()?;
         let retract = items::parse_flag(self.retract, "retract", false, Self::INVALID)?;
         items::check_retraction_time(retract, at)?;
-        Ok(ParsedEvent { event: Event { kind, fields, at, id, retract }, nested })
+        Ok((Arc::new(Event { kind, fields, at, id, retract }), nested))
     }
 }
 
@@ -220,19 +215,20 @@ mod tests {
     use super::*;
     use crate::http::items::parse_element;
 
-    fn parsed(text: &str) -> Result<ParsedEvent, ItemError> {
+    fn parsed(text: &str) -> Result<(Arc<Event>, Vec<Box<str>>), ItemError> {
         parse_element::<EventItem<'_>>(serde_json::from_str(text).unwrap())?.into_event()
     }
 
     #[test]
     fn fields_keep_their_text() {
-        let sent = parsed(r#"{"type":"pay","fields":{"a":1.50e+0,"b":"é\n","c":false,"d":null,"e":[1],"f":{"g":1}}}"#)
-            .unwrap();
-        let fields: Vec<_> = sent.event.fields.iter().collect();
+        let (event, nested) =
+            parsed(r#"{"type":"pay","fields":{"a":1.50e+0,"b":"é\n","c":false,"d":null,"e":[1],"f":{"g":1}}}"#)
+                .unwrap();
+        let fields: Vec<_> = event.fields.iter().collect();
         let expected =
             [("a", Field::Number("1.50e+0".into())), ("b", Field::Text("é\n".into())), ("c", Field::Bool(false))];
         assert_eq!(fields, expected.each_ref().map(|(name, field)| (*name, field)));
-        assert_eq!(sent.nested, ["e", "f"].map(Box::<str>::from));
+        assert_eq!(nested, ["e", "f"].map(Box::<str>::from));
     }
 
     #[test]

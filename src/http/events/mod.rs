@@ -3,6 +3,7 @@
 mod item;
 mod receipt;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::HttpResponse;
@@ -10,21 +11,21 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use serde_json::value::RawValue;
 
-use self::item::{EventItem, ParsedEvent};
+use self::item::EventItem;
 use self::receipt::ParsedEvents;
 use super::admission::Validity;
 use super::body::{self, Format};
 use super::call::Call;
 use super::codes::Code;
 use super::counts::EventCounts;
-use super::items::{self, ItemIds, NdjsonLine, OneOrMany, Position, stream};
+use super::items::{self, ItemIds, NdjsonLine, ParsedItems, Position, stream};
 use super::metrics::EventMetrics;
 use super::parameters::{ItemParameters, Returned};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{large, response};
 use crate::access::Caller;
-use crate::board::{Event, Fields};
+use crate::board::{Event, EventId, Fields};
 use crate::service::{self, EventOutcome};
 
 pub(super) use self::item::parse_type;
@@ -116,10 +117,11 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
             let body = items::pinned::complete(&caller, body::read(incoming, &caller, &state.options).await?)?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let (mut parsed, is_single) = parse_events(&body)?;
+                let mut parsed = ParsedItems::of_body(&body, EventItem::into_event)?;
                 limits.take(parsed.len())?;
-                parsed.add_ids(ids.as_ref());
-                if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
+                parsed.add_ids(ids.as_ref(), id);
+                let is_single = parsed.is_single;
+                if return_scores && parsed.valid.len() > MAX_EVENTS_WITH_SCORES {
                     let detail =
                         format!("a request with return=score may have at most {MAX_EVENTS_WITH_SCORES} events");
                     return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_EVENTS_WITH_SCORES));
@@ -144,25 +146,9 @@ pub(super) async fn add(call: Call, payload: Payload, metrics: Data<EventMetrics
     Ok(response::json_text(StatusCode::OK, text))
 }
 
-/// Parses the events of a body. Returns whether it is a single event that is not in a list.
-fn parse_events(body: &[u8]) -> Result<(ParsedEvents, bool), Problem> {
-    let (mut parsed, is_single);
-    match items::parse_body::<EventItem<'_>>(body)? {
-        OneOrMany::One(item) => match item.into_event() {
-            Err(error) if error.is_structural => return Err(error.into()),
-            result => {
-                (parsed, is_single) = (ParsedEvents::new(Position::Index, 1), true);
-                parsed.push(0, result);
-            }
-        },
-        OneOrMany::Many(elements) => {
-            (parsed, is_single) = (ParsedEvents::new(Position::Index, elements.len()), false);
-            for (index, raw) in (0..).zip(elements) {
-                parsed.push(index, items::parse_element::<EventItem<'_>>(raw).and_then(EventItem::into_event));
-            }
-        }
-    }
-    Ok((parsed, is_single))
+/// Returns where an event has its id.
+fn id(event: &mut Arc<Event>) -> &mut Option<EventId> {
+    &mut Arc::make_mut(event).id
 }
 
 /// Returns the receipt of a strict request with an invalid event, or one that a board refuses, and no other outcome.
@@ -177,7 +163,7 @@ async fn refused(
         return Ok(None);
     }
     let mut receipt = EventsReceipt::new(false);
-    let events = std::mem::take(&mut parsed.events);
+    let events = std::mem::take(&mut parsed.valid);
     let mut is_refused = parsed.has_errors();
     let each = |at, outcome| {
         is_refused = true;
@@ -185,10 +171,10 @@ async fn refused(
     };
     state.service.refusals(caller, &events, each).await?;
     if !is_refused {
-        parsed.events = events;
+        parsed.valid = events;
         return Ok(None);
     }
-    receipt.record_remaining_errors(std::mem::replace(parsed, ParsedEvents::new(Position::Index, 0)));
+    receipt.record_errors(parsed, u64::MAX);
     Ok(Some(receipt))
 }
 
@@ -199,13 +185,13 @@ async fn record(
     return_scores: bool,
 ) -> Result<EventsReceipt, Problem> {
     let mut receipt = EventsReceipt::new(return_scores);
-    let events = std::mem::take(&mut parsed.events);
+    let events = std::mem::take(&mut parsed.valid);
     let each = |at: usize, outcome| {
         let kind = events.get(at).map_or("", |event| &event.kind);
         receipt.record(&mut parsed, at, kind, outcome);
     };
     state.service.record_each(caller, &events, return_scores, each).await?;
-    receipt.record_remaining_errors(parsed);
+    receipt.record_errors(&mut parsed, u64::MAX);
     Ok(receipt)
 }
 
@@ -222,7 +208,7 @@ pub(super) fn parse_fields(raw: Option<&RawValue>) -> Result<Fields, Problem> {
 pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, metrics: &EventMetrics) -> EventsReceipt {
     let (mut receipt, mut parsed) = (EventsReceipt::new(false), ParsedEvents::new(Position::Index, 1));
     let kind = event.kind.clone();
-    parsed.push(0, Ok(ParsedEvent { event, nested: Vec::new() }));
+    parsed.push(0, Ok((event.into(), Vec::new())));
     receipt.record(&mut parsed, 0, &kind, outcome);
     metrics.record(&EventCounts::default(), &receipt.counts());
     receipt
@@ -257,22 +243,19 @@ impl stream::LineHandler for EventLines<'_> {
 
     async fn send(&self, portion: &mut ParsedEvents) -> service::Result<Vec<EventOutcome>> {
         self.in_order.store(self.state.service.order_of_events_matters(self.caller).await, Ordering::Relaxed);
-        portion.add_ids(self.ids.as_ref());
-        let mut outcomes = Vec::with_capacity(portion.events.len());
-        self.state
-            .service
-            .record_each(self.caller, &portion.events, false, |_, outcome| outcomes.push(outcome))
-            .await?;
+        portion.add_ids(self.ids.as_ref(), id);
+        let mut outcomes = Vec::with_capacity(portion.valid.len());
+        self.state.service.record_each(self.caller, &portion.valid, false, |_, outcome| outcomes.push(outcome)).await?;
         Ok(outcomes)
     }
 
     fn record(&self, receipt: &mut EventsReceipt, mut portion: ParsedEvents, outcomes: Vec<EventOutcome>) {
         let before = receipt.counts();
-        let events = std::mem::take(&mut portion.events);
+        let events = std::mem::take(&mut portion.valid);
         for (at, (event, outcome)) in events.iter().zip(outcomes).enumerate() {
             receipt.record(&mut portion, at, &event.kind, outcome);
         }
-        receipt.record_remaining_errors(portion);
+        receipt.record_errors(&mut portion, u64::MAX);
         self.metrics.record(&before, &receipt.counts());
     }
 

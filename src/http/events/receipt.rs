@@ -1,17 +1,16 @@
 //! The receipt of a request with events: the outcome of each event on each board.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::item::ParsedEvent;
 use crate::board::{BoardName, Event, FieldFault, RankingKey, Shown, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
 use crate::http::items::{
-    ItemError, ItemIds, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
+    MAX_SHOWN, ParsedItems, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
 };
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
@@ -119,55 +118,8 @@ struct EventScore {
     score: Option<Shown>,
 }
 
-/// The items of a request, divided into events for the service and errors for the receipt.
-pub(super) struct ParsedEvents {
-    /// Converts the number of an item to its position.
-    position: fn(u64) -> Position,
-    pub(super) events: Vec<Arc<Event>>,
-    /// The number of each event and the names of its fields that metrics cannot use.
-    details: Vec<(u64, Vec<Box<str>>)>,
-    /// Invalid items with their numbers.
-    errors: VecDeque<(u64, ItemError)>,
-}
-
-impl ParsedEvents {
-    /// Creates an empty list with capacity for the given number of events.
-    pub(super) fn new(position: fn(u64) -> Position, events: usize) -> Self {
-        let (events, details) = (Vec::with_capacity(events), Vec::with_capacity(events));
-        Self { position, events, details, errors: VecDeque::new() }
-    }
-
-    /// Returns the number of items, valid or not.
-    pub(super) fn len(&self) -> usize {
-        self.events.len() + self.errors.len()
-    }
-
-    /// Adds an item. Numbers must be ascending.
-    pub(super) fn push(&mut self, number: u64, item: Result<ParsedEvent, ItemError>) {
-        match item {
-            Ok(ParsedEvent { event, nested }) => {
-                self.events.push(Arc::new(event));
-                self.details.push((number, nested));
-            }
-            Err(error) => self.errors.push_back((number, error)),
-        }
-    }
-
-    /// Returns whether any item is invalid.
-    pub(super) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
-    }
-
-    /// Gives the events without an id one of `ids`, if there are any.
-    pub(super) fn add_ids(&mut self, ids: Option<&ItemIds>) {
-        let Some(ids) = ids else { return };
-        for (event, (number, _)) in self.events.iter_mut().zip(&self.details) {
-            if event.id.is_none() {
-                Arc::make_mut(event).id = ids.id_of(*number);
-            }
-        }
-    }
-}
+/// Events, each with the names of its fields that metrics cannot use.
+pub(super) type ParsedEvents = ParsedItems<Arc<Event>, Vec<Box<str>>>;
 
 impl EventsReceipt {
     /// Creates an empty receipt, with or without scores.
@@ -175,14 +127,12 @@ impl EventsReceipt {
         Self { scores: with_scores.then(Vec::new), ..Self::default() }
     }
 
-    /// Adds the outcome of one event; `at` is its index in [`ParsedEvents::events`].
+    /// Adds the outcome of one event; `at` is its index in [`ParsedItems::valid`].
     pub(super) fn record(&mut self, parsed: &mut ParsedEvents, at: usize, kind: &str, outcome: EventOutcome) {
         let Some((number, nested)) = parsed.details.get_mut(at).map(|(n, nested)| (*n, std::mem::take(nested))) else {
             return;
         };
-        while parsed.errors.front().is_some_and(|(invalid, _)| *invalid < number) {
-            self.record_next_error(parsed);
-        }
+        self.record_errors(parsed, number);
         let (mut is_counted, mut is_duplicate) = (false, false);
         let has_no_board = outcome.boards.is_empty();
         for on_board in outcome.boards {
@@ -202,18 +152,12 @@ impl EventsReceipt {
         }
     }
 
-    /// Adds the invalid items that follow the last event.
-    pub(super) fn record_remaining_errors(&mut self, mut parsed: ParsedEvents) {
-        while !parsed.errors.is_empty() {
-            self.record_next_error(&mut parsed);
-        }
-    }
-
-    fn record_next_error(&mut self, parsed: &mut ParsedEvents) {
-        if let Some((number, error)) = parsed.errors.pop_front() {
+    /// Adds the invalid items before this number.
+    pub(super) fn record_errors(&mut self, parsed: &mut ParsedEvents, number: u64) {
+        while let Some((position, error)) = parsed.next_error(number) {
             self.rejected_events += 1;
             let field = (!error.field.is_empty()).then_some(error.field);
-            self.reject((parsed.position)(number), None, error.code, || (field, error.detail));
+            self.reject(position, None, error.code, || (field, error.detail));
         }
     }
 

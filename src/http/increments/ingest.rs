@@ -7,14 +7,14 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 
 use super::item::BoardItem;
-use super::receipt::{ParsedItems, Receipt};
+use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
 use crate::board::Board;
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
 use crate::http::counts::Counts;
-use crate::http::items::{self, ItemError, ItemIds, NdjsonLine, OneOrMany, Position, stream};
+use crate::http::items::{self, BodyError, ItemError, ItemIds, NdjsonLine, ParsedItems, Position, stream};
 use crate::http::limits::ItemLimits;
 use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::ItemParameters;
@@ -25,20 +25,12 @@ use crate::service::{self, Batch, Increment, Outcome, ServiceError, StoreError};
 
 /// A kind of item that is sent to one board: increments or samples.
 pub(in crate::http) struct ItemKind {
-    pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedItems, BodyError>,
+    pub(in crate::http) parse_items: fn(&[u8], &Board) -> Result<ParsedIncrements, BodyError>,
     pub(in crate::http) parse_line: fn(NdjsonLine<'_>, &Board) -> Result<Increment, ItemError>,
     /// Whether the last of several items must take effect last, so that a stream is processed in order.
     pub(in crate::http) in_order: bool,
     /// Refuses a board that does not accept items of this kind.
     pub(in crate::http) check_board: fn(&Board) -> Result<(), Problem>,
-}
-
-/// Error that fails a whole body.
-pub(in crate::http) enum BodyError {
-    /// The body is invalid for any board.
-    Invalid(Problem),
-    /// The body is invalid for this definition of the board; another definition could accept it.
-    InvalidForBoard(Problem),
 }
 
 /// Handles a request with items for one board.
@@ -87,24 +79,8 @@ pub(in crate::http) async fn add_items(
 pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
     body: &'a [u8],
     board: &Board,
-) -> Result<ParsedItems, BodyError> {
-    let mut parsed = ParsedItems::new(Position::Index);
-    match items::parse_body::<I>(body).map_err(BodyError::Invalid)? {
-        OneOrMany::One(item) => match item.into_increment(board) {
-            Err(error) if error.is_structural && error.depends_on_board => {
-                return Err(BodyError::InvalidForBoard(error.into()));
-            }
-            Err(error) if error.is_structural => return Err(BodyError::Invalid(error.into())),
-            result => parsed.push(0, result),
-        },
-        OneOrMany::Many(elements) => {
-            parsed.reserve(elements.len());
-            for (index, raw) in (0..).zip(elements) {
-                parsed.push(index, items::parse_element::<I>(raw).and_then(|item| item.into_increment(board)));
-            }
-        }
-    }
-    Ok(parsed)
+) -> Result<ParsedIncrements, BodyError> {
+    ParsedItems::of_body(body, |item: I| Ok((item.into_increment(board)?, None)))
 }
 
 /// Parses a line of a stream for the board.
@@ -122,27 +98,30 @@ struct ParsedBody {
     number: usize,
     /// Whether the errors of items that became no increments could differ under another definition.
     depends_on_board: bool,
-    items: Result<ParsedItems, Problem>,
+    items: Result<ParsedIncrements, Problem>,
 }
 
 impl ParsedBody {
     fn of(kind: &ItemKind, body: &[u8], board: &Board, ids: Option<&ItemIds>, parameters: &ItemParameters) -> Self {
         let ItemParameters { return_scores, strict, .. } = *parameters;
-        let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
+        let checked = (kind.check_board)(board).map_err(|problem| BodyError { problem, depends_on_board: true });
         match checked.and_then(|()| (kind.parse_items)(body, board)) {
             Ok(items) if strict && items.has_errors() => {
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
                 Self { increments: Vec::new(), number, depends_on_board, items: Err(Receipt::refusing(items)) }
             }
             Ok(mut items) => {
-                items.add_ids(ids);
+                items.add_ids(ids, |increment| &mut increment.id);
+                let increments = std::mem::take(&mut items.valid);
+                if return_scores {
+                    for (increment, (_, subject)) in increments.iter().zip(&mut items.details) {
+                        *subject = Some(increment.subject.clone());
+                    }
+                }
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
-                let increments = items.take_increments(return_scores);
                 Self { increments, number, depends_on_board, items: Ok(items) }
             }
-            Err(error) => {
-                let depends_on_board = matches!(error, BodyError::InvalidForBoard(_));
-                let (BodyError::Invalid(problem) | BodyError::InvalidForBoard(problem)) = error;
+            Err(BodyError { problem, depends_on_board }) => {
                 Self { increments: Vec::new(), number: 0, depends_on_board, items: Err(problem) }
             }
         }
@@ -220,7 +199,7 @@ struct BoardLines<'a> {
 }
 
 impl stream::LineHandler for BoardLines<'_> {
-    type Portion = ParsedItems;
+    type Portion = ParsedIncrements;
     type Outcomes = (Vec<Outcome>, Arc<Board>);
     type Receipt = Receipt;
 
@@ -228,26 +207,24 @@ impl stream::LineHandler for BoardLines<'_> {
         if self.ingest.kind.in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
-    fn new_portion(&self, lines: usize) -> ParsedItems {
-        let mut parsed = ParsedItems::new(Position::Line);
-        parsed.reserve(lines);
-        parsed
+    fn new_portion(&self, lines: usize) -> ParsedIncrements {
+        ParsedItems::new(Position::Line, lines)
     }
 
-    fn parse_line(&self, portion: &mut ParsedItems, number: u64, line: NdjsonLine<'_>) {
-        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board));
+    fn parse_line(&self, portion: &mut ParsedIncrements, number: u64, line: NdjsonLine<'_>) {
+        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board).map(|increment| (increment, None)));
     }
 
-    async fn send(&self, portion: &mut ParsedItems) -> service::Result<Self::Outcomes> {
-        portion.add_ids(self.ingest.ids.as_ref());
-        let increments = portion.take_increments(false);
+    async fn send(&self, portion: &mut ParsedIncrements) -> service::Result<Self::Outcomes> {
+        portion.add_ids(self.ingest.ids.as_ref(), |increment| &mut increment.id);
+        let increments = std::mem::take(&mut portion.valid);
         if increments.is_empty() {
             return Ok((Vec::new(), self.board.clone()));
         }
         self.ingest.send(&self.board, increments, false).await
     }
 
-    fn record(&self, receipt: &mut Receipt, portion: ParsedItems, (outcomes, judging): Self::Outcomes) {
+    fn record(&self, receipt: &mut Receipt, portion: ParsedIncrements, (outcomes, judging): Self::Outcomes) {
         let before = receipt.counts();
         receipt.record(portion, outcomes, &self.board, &judging);
         self.metrics.record(&before, &receipt.counts());

@@ -8,9 +8,7 @@ use utoipa::ToSchema;
 use crate::board::{Board, RankingKey, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
-use crate::http::items::{
-    ItemError, ItemIds, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection, rejection_problem,
-};
+use crate::http::items::{MAX_SHOWN, ParsedItems, Position, code_of_rejection, detail_of_rejection, rejection_problem};
 use crate::http::problem::Problem;
 use crate::http::{response, schemas};
 use crate::service::{Increment, Outcome};
@@ -75,74 +73,8 @@ pub(super) struct NewScore {
     score: Option<Shown>,
 }
 
-/// The items of a request, divided into increments for the store and errors for the receipt.
-pub(in crate::http) struct ParsedItems {
-    /// Converts the number of an item to its position.
-    position: fn(u64) -> Position,
-    increments: Vec<Increment>,
-    /// The number of each increment.
-    numbers: Vec<u64>,
-    /// The subject of each increment, if scores are returned.
-    subjects: Vec<Subject>,
-    /// Invalid items with their numbers.
-    errors: Vec<(u64, ItemError)>,
-}
-
-impl ParsedItems {
-    pub(super) fn new(position: fn(u64) -> Position) -> Self {
-        Self { position, increments: Vec::new(), numbers: Vec::new(), subjects: Vec::new(), errors: Vec::new() }
-    }
-
-    /// Returns the number of items, valid or not.
-    pub(super) fn len(&self) -> usize {
-        self.increments.len() + self.errors.len()
-    }
-
-    /// Reserves capacity for the given number of increments.
-    pub(super) fn reserve(&mut self, increments: usize) {
-        self.increments.reserve(increments);
-        self.numbers.reserve(increments);
-    }
-
-    /// Adds an item. Numbers must be ascending.
-    pub(super) fn push(&mut self, number: u64, item: Result<Increment, ItemError>) {
-        match item {
-            Ok(increment) => {
-                self.increments.push(increment);
-                self.numbers.push(number);
-            }
-            Err(error) => self.errors.push((number, error)),
-        }
-    }
-
-    /// Gives the increments without an id one of `ids`, if there are any.
-    pub(super) fn add_ids(&mut self, ids: Option<&ItemIds>) {
-        let Some(ids) = ids else { return };
-        for (increment, number) in self.increments.iter_mut().zip(&self.numbers) {
-            if increment.id.is_none() {
-                increment.id = ids.id_of(*number);
-            }
-        }
-    }
-
-    /// Takes the increments for the store, and keeps their subjects if scores are returned.
-    pub(super) fn take_increments(&mut self, return_scores: bool) -> Vec<Increment> {
-        if return_scores {
-            self.subjects = self.increments.iter().map(|increment| increment.subject.clone()).collect();
-        }
-        std::mem::take(&mut self.increments)
-    }
-
-    /// Returns whether any item is invalid.
-    pub(super) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
-    }
-
-    /// Returns whether an invalid item could be valid under another definition of the board.
-    pub(super) fn depends_on_board(&self) -> bool {
-        self.errors.iter().any(|(_, error)| error.depends_on_board)
-    }
-}
+/// Increments or samples, each with its subject if scores are returned.
+pub(in crate::http) type ParsedIncrements = ParsedItems<Increment, Option<Subject>>;
 
 impl Receipt {
     /// Creates an empty receipt, with or without scores.
@@ -151,25 +83,23 @@ impl Receipt {
     }
 
     /// Returns the problem of a request that is refused because of its invalid items. None of its items was counted.
-    pub(super) fn refusing(items: ParsedItems) -> Problem {
+    pub(super) fn refusing(mut items: ParsedIncrements) -> Problem {
         let mut receipt = Self::default();
-        for (number, error) in items.errors {
-            receipt.reject((items.position)(number), error.code, || error.detail);
-        }
+        receipt.reject_invalid(&mut items, u64::MAX);
         rejection_problem(&receipt.rejected, &receipt.rejected_counts)
     }
 
     /// Adds the outcomes of items for a board, in the order of the request. `judging` is the board with the editions that it
     /// had when it judged them.
-    pub(super) fn record(&mut self, items: ParsedItems, outcomes: Vec<Outcome>, board: &Arc<Board>, judging: &Board) {
-        let ParsedItems { position, numbers, subjects, errors, .. } = items;
-        let mut errors = errors.into_iter().peekable();
-        let mut subjects = subjects.into_iter();
-        for (number, outcome) in numbers.into_iter().zip(outcomes) {
-            while let Some((number, error)) = errors.next_if(|(invalid, _)| *invalid < number) {
-                self.reject(position(number), error.code, || error.detail);
-            }
-            let subject = subjects.next();
+    pub(super) fn record(
+        &mut self,
+        mut items: ParsedIncrements,
+        outcomes: Vec<Outcome>,
+        board: &Arc<Board>,
+        judging: &Board,
+    ) {
+        for ((number, subject), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
+            self.reject_invalid(&mut items, number);
             match outcome {
                 Outcome::Counted { score } => {
                     self.accepted += 1;
@@ -181,12 +111,17 @@ impl Receipt {
                 }
                 Outcome::Rejected(rejection) => {
                     let detail = || detail_of_rejection(rejection, judging);
-                    self.reject(position(number), code_of_rejection(rejection), detail);
+                    self.reject((items.position)(number), code_of_rejection(rejection), detail);
                 }
             }
         }
-        for (number, error) in errors {
-            self.reject(position(number), error.code, || error.detail);
+        self.reject_invalid(&mut items, u64::MAX);
+    }
+
+    /// Adds the invalid items before this number.
+    fn reject_invalid(&mut self, items: &mut ParsedIncrements, number: u64) {
+        while let Some((position, error)) = items.next_error(number) {
+            self.reject(position, error.code, || error.detail);
         }
     }
 

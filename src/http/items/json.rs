@@ -16,14 +16,14 @@ use crate::http::codes::{Code, ItemCode};
 use crate::http::problem::Problem;
 
 /// The items of a body.
-pub(in crate::http) enum OneOrMany<'a, I> {
+pub(super) enum OneOrMany<'a, I> {
     One(I),
     /// The elements of a list, to be parsed by [`parse_element`].
     Many(Vec<&'a RawValue>),
 }
 
 /// Splits a body into its items.
-pub(in crate::http) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<OneOrMany<'a, I>, Problem> {
+pub(super) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<OneOrMany<'a, I>, Problem> {
     let parsed: Body<'a, I> = serde_json::from_slice(body).map_err(|error| {
         if error.is_data() { Problem::field("body", body::without_position(&error)) } else { body::malformed(&error) }
     })?;

@@ -2,7 +2,7 @@
 //!
 //! An [`Item`], declared by [`item!`], is parsed from one JSON object in a single pass that borrows from the body, and
 //! validated afterwards, so that an error in it is an [`ItemError`] of its own and does not fail the request.
-//! [`parse_body`] splits a JSON body into items, [`stream::process`] a stream of lines.
+//! [`ParsedItems::of_body`] parses a JSON body, [`stream::process`] a stream of lines.
 
 pub(super) mod field;
 mod idempotency;
@@ -10,6 +10,7 @@ pub(super) mod item;
 pub(super) mod item_error;
 mod json;
 mod lines;
+mod parsed;
 pub(super) mod pinned;
 mod rejection;
 pub(super) mod stream;
@@ -18,8 +19,11 @@ pub(super) use self::field::{FieldValue, TextField, check_retraction_time, parse
 pub(super) use self::idempotency::ItemIds;
 pub(super) use self::item::{FieldName, Item, item};
 pub(super) use self::item_error::ItemError;
-pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};
+#[cfg(test)]
+pub(super) use self::json::parse_element;
+pub(super) use self::json::parse_line;
 pub(super) use self::lines::NdjsonLine;
+pub(super) use self::parsed::{BodyError, ParsedItems};
 pub(super) use self::rejection::{
     MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection, rejection_problem,
 };

@@ -17,7 +17,7 @@ use crate::http::codes::ItemCode;
 use crate::http::counts::RejectedCounts;
 use crate::http::increments::{Rejected, ranking};
 use crate::http::items::{
-    self, Item, ItemError, MAX_SHOWN, NdjsonLine, OneOrMany, Position, TextField, item, parse_flag, stream,
+    self, Item, ItemError, MAX_SHOWN, NdjsonLine, ParsedItems, Position, TextField, item, parse_flag, stream,
 };
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
@@ -120,26 +120,13 @@ pub(in crate::http) struct ModerationReceipt {
     rejected_counts: RejectedCounts,
 }
 
-/// Changes for the store, and errors for the receipt.
-#[derive(Debug, Default)]
-pub(super) struct Changes {
-    stored: Vec<(Subject, ModerationChange)>,
-    errors: Vec<(Position, ItemError)>,
-}
-
-impl Changes {
-    fn push(&mut self, position: Position, change: Result<(Subject, ModerationChange), ItemError>) {
-        match change {
-            Ok(change) => self.stored.push(change),
-            Err(error) => self.errors.push((position, error)),
-        }
-    }
-}
+/// The changes of a request.
+pub(super) type Changes = ParsedItems<(Subject, ModerationChange)>;
 
 impl ModerationReceipt {
-    fn record(&mut self, changes: Changes) {
-        self.accepted += changes.stored.len() as u64;
-        for (position, error) in changes.errors {
+    fn record(&mut self, mut changes: Changes) {
+        self.accepted += changes.valid.len() as u64;
+        while let Some((position, error)) = changes.next_error(u64::MAX) {
             self.rejected_counts.add(error.code);
             if self.rejected.len() < MAX_SHOWN {
                 self.rejected.push(Rejected::new(position, error.code, error.detail));
@@ -164,18 +151,14 @@ pub(super) async fn change<I: ModerationItem>(call: &Call, payload: Payload) -> 
         }
         Format::Json => {
             let body = body::read(incoming, &call.caller, &call.state.options).await?;
-            let mut changes = Changes::default();
-            match items::parse_body::<I::Of<'_>>(&body)? {
-                OneOrMany::One(item) => changes.stored.push(I::into_change(item, &handler.board)?),
-                OneOrMany::Many(elements) => {
-                    for (index, raw) in (0..).zip(elements) {
-                        let change = items::parse_element::<I::Of<'_>>(raw)
-                            .and_then(|item| I::into_change(item, &handler.board));
-                        changes.push(Position::Index(index), change);
-                    }
-                }
+            let validate = |item: I::Of<'_>| Ok((I::into_change(item, &handler.board)?, ()));
+            let mut changes = Changes::of_body(&body, validate)?;
+            if changes.is_single
+                && let Some((_, error)) = changes.next_error(u64::MAX)
+            {
+                return Err(error.into());
             }
-            call.service().moderate_several(&handler.board, &changes.stored).await?;
+            call.service().moderate_several(&handler.board, &changes.valid).await?;
             let mut receipt = ModerationReceipt::default();
             receipt.record(changes);
             receipt
@@ -201,17 +184,17 @@ impl<I: ModerationItem> stream::LineHandler for Lines<'_, I> {
         1
     }
 
-    fn new_portion(&self, _lines: usize) -> Changes {
-        Changes::default()
+    fn new_portion(&self, lines: usize) -> Changes {
+        Changes::new(Position::Line, lines)
     }
 
     fn parse_line(&self, portion: &mut Changes, number: u64, line: NdjsonLine<'_>) {
-        let change = items::parse_line::<I::Of<'_>>(line).and_then(|item| I::into_change(item, &self.board));
-        portion.push(Position::Line(number), change);
+        let item = items::parse_line::<I::Of<'_>>(line);
+        portion.push(number, item.and_then(|item| Ok((I::into_change(item, &self.board)?, ()))));
     }
 
     async fn send(&self, portion: &mut Changes) -> service::Result<()> {
-        self.state.service.moderate_several(&self.board, &portion.stored).await
+        self.state.service.moderate_several(&self.board, &portion.valid).await
     }
 
     fn record(&self, receipt: &mut ModerationReceipt, portion: Changes, (): ()) {
