@@ -15,7 +15,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::codes::Code;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use super::schemas;
+use super::schemas::{self, string};
 use crate::access::without_secrets;
 
 /// The path of the pages that describe codes, before the code.
@@ -194,20 +194,14 @@ impl From<Problem> for HttpResponse {
 /// Describes the members that every problem has, and those that several codes add.
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
-        let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
         let kind = string("Identifies the kind of problem: the path of a page that says what it means and what to do.")
             .format(Some(SchemaFormat::Custom("uri-reference".to_owned())))
             .examples(["/problems/unknown_board"]);
-        let status = ObjectBuilder::new()
-            .schema_type(Type::Integer)
-            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
-            .description(Some("HTTP status code."))
-            .minimum(Some(400))
-            .maximum(Some(599));
-        let integer = |description: &str| {
-            let integer = ObjectBuilder::new().schema_type(Type::Integer).description(Some(description));
-            integer.format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        let integer = |format, description: &str| {
+            schemas::of([Type::Integer], description).format(Some(SchemaFormat::KnownFormat(format)))
         };
+        let status = integer(KnownFormat::Int32, "HTTP status code.").minimum(Some(400)).maximum(Some(599));
+        let integer = |description| integer(KnownFormat::Int64, description);
         let keys = ArrayBuilder::new()
             .items(ObjectBuilder::new().schema_type(Type::String))
             .description(Some("The keys in which a definition differs from that of the existing board."));

@@ -3,128 +3,105 @@
 use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
-    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
-    Type,
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
 
 use super::codes::{Code, ItemCode};
 
-const NO_CONTROL_CHARACTERS: &str = r"^[^\x00-\x1F\x7F-\x9F]+$";
+const DATE_TIME: Option<SchemaFormat> = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
 
-fn string() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
+/// Returns the schema of a value of one of these types.
+pub(super) fn of<const N: usize>(types: [Type; N], description: &str) -> ObjectBuilder {
+    let types = match types.as_slice() {
+        [only] => SchemaType::Type(only.clone()),
+        _ => SchemaType::from_iter(types),
+    };
+    ObjectBuilder::new().schema_type(types).description(Some(description))
 }
 
-pub(super) fn time() -> Object {
-    string()
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .description(Some("A time in RFC 3339 format, in UTC."))
-        .build()
+/// Returns the schema of a string.
+pub(super) fn string(description: &str) -> ObjectBuilder {
+    of([Type::String], description)
 }
 
-pub(super) fn covers_since() -> Object {
+/// Limits a string to 1 to so many bytes without control characters.
+fn name(string: ObjectBuilder, most: usize) -> ObjectBuilder {
+    string.min_length(Some(1)).max_length(Some(most)).pattern(Some(r"^[^\x00-\x1F\x7F-\x9F]+$"))
+}
+
+pub(super) fn time() -> ObjectBuilder {
+    string("A time in RFC 3339 format, in UTC.").format(DATE_TIME)
+}
+
+pub(super) fn covers_since() -> ObjectBuilder {
     let description = "The time at which the board was defined, if that is after the start of the slots that were read: \
         what happened before is missing, unless it was sent afterwards. Absent if the board covers these slots. Over all \
         time always present, except for boards defined by a version that did not record it.";
-    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-    string().format(Some(format)).description(Some(description)).build()
+    string(description).format(DATE_TIME)
 }
 
-pub(super) fn time_or_null() -> Object {
-    let types = SchemaType::from_iter([Type::String, Type::Null]);
-    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-    let description = "A time in RFC 3339 format, in UTC, or null.";
-    ObjectBuilder::new().schema_type(types).format(Some(format)).description(Some(description)).build()
+pub(super) fn time_or_null() -> ObjectBuilder {
+    of([Type::String, Type::Null], "A time in RFC 3339 format, in UTC, or null.").format(DATE_TIME)
 }
 
-pub(super) fn board() -> Object {
-    string().pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$")).description(Some("The name of the board.")).build()
+pub(super) fn board() -> ObjectBuilder {
+    string("The name of the board.").pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$"))
 }
 
-pub(super) fn subject() -> Object {
-    string()
-        .min_length(Some(1))
-        .max_length(Some(512))
-        .pattern(Some(NO_CONTROL_CHARACTERS))
-        .description(Some("The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters."))
-        .build()
+pub(super) fn subject() -> ObjectBuilder {
+    name(string("The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters."), 512)
 }
 
 /// The subject of a line of a ranking.
-pub(super) fn subject_or_null() -> Object {
+pub(super) fn subject_or_null() -> ObjectBuilder {
     let description = "The ranked subject: 1 to 512 bytes of UTF-8 without control characters. Null where the subject \
                        was removed from a final period, in which the line keeps its place. Never null in the current \
                        period, nor on a board without a season.";
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-        .min_length(Some(1))
-        .max_length(Some(512))
-        .pattern(Some(NO_CONTROL_CHARACTERS))
-        .description(Some(description))
-        .build()
+    name(of([Type::String, Type::Null], description), 512)
 }
 
 /// The tier of a line. Always optional.
-pub(super) fn tier() -> Object {
-    string()
-        .min_length(Some(1))
-        .max_length(Some(64))
-        .description(Some("The name of the best tier that the subject reaches. Absent if it reaches none."))
-        .build()
+pub(super) fn tier() -> ObjectBuilder {
+    let description = "The name of the best tier that the subject reaches. Absent if it reaches none.";
+    string(description).min_length(Some(1)).max_length(Some(64))
 }
 
 /// The rank of a line at an earlier time. Always optional.
-pub(super) fn rank_before() -> Object {
+pub(super) fn rank_before() -> ObjectBuilder {
     let description = "The competition rank just before the instant `from_as_of`, or in the period before; null if \
         the subject is not among the first 1,000 there. Absent on a board without `movement`, and if the ranks then are not known.";
-    ObjectBuilder::new()
-        .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(1))
-        .maximum(Some(1_000))
-        .description(Some(description))
-        .build()
+    let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    of([Type::Integer, Type::Null], description).format(Some(format)).minimum(Some(1)).maximum(Some(1_000))
 }
 
 /// The key of a ranking. Always optional: only boards with `BY` have keys.
-pub(super) fn by() -> Object {
-    string()
-        .min_length(Some(1))
-        .max_length(Some(512))
-        .pattern(Some(NO_CONTROL_CHARACTERS))
-        .description(Some(
-            "The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control characters. \
-             Absent on other boards.",
-        ))
-        .build()
+pub(super) fn by() -> ObjectBuilder {
+    let description = "The key of the ranking, on boards whose metric has `BY`: 1 to 512 bytes of UTF-8 without control \
+                       characters. Absent on other boards.";
+    name(string(description), 512)
 }
 
-pub(super) fn value() -> Object {
-    string()
-        .min_length(Some(1))
-        .max_length(Some(512))
-        .pattern(Some(NO_CONTROL_CHARACTERS))
-        .description(Some("The counted value: 1 to 512 bytes of UTF-8 without control characters."))
-        .build()
+pub(super) fn value() -> ObjectBuilder {
+    name(string("The counted value: 1 to 512 bytes of UTF-8 without control characters."), 512)
 }
 
-pub(super) fn fields() -> Object {
+/// Returns the schema of an object with any members of this value.
+fn map(value: ObjectBuilder, description: &str) -> ObjectBuilder {
+    let value = AdditionalProperties::RefOr(RefOr::T(Schema::Object(value.build())));
+    of([Type::Object], description).additional_properties(Some(value))
+}
+
+pub(super) fn fields() -> ObjectBuilder {
     let description = "The fields of an event: strings, numbers (parsed exactly) and booleans. Null, arrays and \
                        objects are treated as absent. At most 256 fields.";
-    let value = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
-        .description(Some(description))
+    map(ObjectBuilder::new().schema_type(SchemaType::AnyValue), description)
         .examples([json!({"device_id": "device-1", "user_id": "user-7", "amount": 166.6})])
-        .build()
 }
 
-pub(super) fn score() -> Object {
+pub(super) fn score() -> ObjectBuilder {
     let description = "An exact number, which is an integer on boards without decimals; the mean for AVG. Null for \
                        AVG, MIN, MAX and LAST if the subject has no data.";
-    let types = SchemaType::from_iter([Type::Number, Type::Null]);
-    ObjectBuilder::new().schema_type(types).format(Some(decimal())).description(Some(description)).build()
+    of([Type::Number, Type::Null], description).format(Some(decimal()))
 }
 
 /// The format of exact numbers, which generators may map to a type of decimals: https://spec.openapis.org/registry/format/
@@ -132,55 +109,47 @@ fn decimal() -> SchemaFormat {
     SchemaFormat::Custom("decimal".to_owned())
 }
 
-pub(super) fn amount() -> Object {
+pub(super) fn amount() -> ObjectBuilder {
     let description = "The amount to add, for COUNT and SUM. May be negative; parsed exactly, with at most the \
                        decimals of the board. Default: 1.";
-    ObjectBuilder::new().schema_type(Type::Number).format(Some(decimal())).description(Some(description)).build()
+    of([Type::Number], description).format(Some(decimal()))
 }
 
-pub(super) fn operand() -> Object {
-    let types = SchemaType::from_iter([Type::Number, Type::String, Type::Boolean, Type::Null]);
+pub(super) fn operand() -> ObjectBuilder {
     let description = "The value of one side of a comparison: a number, a string or a boolean; null if it has no \
                        value, such as the mean of no data or a quotient with divisor 0.";
-    ObjectBuilder::new().schema_type(types).description(Some(description)).examples([4]).build()
+    of([Type::Number, Type::String, Type::Boolean, Type::Null], description).examples([4])
 }
 
-pub(super) fn slots_are_partial() -> Object {
+pub(super) fn slots_are_partial() -> ObjectBuilder {
     let description = "True on a board over all time that keeps its newest slots, otherwise absent: `slots` do not add \
                        up to the score, which also counts what is older.";
-    ObjectBuilder::new().schema_type(Type::Boolean).description(Some(description)).examples([true]).build()
+    of([Type::Boolean], description).examples([true])
 }
 
-pub(super) fn edge() -> Object {
+pub(super) fn edge() -> ObjectBuilder {
     let description = "Weight of the oldest slot: 1 for `slots`; for `weighted` the share of the slot that is still \
                        within the window.";
-    string().enum_values(Some(["slots", "weighted"])).description(Some(description)).build()
+    string(description).enum_values(Some(["slots", "weighted"]))
 }
 
-pub(super) fn standard_error() -> Object {
+pub(super) fn standard_error() -> ObjectBuilder {
     let description = "The relative standard error of the estimate, for APPROX_COUNT_DISTINCT boards only.";
-    ObjectBuilder::new().schema_type(Type::Number).description(Some(description)).examples([0.023]).build()
+    of([Type::Number], description).examples([0.023])
 }
 
-pub(super) fn code() -> Object {
-    string().enum_values(Some(Code::ALL.iter().map(|code| code.as_str()))).build()
+pub(super) fn code() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Code::ALL.iter().map(|code| code.as_str())))
 }
 
-pub(super) fn item_code() -> Object {
+pub(super) fn item_code() -> ObjectBuilder {
     let lines: Vec<_> = ItemCode::ALL.iter().map(|code| format!("- `{}`:{}", code.as_str(), code.meaning())).collect();
-    string()
-        .enum_values(Some(ItemCode::ALL.iter().map(|code| code.as_str())))
-        .description(Some(lines.join("\n")))
-        .build()
+    string(&lines.join("\n")).enum_values(Some(ItemCode::ALL.iter().map(|code| code.as_str())))
 }
 
-pub(super) fn rejected_counts() -> Object {
-    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(count)))))
-        .description(Some("Number of rejections by code; absent if there are none."))
-        .build()
+pub(super) fn rejected_counts() -> ObjectBuilder {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
+    map(count, "Number of rejections by code; absent if there are none.")
 }
 
 pub(super) fn subjects() -> Array {
@@ -201,30 +170,19 @@ pub(super) fn keys() -> Array {
 }
 
 /// Returns the schema of what [`object::distinct`](super::object::distinct) parses.
-fn distinct(item: Object, most: usize, description: &str) -> Array {
+fn distinct(item: ObjectBuilder, most: usize, description: &str) -> Array {
     ArrayBuilder::new().items(item).min_items(Some(1)).max_items(Some(most)).description(Some(description)).build()
 }
 
-pub(super) fn id() -> Object {
+pub(super) fn id() -> ObjectBuilder {
     let description = "Identifier of the item. Each board and subject counts an id once within the board's horizon \
                        (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours.";
-    string()
-        .min_length(Some(1))
-        .max_length(Some(128))
-        .pattern(Some(NO_CONTROL_CHARACTERS))
-        .description(Some(description))
-        .examples(["e-81"])
-        .build()
+    name(string(description), 128).examples(["e-81"])
 }
 
-pub(super) fn value_to_count() -> Object {
+pub(super) fn value_to_count() -> ObjectBuilder {
     let description = "AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. \
                        COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without \
                        control characters; a number or boolean is counted as its JSON text.";
-    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
-    ObjectBuilder::new()
-        .schema_type(types)
-        .description(Some(description))
-        .examples([json!("user-7"), json!(21.5)])
-        .build()
+    of([Type::String, Type::Number, Type::Boolean], description).examples([json!("user-7"), json!(21.5)])
 }
