@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::board::BoardName;
+use crate::board::text::text;
 
 /// The name of a board, or how names begin: `hot-posts`, `shop-*`, or `*` for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,17 +99,7 @@ impl fmt::Display for BoardPatterns {
     }
 }
 
-impl Serialize for BoardPattern {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for BoardPattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+text! { BoardPattern: serialize_displayed, deserialize_from_str; }
 
 impl<'de> Deserialize<'de> for BoardPatterns {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

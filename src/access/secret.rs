@@ -7,10 +7,10 @@ use std::str::FromStr;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use ring::digest::{Digest, SHA256, digest};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::ConstantTimeEq;
 
 use super::KeyKind;
+use crate::board::text::text;
 
 /// The id of a key: 16 hexadecimal digits. It is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,25 +208,10 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-macro_rules! serde_as_text {
-    ($($name:ident),+) => {
-        $(
-            impl Serialize for $name {
-                fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                    serializer.collect_str(self)
-                }
-            }
-
-            impl<'de> Deserialize<'de> for $name {
-                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-                }
-            }
-        )+
-    };
+text! {
+    KeyId: serialize_displayed, deserialize;
+    SecretHash: serialize_displayed, deserialize;
 }
-
-serde_as_text!(KeyId, SecretHash);
 
 #[cfg(test)]
 mod tests {

@@ -55,6 +55,7 @@ mod span;
 pub(crate) mod spellings;
 #[cfg(test)]
 mod steps;
+pub(crate) mod text;
 mod tiers;
 mod timestamp;
 mod track;

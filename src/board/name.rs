@@ -1,10 +1,11 @@
 //! Names of boards, subjects and events, validated when they are parsed.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
+
+use super::text::text;
 
 /// The reason why a text is not a valid name. The message says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,17 +55,13 @@ impl BoardName {
             && text.as_bytes().iter().all(inner);
         if sound { Ok(Self(text.into())) } else { Err(NameError::Board) }
     }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// A subject, which is ranked or counted: a post, a user, a URL. 1 to 512 bytes of UTF-8 without control characters.
 ///
 /// On a board whose metric has `BY`, subjects of different keys are different, also if they have the same name. There,
-/// what is counted is a subject [in a ranking](Self::in_ranking): its text is the key, a zero byte and the name.
+/// what is counted is a subject [in a ranking](Self::in_ranking): its text, which is what is stored, is the key, a zero
+/// byte and the name.
 ///
 /// Ordered by bytes, which is how both stores break ties.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,11 +114,6 @@ impl Subject {
         self.0.strip_prefix(REMOVED)?.parse().ok()
     }
 
-    /// Returns the subject as text, with its key if it has one. This is what is stored.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns the key of the ranking that the subject is in, if the board has keys. O(length).
     pub fn key(&self) -> Option<&str> {
         self.0.split_once(BETWEEN).map(|(key, _)| key)
@@ -170,11 +162,6 @@ impl RankingKey {
     pub(crate) fn from_stored(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
-
-    /// Returns the key as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// The id of an event, chosen by the client. The event counts once per board and subject within the dedupe horizon. 1
@@ -199,11 +186,6 @@ impl EventId {
     pub(crate) fn of_token(hash: impl fmt::Display) -> Self {
         Self(format!("{}{hash}", Self::OF_TOKENS).into())
     }
-
-    /// Returns the id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 /// A value that distinct metrics count: a user who logged in, an account. As long as a [`Subject`] may be.
@@ -226,54 +208,15 @@ impl Counted {
     pub(crate) fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
-
-    /// Returns the value as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-macro_rules! as_text {
-    ($name:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                Self::parse(&text).map_err(serde::de::Error::custom)
-            }
-        }
-    };
+text! {
+    BoardName: as_str, display, borrow, serialize, deserialize;
+    Subject: as_str, display, borrow, deserialize;
+    RankingKey: as_str, display, borrow, serialize, deserialize;
+    EventId: as_str, display, borrow, serialize, deserialize;
+    Counted: as_str, display, borrow, serialize, deserialize;
 }
-macro_rules! serialized_as_text {
-    ($name:ident) => {
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-    };
-}
-
-as_text!(BoardName);
-as_text!(Subject);
-as_text!(RankingKey);
-as_text!(EventId);
-as_text!(Counted);
-serialized_as_text!(BoardName);
-serialized_as_text!(RankingKey);
-serialized_as_text!(EventId);
-serialized_as_text!(Counted);
 
 impl Serialize for Subject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

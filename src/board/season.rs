@@ -16,6 +16,7 @@ use chrono::{NaiveDate, TimeZone};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::text::text;
 use super::{
     ArchiveTop, Board, BoardEdition, Calendar, Definition, DefinitionError, Edition, EditionRole, EditionsChange,
     OtherEdition, SlotError, Span, SpanError, Timestamp, Unit, form,
@@ -148,10 +149,6 @@ impl PeriodName {
         Self(text.into())
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns whether it names a period by its place before now, so that which one it is depends on the time.
     pub fn is_relative(&self) -> bool {
         matches!(self.as_str(), CURRENT | PREVIOUS)
@@ -181,11 +178,7 @@ impl PartialOrd for PeriodName {
     }
 }
 
-impl fmt::Display for PeriodName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text! { PeriodName: as_str, display; }
 
 impl Period {
     /// Returns whether the instant is in it.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
+
+use super::text::text;
 
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, between the years 1970 and 9999.
 ///
@@ -117,12 +119,7 @@ impl Serialize for Timestamp {
     }
 }
 
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&text).map_err(serde::de::Error::custom)
-    }
-}
+text! { Timestamp: deserialize; }
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
 //! The named rules of the configuration.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
-
-use serde::{Serialize, Serializer};
 
 use super::{Result, Service, ServiceError};
 use crate::access::Caller;
+use crate::board::text::text;
 use crate::board::{BoardName, Rule};
 
 /// The name of a rule. The same format as for boards: `[a-z0-9][a-z0-9._-]{0,62}`.
@@ -25,24 +23,9 @@ impl RuleName {
         BoardName::parse(text).map_err(|_| RuleNameError)?;
         Ok(Self(text.into()))
     }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for RuleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Serialize for RuleName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
-    }
-}
+text! { RuleName: as_str, display, serialize; }
 
 /// A rule with the boards that may serve its metrics.
 #[derive(Clone, Debug, PartialEq)]
