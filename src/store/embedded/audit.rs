@@ -5,7 +5,7 @@
 
 use super::holdings::Holdings;
 use super::ranking::{Entry, TextSource as _};
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::Subject;
 use crate::store::{AuditCursor, AuditStep, Difference};
 
@@ -43,9 +43,9 @@ impl Position {
 }
 
 /// Compares a bounded part of a track. The caller holds the board's lock.
-pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> AuditStep {
-    let frame = tables.frame();
-    let holdings = &mut tables.holdings;
+pub(super) fn step(data: &mut TrackData, cursor: &AuditCursor, repair: bool) -> AuditStep {
+    let frame = data.frame();
+    let holdings = &mut data.holdings;
     let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None };
     if !holdings.traits.ranked {
         // Without a ranking there is nothing to compare cells with.

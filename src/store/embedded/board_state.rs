@@ -11,7 +11,7 @@ use super::ids::{Bucket, Ids};
 use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::moderated::ModeratedSubjects;
-use super::tables::{Advance, Tables};
+use super::track_data::{Advance, TrackData};
 use crate::board::{Board, Moderation, ModerationChange, Timestamp, Track, Window};
 use crate::store::{ClockTrust, Result, StoreError};
 
@@ -21,7 +21,7 @@ pub(super) struct BoardState {
     /// The board with its present editions: see [`change_editions`](Self::change_editions).
     pub board: Arc<Board>,
     /// One for each of the board's [tracks](Board::tracks), the main one of the current edition first.
-    pub tracks: Box<[Tables]>,
+    pub tracks: Box<[TrackData]>,
     /// What is counted about two editions, if the board has two.
     pub dual: Option<Box<DualCounts>>,
     /// The ids counted recently, on all tracks together.
@@ -46,7 +46,7 @@ pub(super) struct BoardAdvance {
 impl BoardState {
     pub(super) fn new(board: Arc<Board>, now: Timestamp) -> Self {
         Self {
-            tracks: board.tracks().iter().map(|track| Tables::new(track, now)).collect(),
+            tracks: board.tracks().iter().map(|track| TrackData::new(track, now)).collect(),
             dual: DualCounts::of(&board, now).map(Box::new),
             ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
             board,
@@ -72,28 +72,28 @@ impl BoardState {
     /// Replaces the editions. A track that the board had before keeps its data, a new one is empty, and of one that is
     /// packed now the sheets are left. Returns the data that the board no longer has, which must be dropped without the
     /// lock. O(tracks).
-    pub(super) fn change_editions(&mut self, board: Arc<Board>) -> Vec<Tables> {
+    pub(super) fn change_editions(&mut self, board: Arc<Board>) -> Vec<TrackData> {
         let now = self.now();
         let before = std::mem::take(&mut self.tracks).into_vec();
         let mut before: Vec<_> = self.board.tracks().iter().map(|track| track.id()).zip(before).collect();
-        let tables_of = |track: &Track| match before.iter().position(|(id, _)| *id == track.id()) {
+        let data_of = |track: &Track| match before.iter().position(|(id, _)| *id == track.id()) {
             Some(at) => before.swap_remove(at).1,
             None => {
-                let mut tables = Tables::new(track, now);
-                tables.holdings.hide_all(self.moderated.hidden());
-                tables
+                let mut data = TrackData::new(track, now);
+                data.holdings.hide_all(self.moderated.hidden());
+                data
             }
         };
-        self.tracks = board.tracks().iter().map(tables_of).collect();
+        self.tracks = board.tracks().iter().map(data_of).collect();
         let dual = self.dual.take().and_then(|dual| dual.of_same_editions(&board));
         self.dual = dual.or_else(|| DualCounts::of(&board, now)).map(Box::new);
         self.set_board(board);
-        let mut left: Vec<Tables> = before.into_iter().map(|(_, tables)| tables).collect();
-        for (track, tables) in self.board.tracks().iter().zip(&mut self.tracks) {
-            if track.packed().is_some() && tables.holdings.subjects.len() > 0 {
-                let mut of_sheets = Tables::new(track, now);
-                std::mem::swap(&mut of_sheets.sheets, &mut tables.sheets);
-                left.push(std::mem::replace(tables, of_sheets));
+        let mut left: Vec<TrackData> = before.into_iter().map(|(_, data)| data).collect();
+        for (track, data) in self.board.tracks().iter().zip(&mut self.tracks) {
+            if track.packed().is_some() && data.holdings.subjects.len() > 0 {
+                let mut of_sheets = TrackData::new(track, now);
+                std::mem::swap(&mut of_sheets.sheets, &mut data.sheets);
+                left.push(std::mem::replace(data, of_sheets));
             }
         }
         left
@@ -102,12 +102,12 @@ impl BoardState {
     /// Sets the board, which has the tracks of the one before. Its season may have got another current period.
     pub(super) fn set_board(&mut self, board: Arc<Board>) {
         if board.season().is_some() {
-            for (tables, track) in self.tracks.iter_mut().zip(board.tracks()) {
-                tables.set_window(track);
+            for (data, track) in self.tracks.iter_mut().zip(board.tracks()) {
+                data.set_window(track);
             }
         }
         let written = board.written_tracks().len();
-        self.tracks.iter_mut().skip(written).for_each(|tables| tables.noted = NotedRanks::none());
+        self.tracks.iter_mut().skip(written).for_each(|data| data.noted = NotedRanks::none());
         self.board = board;
     }
 
@@ -116,13 +116,13 @@ impl BoardState {
         self.change_editions(board);
         // New tracks leave out what has expired, as the others do.
         let now = self.now();
-        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
-            tables.move_clock(track, now);
+        for (data, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
+            data.move_clock(track, now);
         }
     }
 
-    /// Returns the tables of the main track.
-    pub(super) fn main(&self) -> &Tables {
+    /// Returns the data of the main track.
+    pub(super) fn main(&self) -> &TrackData {
         &self.tracks[0]
     }
 
@@ -133,17 +133,17 @@ impl BoardState {
 
     /// Returns the window of each track.
     pub(super) fn windows(&self) -> Box<[Window]> {
-        self.tracks.iter().map(|tables| tables.window).collect()
+        self.tracks.iter().map(|data| data.window).collect()
     }
 
-    /// Moves the time of the board, and head and floor of each track, forward to `now`. See [`Tables::advance`].
+    /// Moves the time of the board, and head and floor of each track, forward to `now`. See [`TrackData::advance`].
     pub(super) fn advance(&mut self, now: Timestamp) -> BoardAdvance {
         if now <= self.now() {
             return BoardAdvance::default();
         }
         self.note_ranks(now);
         let tracks = self.tracks.iter_mut().zip(self.board.tracks()).enumerate();
-        let advanced = tracks.map(|(number, (tables, track))| (number, tables.advance(track, now)));
+        let advanced = tracks.map(|(number, (data, track))| (number, data.advance(track, now)));
         // Between two slots, which is nearly always, this allocates nothing.
         let tracks = advanced.filter(|(_, advance)| advance.slots > 0).collect();
         BoardAdvance { tracks, expired_ids: self.ids.remove_expired(now.millis()) }
@@ -152,40 +152,40 @@ impl BoardState {
     /// Notes the ranks of the tracks that are written to, if a boundary has passed.
     fn note_ranks(&mut self, now: Timestamp) {
         let written = self.board.written_tracks();
-        self.tracks.iter_mut().zip(written).for_each(|(tables, track)| tables.note_ranks(track, now));
+        self.tracks.iter_mut().zip(written).for_each(|(data, track)| data.note_ranks(track, now));
     }
 
     /// Returns the ranks of earlier times that the log does not have, as operations for it.
     pub(super) fn unlogged_ranks(&mut self) -> Option<LogOperations> {
-        if !self.tracks.iter().any(|tables| tables.noted.is_unlogged()) {
+        if !self.tracks.iter().any(|data| data.noted.is_unlogged()) {
             return None;
         }
         let mut operations = LogOperations::of(self.board.edition().main().id());
         operations.advanced(self.now().millis());
-        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
+        for (data, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
             let mut own = LogOperations::of(track.id());
-            tables.noted.log_changes(&mut own);
+            data.noted.log_changes(&mut own);
             operations.append_changes(&mut own);
         }
         Some(operations)
     }
 
-    /// Moves the clock while a store is opened. See [`Tables::move_clock`].
+    /// Moves the clock while a store is opened. See [`TrackData::move_clock`].
     pub(super) fn move_clock(&mut self, now: Timestamp) {
         if now <= self.now() {
             return;
         }
         while self.ids.remove_expired(now.millis()).is_some() {}
-        for (tables, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
-            tables.move_clock(track, now);
+        for (data, track) in self.tracks.iter_mut().zip(self.board.tracks()) {
+            data.move_clock(track, now);
         }
     }
 
-    /// Completes the state after everything was restored. See [`Tables::rebuild`].
+    /// Completes the state after everything was restored. See [`TrackData::rebuild`].
     pub(super) fn rebuild(&mut self) {
-        for tables in &mut self.tracks {
-            tables.holdings.hide_all(self.moderated.hidden());
-            tables.rebuild();
+        for data in &mut self.tracks {
+            data.holdings.hide_all(self.moderated.hidden());
+            data.rebuild();
         }
         // A boundary may have passed since the last call.
         self.note_ranks(self.now());
@@ -195,10 +195,10 @@ impl BoardState {
     pub(super) fn moderate(&mut self, subject: &str, change: ModerationChange) -> Option<Moderation> {
         let (subject, moderation) = self.moderated.change(subject, change)?;
         let written = self.board.written_tracks().len();
-        for (number, tables) in self.tracks.iter_mut().enumerate() {
-            tables.holdings.set_visibility(&subject, moderation.visibility);
+        for (number, data) in self.tracks.iter_mut().enumerate() {
+            data.holdings.set_visibility(&subject, moderation.visibility);
             if number >= written {
-                tables.holdings.count_upheaval();
+                data.holdings.count_upheaval();
             }
         }
         Some(moderation)
@@ -206,7 +206,7 @@ impl BoardState {
 
     /// Returns the bytes that the board's data uses. O(tracks).
     pub(super) fn memory_bytes(&self) -> usize {
-        self.tracks.iter().map(Tables::memory_bytes).sum::<usize>()
+        self.tracks.iter().map(TrackData::memory_bytes).sum::<usize>()
             + self.ids.memory_bytes()
             + self.moderated.memory_bytes()
     }
@@ -214,8 +214,8 @@ impl BoardState {
     /// Returns the data of all tracks that must be dropped without the lock.
     pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
         let mut garbage = Vec::new();
-        for tables in &mut self.tracks {
-            garbage.append(&mut tables.holdings.take_garbage());
+        for data in &mut self.tracks {
+            garbage.append(&mut data.holdings.take_garbage());
         }
         garbage
     }

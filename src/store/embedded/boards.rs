@@ -26,7 +26,7 @@ pub(super) struct LiveBoard {
     memory: Share,
 }
 
-/// The approximate number of bytes of a board beside its tables: its definition, and the lists that contain it.
+/// The approximate number of bytes of a board beside its data: its definition, and the lists that contain it.
 const BOARD_BYTES: usize = 2_048;
 
 impl LiveBoard {

@@ -8,7 +8,7 @@ use super::codec::Damaged;
 use super::holdings::contents::ContentsWalk;
 use super::last_seen::Floors;
 use super::log_operations::{LogOperation, LogOperations, OperationError, operations};
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::{Aggregate, Amount, BoardTrack, Counted, Kind, Sketch, Subject, Timestamp};
 use crate::store::{Content, ContentsCursor, ContentsStep, Result, StoreError};
 
@@ -31,13 +31,13 @@ struct Liveness {
 }
 
 impl Liveness {
-    fn of(tables: &Tables) -> Self {
-        let traits = tables.holdings.traits;
+    fn of(data: &TrackData) -> Self {
+        let traits = data.holdings.traits;
         Self {
             kind: traits.kind,
-            oldest_kept: tables.holdings.oldest_kept,
-            floors: tables.floors(),
-            now: tables.now.millis(),
+            oldest_kept: data.holdings.oldest_kept,
+            floors: data.floors(),
+            now: data.now.millis(),
             counter_duration: traits.counter_duration,
         }
     }
@@ -99,14 +99,14 @@ impl Embedded {
         let mut portions = 0;
         loop {
             portion.clear();
-            let (frame, liveness, more) = self.read_tables(track, |_, tables, _| {
-                let holdings = &tables.holdings;
+            let (frame, liveness, more) = self.read_data(track, |_, data, _| {
+                let holdings = &data.holdings;
                 let walk = walk.get_or_insert_with(|| holdings.begin_contents());
                 if !holdings.knows(walk) {
                     return Err(StoreError::WalkLost);
                 }
                 let more = holdings.contents_portion(walk, PORTION, &mut portion);
-                Ok((tables.frame(), Liveness::of(tables), more))
+                Ok((data.frame(), Liveness::of(data), more))
             })??;
             for operation in operations(portion.bytes()) {
                 let content = operation.and_then(|operation| liveness.content(operation));

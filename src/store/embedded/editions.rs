@@ -10,7 +10,7 @@ use super::engine::Ticket;
 use super::log_operations::LogOperations;
 use super::memory::Share;
 use super::ranking_reads;
-use super::tables::Tables;
+use super::track_data::TrackData;
 use super::{Awaited, Embedded};
 use crate::board::{Board, BoardTrack, EditionsChange, Subject, Value};
 use crate::store::{Compared, DualRun, Result, SheetId, Sheets, StoreError, sheets};
@@ -45,7 +45,7 @@ impl Embedded {
         from: &Board,
         to: Board,
         (definition, form): (&str, &str),
-    ) -> Result<(Arc<Board>, Vec<Tables>, Ticket)> {
+    ) -> Result<(Arc<Board>, Vec<TrackData>, Ticket)> {
         let mut state = live.state.lock();
         if state.check_is_of(&to).is_ok() && state.board.stored_editions().as_deref() == Some(form) {
             // The change was made before, and may still be on its way to the disk.
@@ -92,9 +92,9 @@ impl Embedded {
     }
 
     /// Passes the data of tracks that a board no longer has to the thread that drops it.
-    fn drop_later(&self, left: Vec<Tables>) {
+    fn drop_later(&self, left: Vec<TrackData>) {
         if !left.is_empty() {
-            let bytes = left.iter().map(Tables::memory_bytes).sum();
+            let bytes = left.iter().map(TrackData::memory_bytes).sum();
             // The bytes count until the data is dropped.
             self.discard((left, Share::new(&self.memory, bytes)));
         }
@@ -107,7 +107,7 @@ impl Embedded {
         state: &mut BoardState,
         to: &Arc<Board>,
         (definition, form): (&str, &str),
-    ) -> (Vec<Tables>, LogOperations) {
+    ) -> (Vec<TrackData>, LogOperations) {
         let detached = state.change_editions(to.clone());
         // The operations of the board belong to the main track of its current edition from here on.
         let main = to.edition().main().id();
@@ -169,9 +169,9 @@ impl Embedded {
 
 impl Embedded {
     pub(super) fn read_sheets(&self, track: &BoardTrack, ids: &[SheetId]) -> Result<Sheets> {
-        self.read_tables(track, |_, tables, _| {
-            let texts = ids.iter().map(|id| tables.sheets.get(*id).cloned()).collect();
-            Sheets { frame: tables.frame(), texts }
+        self.read_data(track, |_, data, _| {
+            let texts = ids.iter().map(|id| data.sheets.get(*id).cloned()).collect();
+            Sheets { frame: data.frame(), texts }
         })
     }
 
@@ -203,9 +203,9 @@ impl Embedded {
 }
 
 /// Returns the score of a subject that is ranked, or on an unranked track the value of its window.
-fn compared(tables: &Tables, subject: &Subject) -> Option<Value> {
-    let score = ranking_reads::score(tables, subject);
-    let traits = tables.holdings.traits;
+fn compared(data: &TrackData, subject: &Subject) -> Option<Value> {
+    let score = ranking_reads::score(data, subject);
+    let traits = data.holdings.traits;
     score.filter(|_| !traits.ranked || traits.kind.ranks(score))
 }
 

@@ -9,7 +9,7 @@ use super::hashed_name::HashedName;
 use super::holdings::{CellWrite, OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
 use super::memory::{Demand, Level, Room};
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::{Amount, Board, Change, EXACT_MAX, NotCounted, SlotSample, Timestamp, Track};
 use crate::store::{Entry, Increment, MAX_EDITIONS, Missed, Outcome, Rejection};
 
@@ -237,9 +237,9 @@ impl<'a> EntryApplication<'a> {
 
     /// Returns the slot of the entry in a track, unless the slot has left the window.
     fn slot(&self, number: usize) -> Option<i64> {
-        let tables = &self.state.tracks[number];
-        let has_slots = tables.holdings.traits.counter_duration.is_none();
-        let slot = self.entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
+        let data = &self.state.tracks[number];
+        let has_slots = data.holdings.traits.counter_duration.is_none();
+        let slot = self.entry.slots.of(number).filter(|slot| !has_slots || *slot >= data.window.floor);
         slot.map(Timestamp::millis)
     }
 
@@ -258,7 +258,7 @@ impl<'a> EntryApplication<'a> {
     }
 
     /// Returns a track, and its operations.
-    fn track(&mut self, number: usize) -> (&mut Tables, &mut LogOperations) {
+    fn track(&mut self, number: usize) -> (&mut TrackData, &mut LogOperations) {
         let operations = match number.checked_sub(1) {
             None => &mut *self.operations,
             Some(other) => &mut self.others[other],
@@ -276,7 +276,7 @@ impl<'a> EntryApplication<'a> {
         }
         let room = self.room;
         let is_crowded =
-            |tables: &Tables| tables.holdings.traits.ranked && tables.holdings.subjects.len() >= room.max_subjects;
+            |data: &TrackData| data.holdings.traits.ranked && data.holdings.subjects.len() >= room.max_subjects;
         if self.state.moderated.is_frozen(entry.subject.as_str()) {
             return Some(Rejection::SubjectFrozen);
         }
@@ -353,7 +353,7 @@ impl<'a> EntryApplication<'a> {
         }
         for number in numbers {
             let (Some(to), Some(change)) = (self.write_to(number, margin), change(number)) else { continue };
-            let (Tables { holdings, .. }, operations) = self.track(number);
+            let (TrackData { holdings, .. }, operations) = self.track(number);
             holdings.kind.apply(CellWrite { holdings, to: &to, operations }, change)?;
         }
         Ok(())
@@ -378,9 +378,9 @@ impl<'a> EntryApplication<'a> {
     fn count_events(&mut self, edition: usize, items: u64) {
         for number in self.board.editions()[edition].numbers() {
             let slot = self.slot(number);
-            let tables = &mut self.state.tracks[number];
-            if let Some(slot) = slot.filter(|_| tables.holdings.traits.counter_duration.is_none()) {
-                tables.events.add(slot, items);
+            let data = &mut self.state.tracks[number];
+            if let Some(slot) = slot.filter(|_| data.holdings.traits.counter_duration.is_none()) {
+                data.events.add(slot, items);
             }
         }
     }
@@ -410,15 +410,15 @@ impl<'a> EntryApplication<'a> {
 
     /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
     fn total_after(&self, edition: usize, (sum, count): (Amount, i64), kept_slots: &Track) -> Option<Change> {
-        let cell = |tables: &Tables, slot: Timestamp| {
-            let mut found = tables.holdings.aggregates(self.name, slot.millis(), slot.millis()).into_iter();
+        let cell = |data: &TrackData, slot: Timestamp| {
+            let mut found = data.holdings.aggregates(self.name, slot.millis(), slot.millis()).into_iter();
             found.next().map(|(_, aggregate)| aggregate)
         };
         let own = &self.board.editions()[edition];
         let main = own.numbers().start;
         let (slot, calendar) = (self.entry.slots.of(main + 1)?, kept_slots.calendar());
         let total = cell(&self.state.tracks[main], self.entry.slots.of(main)?);
-        let kept = |slot| self.state.tracks.get(main + 1).and_then(|tables| cell(tables, slot));
+        let kept = |slot| self.state.tracks.get(main + 1).and_then(|data| cell(data, slot));
         let (before, next) = (kept(slot), || kept(calendar.next(slot)));
         let sample = SlotSample { slot, sum, count };
         sample.change_of_total(own.kind(), calendar, total.as_ref(), before.as_ref(), next)
@@ -449,8 +449,8 @@ impl<'a> EntryApplication<'a> {
     fn add_to_counter(&mut self, number: usize, item: usize, amount: Amount) -> Result<(), OutOfRange> {
         let Some(to) = self.write_to(number, 0) else { return Ok(()) };
         let (retracts, times) = (self.increments[item].retract, (to.at, self.state.now().millis()));
-        let (tables, operations) = self.track(number);
-        if let Some(counter) = tables.holdings.count_from_first(to.name, amount.0, retracts, times, to.bound)? {
+        let (data, operations) = self.track(number);
+        if let Some(counter) = data.holdings.count_from_first(to.name, amount.0, retracts, times, to.bound)? {
             operations.amount(counter.start, counter.amount, to.name.text);
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::holdings::{CellWrite, Holdings, WriteTo};
 use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::merging::{has_room, merge_content};
-use super::tables::Tables;
+use super::track_data::TrackData;
 use super::{Awaited, Embedded};
 use crate::board::{Aggregate, Amount, Board, BoardTrack, Change, Counted, Kind, Sketch, Subject, Timestamp};
 use crate::store::{Content, MAX_FILLED, Result, StoreError};
@@ -76,7 +76,13 @@ impl Fill<'_> {
     }
 
     /// Gives the subject of the next cell the combination of what it has in the slots within one of the other track.
-    fn fill_slot(&mut self, from: &Tables, to: &mut Tables, room: Room, operations: &mut LogOperations) -> Result<()> {
+    fn fill_slot(
+        &mut self,
+        from: &TrackData,
+        to: &mut TrackData,
+        room: Room,
+        operations: &mut LogOperations,
+    ) -> Result<()> {
         let (name, slot) = (self.names[self.next], self.cells[self.next].1);
         let start = self.to.calendar().slot_of(slot);
         let end = self.to.calendar().next(start);
@@ -116,8 +122,8 @@ impl Fill<'_> {
     /// Gives the subject of the next cell further values that it has, or the last ones.
     fn fill_values(
         &mut self,
-        from: &Tables,
-        to: &mut Tables,
+        from: &TrackData,
+        to: &mut TrackData,
         room: Room,
         operations: &mut LogOperations,
     ) -> Result<()> {
@@ -223,8 +229,8 @@ impl Embedded {
         let texts = cells.iter().map(|(subject, _)| subject.as_str().len() + LOG_OVERHEAD).sum::<usize>();
         Ok(match from.kind() {
             Kind::Sketch => texts + cells.len() * Sketch::MAX_BYTES,
-            Kind::Distinct => self.read_tables(from, |_, tables, _| {
-                let values = |subject: &Subject| tables.holdings.last_seen(subject.as_str().into());
+            Kind::Distinct => self.read_data(from, |_, data, _| {
+                let values = |subject: &Subject| data.holdings.last_seen(subject.as_str().into());
                 let of = |(subject, _): &(Subject, Timestamp)| {
                     values(subject).map_or(0, |values| values.memory_bytes() + values.len() * LOG_OVERHEAD)
                 };

@@ -13,7 +13,7 @@ use super::import_progress::Progress;
 use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::memory::{Level, Room};
-use super::tables::Tables;
+use super::track_data::TrackData;
 use super::{Awaited, Embedded};
 use crate::board::{Aggregate, Board, BoardTrack, Change, Sketch};
 use crate::store::{Content, ImportId, Merged, Piece, Result, StoreError};
@@ -76,14 +76,14 @@ pub(super) enum Outcome {
 /// Merges a content into a track whose slots take numbers up to `bound`, and appends the operations that restore the
 /// result.
 pub(super) fn merge_content(
-    tables: &mut Tables,
+    data: &mut TrackData,
     bound: i64,
     (name, content): (HashedName, &Content),
     operations: &mut LogOperations,
 ) -> Outcome {
-    let (floors, newest_end) = (tables.floors(), tables.window.end.millis());
+    let (floors, newest_end) = (data.floors(), data.window.end.millis());
     let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
-    let holdings = &mut tables.holdings;
+    let holdings = &mut data.holdings;
     // The time from which the content expires, its own, and how it is merged.
     let (floor, time, merged) = match content {
         Content::Cell { slot, aggregate } => {
@@ -146,21 +146,21 @@ impl PieceApplication<'_> {
         if progress.through >= self.piece.number {
             return Ok(true);
         }
-        let tables = &mut state.tracks[number];
+        let data = &mut state.tracks[number];
         let started = Instant::now();
         let end = len.min(done + MAX_PORTION);
-        tables.holdings.prefetch(&self.names[done..end]);
+        data.holdings.prefetch(&self.names[done..end]);
         let mut own = LogOperations::of(self.track.id());
         while self.counted < end {
             let at = self.counted;
-            if !has_room(&tables.holdings, self.names[at], room) {
+            if !has_room(&data.holdings, self.names[at], room) {
                 if at == done {
                     return Err(StoreError::MemoryFull);
                 }
                 break;
             }
             let bound = self.track.slot_bound().0;
-            match merge_content(tables, bound, (self.names[at], &self.piece.contents[at].1), &mut own) {
+            match merge_content(data, bound, (self.names[at], &self.piece.contents[at].1), &mut own) {
                 Outcome::Merged => self.merged.merged += 1,
                 Outcome::Expired => self.merged.expired += 1,
                 Outcome::Refused => self.merged.refused += 1,
@@ -173,12 +173,12 @@ impl PieceApplication<'_> {
         let is_done = self.counted == len;
         if is_done {
             progress.finished(self.piece.number);
-            self.count_events(tables);
+            self.count_events(data);
         } else {
             progress.did(self.piece.number, self.counted as u64);
         }
-        tables.events.log_changes(&mut own);
-        tables.visit_portion(VISIT_WORK_PER_CONTENT * (self.counted - done) as u64);
+        data.events.log_changes(&mut own);
+        data.visit_portion(VISIT_WORK_PER_CONTENT * (self.counted - done) as u64);
         own.merged(self.import, progress);
         operations.append(&own);
         state.imports.set_progress(self.import, number, progress);
@@ -186,12 +186,12 @@ impl PieceApplication<'_> {
     }
 
     /// Adds the numbers of counted items of the slots that are kept.
-    fn count_events(&self, tables: &mut Tables) {
-        let (oldest, end) = (tables.holdings.oldest_kept, tables.window.end.millis());
+    fn count_events(&self, data: &mut TrackData) {
+        let (oldest, end) = (data.holdings.oldest_kept, data.window.end.millis());
         for (slot, count) in &self.piece.events {
-            let (slot, numbering) = (slot.millis(), &tables.holdings.subjects.numbering);
+            let (slot, numbering) = (slot.millis(), &data.holdings.subjects.numbering);
             if (oldest..end).contains(&slot) && numbering.start(numbering.number(slot)) == slot && *count > 0 {
-                tables.events.add(slot, *count);
+                data.events.add(slot, *count);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! # Structure
 //! - **Memory** (`board_state`) holds every live record; all boards must fit into it (`memory` counts the bytes and
 //!   decides what is refused near the limit). For each board, behind one lock,
-//!   it holds the ids counted recently and, for each track (`tables`), the subjects with their slots, each slot's
+//!   it holds the ids counted recently and, for each track (`track_data`), the subjects with their slots, each slot's
 //!   subjects and the ranking (`holdings`).
 //!   The rows of all tables (`rows`) are in memory too, behind a lock of their own, and in every manifest.
 //! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
@@ -80,9 +80,10 @@ mod storage;
 mod store;
 mod subject_sketches;
 mod subjects;
-mod tables;
+
 #[cfg(test)]
 mod tests;
+mod track_data;
 mod track_traits;
 mod writing;
 
@@ -106,7 +107,7 @@ use self::memory::{Memory, Share};
 use self::rows::StoredRows;
 use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
-use self::tables::{Advance, Tables};
+use self::track_data::{Advance, TrackData};
 use super::{Limits, Result, StoreError, require_key};
 use crate::board::{Board, BoardTrack, Frame, Track};
 
@@ -255,8 +256,8 @@ impl Embedded {
         Ok(answer)
     }
 
-    /// Does `work` on the tables of a track, advanced to now, without a change that the log would have to contain.
-    fn read_tables<T>(&self, track: &BoardTrack, work: impl FnOnce(&Track, &mut Tables, Advance) -> T) -> Result<T> {
+    /// Does `work` on the data of a track, advanced to now, without a change that the log would have to contain.
+    fn read_data<T>(&self, track: &BoardTrack, work: impl FnOnce(&Track, &mut TrackData, Advance) -> T) -> Result<T> {
         self.with_state(track.board(), |state, mut advance| {
             let number = track.number();
             let advanced = advance.tracks.iter_mut().find(|(advanced, _)| *advanced == number);
@@ -265,19 +266,19 @@ impl Embedded {
         })
     }
 
-    /// Does `work` on the tables of a track for a read of what one subject has, which names a key if there are keys.
-    fn read_subject<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables) -> T) -> Result<T> {
+    /// Does `work` on the data of a track for a read of what one subject has, which names a key if there are keys.
+    fn read_subject<T>(&self, track: &BoardTrack, work: impl FnOnce(&TrackData) -> T) -> Result<T> {
         require_key(track)?;
-        self.read_tables(track, |_, tables, _| work(tables))
+        self.read_data(track, |_, data, _| work(data))
     }
 
-    /// Does `work` on the tables of a track for a read of a ranking, which names a key if there are keys. The frame is
+    /// Does `work` on the data of a track for a read of a ranking, which names a key if there are keys. The frame is
     /// that of this ranking.
-    fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&Tables, Frame) -> T) -> Result<T> {
+    fn read_ranking<T>(&self, track: &BoardTrack, work: impl FnOnce(&TrackData, Frame) -> T) -> Result<T> {
         require_key(track)?;
-        self.read_tables(track, |_, tables, _| {
-            let frame = ranking_reads::settle(track, tables);
-            work(tables, frame)
+        self.read_data(track, |_, data, _| {
+            let frame = ranking_reads::settle(track, data);
+            work(data, frame)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Reads of a track's tables. Each function sees a single instant, because its caller holds the board's lock.
+//! Reads of a track's data. Each function sees a single instant, because its caller holds the board's lock.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::holdings::Holdings;
 use super::ranking::{self, TextSource as _, UNGROUPED};
 use super::record::Counter;
 use super::slot_list::SlotList;
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::{Aggregate, Amount, BoardTrack, Frame, Order, Percentile, RankingKey, Subject, Timestamp, Value};
 use crate::store::{
     AtScore, Distribution, Keys, Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status, TextRange,
@@ -23,7 +23,7 @@ const MOST_SETTLING_WORK: u64 = 1_024;
 /// A ranking: all entries of a track or, if the board has keys, the group of one of them.
 struct OneRanking<'a> {
     order: Order,
-    tables: &'a Tables,
+    data: &'a TrackData,
     frame: Frame,
     group: u32,
     /// Its positions among the entries of the track.
@@ -34,14 +34,14 @@ struct OneRanking<'a> {
 impl<'a> OneRanking<'a> {
     /// Returns the ranking of the track, or that of its key. A key that nothing is known of has an empty one. O(1), with
     /// keys O(log n + log keys).
-    fn of(track: &BoardTrack, tables: &'a Tables, frame: Frame) -> Self {
-        let ranking = &tables.holdings.ranking;
-        let (group, positions) = match track.key().map(|key| group_of(key, tables)) {
+    fn of(track: &BoardTrack, data: &'a TrackData, frame: Frame) -> Self {
+        let ranking = &data.holdings.ranking;
+        let (group, positions) = match track.key().map(|key| group_of(key, data)) {
             None => (UNGROUPED, 0..ranking.len()),
             Some(None) => (UNGROUPED, 0..0),
             Some(Some(group)) => (group, ranking.positions_of(group)),
         };
-        Self { order: track.order(), tables, frame, group, positions, counts_ties: track.counts_ties() }
+        Self { order: track.order(), data, frame, group, positions, counts_ties: track.counts_ties() }
     }
 
     fn len(&self) -> usize {
@@ -58,7 +58,7 @@ impl<'a> OneRanking<'a> {
 
     /// Returns the number of lines before the boundary of the lines next to a place. O(log n).
     fn boundary(&self, next_to: &NextTo) -> usize {
-        let Holdings { ranking, subjects, traits, .. } = &self.tables.holdings;
+        let Holdings { ranking, subjects, traits, .. } = &self.data.holdings;
         let Place { score, subject } = &next_to.place;
         let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
         let is_after = next_to.is_boundary_after_line() == (self.order == Order::Asc);
@@ -78,7 +78,7 @@ impl<'a> OneRanking<'a> {
         if self.positions.is_empty() {
             return 0;
         }
-        let ranking = &self.tables.holdings.ranking;
+        let ranking = &self.data.holdings.ranking;
         let count = match self.order {
             Order::Desc => self.positions.end - ranking.position_after_score(self.group, key),
             Order::Asc => ranking.position_of_score(self.group, key) - self.positions.start,
@@ -91,7 +91,7 @@ impl<'a> OneRanking<'a> {
         if self.positions.is_empty() {
             return 0;
         }
-        let ranking = &self.tables.holdings.ranking;
+        let ranking = &self.data.holdings.ranking;
         let count = match self.order {
             Order::Desc => self.positions.end - ranking.position_of_score(self.group, key),
             Order::Asc => ranking.position_after_score(self.group, key) - self.positions.start,
@@ -101,7 +101,7 @@ impl<'a> OneRanking<'a> {
 
     /// Returns at most `limit` lines after the first `offset` lines. O(log n + limit).
     fn lines(&self, offset: usize, limit: usize) -> Page {
-        let Holdings { ranking, subjects, traits, .. } = &self.tables.holdings;
+        let Holdings { ranking, subjects, traits, .. } = &self.data.holdings;
         let room = limit.min(self.len().saturating_sub(offset));
         let mut items: Vec<Ranked> = Vec::with_capacity(room);
         let mut push = |(index, entry): (usize, ranking::Entry)| {
@@ -134,20 +134,20 @@ impl<'a> OneRanking<'a> {
 }
 
 /// Returns the number of the group of a key that has a subject. O(log keys).
-fn group_of(key: &RankingKey, tables: &Tables) -> Option<u32> {
-    tables.holdings.subjects.groups()?.number(key.as_str())
+fn group_of(key: &RankingKey, data: &TrackData) -> Option<u32> {
+    data.holdings.subjects.groups()?.number(key.as_str())
 }
 
 /// Returns the frame of the ranking that is about to be read. If slots are being retired and this is the small ranking
 /// of a key, what it has in them is subtracted first, so that it is exact, and nothing of it is retiring. O(slots), and
 /// while slots are being retired O([`MOST_SETTLING_WORK`] x log n).
-pub(super) fn settle(track: &BoardTrack, tables: &mut Tables) -> Frame {
-    let mut frame = tables.frame();
+pub(super) fn settle(track: &BoardTrack, data: &mut TrackData) -> Frame {
+    let mut frame = data.frame();
     let Some(key) = track.key().filter(|_| frame.retiring > 0) else { return frame };
-    let is_settled = match group_of(key, tables) {
+    let is_settled = match group_of(key, data) {
         None => true,
-        Some(group) if tables.holdings.ranking.positions_of(group).len() > MOST_SETTLED => false,
-        Some(group) => tables.retire_group(key.as_str(), group, |work| work < MOST_SETTLING_WORK),
+        Some(group) if data.holdings.ranking.positions_of(group).len() > MOST_SETTLED => false,
+        Some(group) => data.retire_group(key.as_str(), group, |work| work < MOST_SETTLING_WORK),
     };
     if is_settled {
         frame.retiring = 0;
@@ -156,8 +156,8 @@ pub(super) fn settle(track: &BoardTrack, tables: &mut Tables) -> Frame {
 }
 
 /// Returns a page of at most `limit` lines. O(log n + limit).
-pub(super) fn page(track: &BoardTrack, tables: &Tables, frame: Frame, start: &PageStart, limit: u32) -> Page {
-    let ranking = OneRanking::of(track, tables, frame);
+pub(super) fn page(track: &BoardTrack, data: &TrackData, frame: Frame, start: &PageStart, limit: u32) -> Page {
+    let ranking = OneRanking::of(track, data, frame);
     let (first, count) = match start {
         PageStart::Offset(offset) => (*offset, u64::from(limit)),
         PageStart::Place(next_to) => next_to.span(ranking.boundary(next_to) as u64, u64::from(limit)),
@@ -167,8 +167,8 @@ pub(super) fn page(track: &BoardTrack, tables: &Tables, frame: Frame, start: &Pa
 }
 
 /// Returns the lines around a subject. O(log n + radius).
-pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, frame: Frame, subject: &Subject, radius: u32) -> Page {
-    let (ranking, holdings) = (OneRanking::of(track, tables, frame), &tables.holdings);
+pub(super) fn neighbors(track: &BoardTrack, data: &TrackData, frame: Frame, subject: &Subject, radius: u32) -> Page {
+    let (ranking, holdings) = (OneRanking::of(track, data, frame), &data.holdings);
     let entry = holdings.entry_of(track.stored(subject).as_str().into());
     match entry.and_then(|entry| holdings.ranking.position(entry, &holdings.subjects)) {
         Some(position) => {
@@ -183,12 +183,12 @@ pub(super) fn neighbors(track: &BoardTrack, tables: &Tables, frame: Frame, subje
 /// Returns scores at percentiles, and numbers of subjects around scores. O(log n) each.
 pub(super) fn distribution(
     track: &BoardTrack,
-    tables: &Tables,
+    data: &TrackData,
     frame: Frame,
     percentiles: &[Percentile],
     scores: &[Value],
 ) -> Distribution {
-    let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
+    let (ranking, traits) = (OneRanking::of(track, data, frame), data.holdings.traits);
     let total = ranking.len() as u64;
     let at = |percentile: &Percentile| {
         let position = usize::try_from(percentile.position(total)?).ok()?;
@@ -207,18 +207,18 @@ pub(super) fn distribution(
 /// n).
 pub(super) fn lookup(
     track: &BoardTrack,
-    tables: &Tables,
+    data: &TrackData,
     frame: Frame,
     subjects: &[Subject],
     with_ranks: bool,
 ) -> Lookup {
-    let (ranking, traits) = (OneRanking::of(track, tables, frame), tables.holdings.traits);
+    let (ranking, traits) = (OneRanking::of(track, data, frame), data.holdings.traits);
     let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
     let mut not_worse = Vec::with_capacity(subjects.len());
     for subject in subjects {
         let stored = track.stored(subject);
-        let is_visible = !tables.holdings.visibility_of(stored.as_str()).is_hidden();
-        let key = tables.holdings.key_of(stored.as_str().into());
+        let is_visible = !data.holdings.visibility_of(stored.as_str()).is_hidden();
+        let key = data.holdings.key_of(stored.as_str().into());
         let key = Some(key).filter(|key| is_visible && *key != traits.absent_key());
         scores.push(key.and_then(|key| traits.score_of_key(key)));
         let key = key.filter(|_| with_ranks);
@@ -230,21 +230,21 @@ pub(super) fn lookup(
 
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
 /// ranked, otherwise O(slots).
-pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
-    let (holdings, subject) = (&tables.holdings, HashedName::from(subject.as_str()));
+pub(super) fn score(data: &TrackData, subject: &Subject) -> Option<Value> {
+    let (holdings, subject) = (&data.holdings, HashedName::from(subject.as_str()));
     if holdings.traits.ranked {
         return holdings.traits.score_of_key(holdings.key_of(subject));
     }
     if holdings.traits.counter_duration.is_some() {
-        let counter = holdings.counter(subject, tables.now.millis());
+        let counter = holdings.counter(subject, data.now.millis());
         return Some(Value::Exact(Amount(counter.map_or(0, |counter| counter.amount))));
     }
-    holdings.combined_value(subject, tables.window.floor.millis())
+    holdings.combined_value(subject, data.window.floor.millis())
 }
 
 /// Returns the position of one subject. O(log n + slots).
-pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subject: &Subject) -> Standing {
-    let (ranking, holdings) = (OneRanking::of(track, tables, frame), &tables.holdings);
+pub(super) fn standing(track: &BoardTrack, data: &TrackData, frame: Frame, subject: &Subject) -> Standing {
+    let (ranking, holdings) = (OneRanking::of(track, data, frame), &data.holdings);
     let subject = track.stored(subject);
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.traits.absent_key();
@@ -258,57 +258,57 @@ pub(super) fn standing(track: &BoardTrack, tables: &Tables, frame: Frame, subjec
     Standing {
         frame,
         total: ranking.len() as u64,
-        score: score(tables, &subject),
+        score: score(data, &subject),
         rank: has_rank.then_some(better + 1),
         visibility,
         better,
         not_worse: (has_rank && track.counts_ties()).then(|| ranking.count_not_worse(key)),
-        slots: live_aggregates(tables, &subject),
-        capped: capped_from(tables, &subject, tables.window.floor),
+        slots: live_aggregates(data, &subject),
+        capped: capped_from(data, &subject, data.window.floor),
     }
 }
 
 /// Returns keys that have a ranked subject. O(log keys + limit).
-pub(super) fn keys(tables: &Tables, range: TextRange<'_>, limit: u32) -> Keys {
-    let groups = tables.holdings.subjects.groups();
+pub(super) fn keys(data: &TrackData, range: TextRange<'_>, limit: u32) -> Keys {
+    let groups = data.holdings.subjects.groups();
     let keys = groups.into_iter().flat_map(|groups| groups.keys_from(range.start()));
     let keys = keys.take_while(|key| range.reaches(key)).take(limit as usize);
     Keys {
-        frame: tables.frame(),
+        frame: data.frame(),
         total: groups.map_or(0, Groups::len) as u64,
         keys: keys.map(|key| RankingKey::from_stored(key.clone())).collect(),
     }
 }
 
 /// Returns what a subject has in the window's slots, or in its current counter. O(slots).
-pub(super) fn live_aggregates(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Aggregate)> {
-    let (holdings, subject) = (&tables.holdings, HashedName::from(subject.as_str()));
+pub(super) fn live_aggregates(data: &TrackData, subject: &Subject) -> Vec<(Timestamp, Aggregate)> {
+    let (holdings, subject) = (&data.holdings, HashedName::from(subject.as_str()));
     if holdings.traits.counter_duration.is_none() {
-        return holdings.aggregates(subject, tables.window.floor.millis(), i64::MAX);
+        return holdings.aggregates(subject, data.window.floor.millis(), i64::MAX);
     }
-    let counter = holdings.counter(subject, tables.now.millis());
+    let counter = holdings.counter(subject, data.now.millis());
     let aggregate = |counter: Counter| (Timestamp::from_millis(counter.start), Aggregate::Sum(Amount(counter.amount)));
     counter.map(aggregate).into_iter().collect()
 }
 
 /// Returns whether values were dropped that were seen at `from` or later.
-pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
-    let values = tables.holdings.last_seen(subject.as_str().into());
+pub(super) fn capped_from(data: &TrackData, subject: &Subject, from: Timestamp) -> bool {
+    let values = data.holdings.last_seen(subject.as_str().into());
     values.and_then(|values| values.capped).is_some_and(|at| at >= from.millis())
 }
 
 /// Returns the state of the track. O(slots).
-pub(super) fn status(tables: &Tables) -> Status {
-    let floor = tables.window.floor.millis();
-    let lists = tables.holdings.lists.values();
+pub(super) fn status(data: &TrackData) -> Status {
+    let floor = data.window.floor.millis();
+    let lists = data.holdings.lists.values();
     let count = |list: &SlotList| (Timestamp::from_millis(list.start), list.len() as u64);
     Status {
-        frame: tables.frame(),
-        total: Some(tables.holdings.ranking.len() as u64),
-        keys: tables.holdings.subjects.groups().map(|groups| groups.len() as u64),
+        frame: data.frame(),
+        total: Some(data.holdings.ranking.len() as u64),
+        keys: data.holdings.subjects.groups().map(|groups| groups.len() as u64),
         slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
         retiring: lists.take_while(|list| list.start < floor).map(count).collect(),
-        events: tables.events.since(floor).map(|(start, count)| (Timestamp::from_millis(start), count)).collect(),
-        upheavals: tables.holdings.upheavals(),
+        events: data.events.since(floor).map(|(start, count)| (Timestamp::from_millis(start), count)).collect(),
+        upheavals: data.holdings.upheavals(),
     }
 }

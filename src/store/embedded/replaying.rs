@@ -41,17 +41,17 @@ pub(super) fn replay(
 
 fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperation) -> Result<(), &'static str> {
     let is_packed = state.board.tracks().get(number).is_some_and(|track| track.packed().is_some());
-    let tables = state.tracks.get_mut(number).ok_or("the board has no such track")?;
+    let data = state.tracks.get_mut(number).ok_or("the board has no such track")?;
     if let LogOperation::Sheet { id, text } = operation {
-        tables.sheets.set(id, text.into());
+        data.sheets.set(id, text.into());
         return Ok(());
     }
     if is_packed {
         // It is from the time before.
         return Ok(());
     }
-    let floors = tables.floors();
-    let holdings = &mut tables.holdings;
+    let floors = data.floors();
+    let holdings = &mut data.holdings;
     match operation {
         LogOperation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
         LogOperation::Samples { slot, sum, count, subject } => {
@@ -67,8 +67,8 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
             holdings.restore_last_seen(subject.into(), value, last_seen, floors)
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at, floors),
-        LogOperation::Events { slot, count } => tables.events.restore(slot, count),
-        LogOperation::Earlier { at, lines } => return tables.noted.restore(at, lines),
+        LogOperation::Events { slot, count } => data.events.restore(slot, count),
+        LogOperation::Earlier { at, lines } => return data.noted.restore(at, lines),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
         LogOperation::Merged { import, progress } => state.imports.set_progress(import, number, progress),
         LogOperation::Advanced { .. }

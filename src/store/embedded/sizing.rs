@@ -13,7 +13,7 @@
 //! | COUNT_DISTINCT | values by text and time | [`last_seen`](super::last_seen) |
 //! | APPROX_COUNT_DISTINCT | a sketch a slot, and the merged one of a ranked board | [`subject_sketches`](super::subject_sketches) |
 //!
-//! A test compares the results with what a board's tables take, and `docs/performance.md` with the memory of the
+//! A test compares the results with what a board's data takes, and `docs/performance.md` with the memory of the
 //! process.
 
 use super::groups::Groups;
@@ -41,7 +41,7 @@ pub(super) fn id_cost(board: &Board) -> IdCost {
 
 /// Returns the estimated memory of a subject in this track.
 pub(super) fn bytes_per_subject(track: &Track) -> BytesPerSubject {
-    // The process grows by about a tenth more than the tables take: blocks and pages of the allocator are not full.
+    // The process grows by about a tenth more than the data takes: blocks and pages of the allocator are not full.
     BytesPerSubject::new(track, |content| bytes(track, content) * 11 / 10)
 }
 

@@ -2,31 +2,31 @@
 //! caller holds the board's lock.
 
 use super::ranking_reads;
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::{Counted, Subject, Timestamp, Track, Window};
 use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values, ValuesStart};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
-pub(super) fn read(track: &Track, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
+pub(super) fn read(track: &Track, data: &TrackData, query: &SlotQuery) -> Result<SlotContents> {
     let subject = query.track.stored(&query.subject);
-    if tables.holdings.traits.counter_duration.is_some() {
-        return Ok(counter(tables, &subject));
+    if data.holdings.traits.counter_duration.is_some() {
+        return Ok(counter(data, &subject));
     }
     let (window, slots) = match query.as_of {
-        Some(time) => past_window(track, tables, query.range, time)?,
-        None => current_window(track, tables, query.range)?,
+        Some(time) => past_window(track, data, query.range, time)?,
+        None => current_window(track, data, query.range)?,
     };
-    let aggregates = tables.holdings.aggregates(subject.as_str().into(), window.floor.millis(), window.head.millis());
-    let capped = ranking_reads::capped_from(tables, &subject, window.floor);
-    let mut frame = tables.frame();
+    let aggregates = data.holdings.aggregates(subject.as_str().into(), window.floor.millis(), window.head.millis());
+    let capped = ranking_reads::capped_from(data, &subject, window.floor);
+    let mut frame = data.frame();
     frame.window = window;
     Ok(SlotContents { frame, slots, aggregates, capped })
 }
 
 /// Returns the requested part of the current window and its number of slots.
-fn current_window(track: &Track, tables: &Tables, range: SlotRange) -> Result<(Window, u32)> {
-    let window = tables.window;
-    let starts = &tables.starts;
+fn current_window(track: &Track, data: &TrackData, range: SlotRange) -> Result<(Window, u32)> {
+    let window = data.window;
+    let starts = &data.starts;
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
     let floor = match range {
         SlotRange::Slots(count) if !(1..=track.slots()).contains(&count) => return Err(beyond()),
@@ -42,12 +42,12 @@ fn current_window(track: &Track, tables: &Tables, range: SlotRange) -> Result<(W
 
 /// Returns the window that ends with the slot of `time`, and its number of slots. All its slots must still be kept, and
 /// there may be no more of them than a window has.
-fn past_window(track: &Track, tables: &Tables, range: SlotRange, time: Timestamp) -> Result<(Window, u32)> {
+fn past_window(track: &Track, data: &TrackData, range: SlotRange, time: Timestamp) -> Result<(Window, u32)> {
     let calendar = track.calendar();
-    let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
+    let oldest = Timestamp::from_millis(data.holdings.oldest_kept);
     let beyond = || StoreError::BeyondWindow { floor: oldest };
     let head = calendar.slot_of(time);
-    if time > tables.now || head < oldest {
+    if time > data.now || head < oldest {
         return Err(beyond());
     }
     let (most, from) = match range {
@@ -72,22 +72,22 @@ fn past_window(track: &Track, tables: &Tables, range: SlotRange, time: Timestamp
 }
 
 /// Returns the current counter of a subject of a `from_first` board, or contents without an aggregate if there is none.
-fn counter(tables: &Tables, subject: &Subject) -> SlotContents {
-    let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
-    let aggregates = ranking_reads::live_aggregates(tables, subject);
-    let start = aggregates.first().map_or(tables.now, |(start, _)| *start);
-    let mut frame = tables.frame();
+fn counter(data: &TrackData, subject: &Subject) -> SlotContents {
+    let duration = data.holdings.traits.counter_duration.unwrap_or_default();
+    let aggregates = ranking_reads::live_aggregates(data, subject);
+    let start = aggregates.first().map_or(data.now, |(start, _)| *start);
+    let mut frame = data.frame();
     frame.window = Window { floor: start, head: start, end: start.plus_millis(duration) };
     SlotContents { frame, slots: 1, aggregates, capped: false }
 }
 
 /// Returns a page of the values that a subject was seen with in the window. O(values / 128 + limit).
-pub(super) fn values(tables: &Tables, subject: &Subject, start: &ValuesStart, limit: u32) -> Values {
-    let floor = tables.window.floor.millis();
-    let frame = tables.frame();
-    let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
+pub(super) fn values(data: &TrackData, subject: &Subject, start: &ValuesStart, limit: u32) -> Values {
+    let floor = data.window.floor.millis();
+    let frame = data.frame();
+    let capped = ranking_reads::capped_from(data, subject, data.window.floor);
     let values =
-        tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind.remembers_values());
+        data.holdings.last_seen(subject.as_str().into()).filter(|_| data.holdings.traits.kind.remembers_values());
     let Some(values) = values else { return Values { frame, total: 0, first: 0, items: Vec::new(), capped } };
     let total = values.count_from(false, floor) as u64;
     let skipped = match start {

@@ -1,4 +1,4 @@
-//! The implementation of [`Store`]: each call locks a board's tables once, or once per portion.
+//! The implementation of [`Store`]: each call locks a board's data once, or once per portion.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,19 +52,19 @@ fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
 impl Embedded {
     /// Subtracts as much as fits into one hold of the board's lock.
     fn retire_portion(&self, track: &BoardTrack) -> Result<RetireStep> {
-        self.read_tables(track, |_, tables, advance| {
+        self.read_data(track, |_, data, advance| {
             let started = Instant::now();
             let mut checked_at = 0;
-            let (retired, done) = tables.retire(|work| {
+            let (retired, done) = data.retire(|work| {
                 work < MIN_PORTION
                     || (work < MAX_PORTION
                         && (!is_time_check_due(&mut checked_at, work) || started.elapsed() < TARGET_HOLD))
             });
             if done {
-                tables.visit_portion(MAX_PORTION);
+                data.visit_portion(MAX_PORTION);
             }
             RetireStep {
-                frame: tables.frame(),
+                frame: data.frame(),
                 slots_advanced: advance.slots,
                 slots_retired: retired.slots + advance.expired.map_or(0, |expired| expired.slots),
                 subjects_touched: retired.touched,
@@ -89,15 +89,15 @@ impl Embedded {
                 return (Err(StoreError::ImportOpen), Awaited::No);
             }
             let (mut removals, mut any) = (Vec::with_capacity(board.tracks().len()), false);
-            for (track, tables) in board.tracks().iter().zip(&mut state.tracks) {
-                let score = ranking_reads::score(tables, subject);
-                let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
-                let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
-                let traits = tables.holdings.traits;
-                let removed = tables.holdings.remove(subject.as_str().into(), floor);
-                if removing == Removing::Subject && tables.noted.remove(subject.as_str()) {
+            for (track, data) in board.tracks().iter().zip(&mut state.tracks) {
+                let score = ranking_reads::score(data, subject);
+                let (floor, now) = (data.window.floor.millis(), data.now.millis());
+                let counters = u64::from(data.holdings.counter(subject.as_str().into(), now).is_some());
+                let traits = data.holdings.traits;
+                let removed = data.holdings.remove(subject.as_str().into(), floor);
+                if removing == Removing::Subject && data.noted.remove(subject.as_str()) {
                     let mut own = LogOperations::of(track.id());
-                    tables.noted.write(&mut own);
+                    data.noted.write(&mut own);
                     operations.append(&own);
                     any = true;
                 }
@@ -109,7 +109,7 @@ impl Embedded {
                 }
                 let retiring_slots = if traits.ranked { removed.expired } else { 0 };
                 let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
-                removals.push(Removal { frame: tables.frame(), score, live_slots, retiring_slots });
+                removals.push(Removal { frame: data.frame(), score, live_slots, retiring_slots });
             }
             if removing == Removing::Subject && state.moderate(subject.as_str(), ModerationChange::Clear).is_some() {
                 operations.moderated(subject.as_str(), Moderation::default());
@@ -261,23 +261,23 @@ impl Store for Embedded {
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
-        self.read_ranking(track, |tables, frame| ranking_reads::page(track, tables, frame, start, limit))
+        self.read_ranking(track, |data, frame| ranking_reads::page(track, data, frame, start, limit))
     }
 
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
-        self.read_ranking(track, |tables, frame| ranking_reads::neighbors(track, tables, frame, subject, radius))
+        self.read_ranking(track, |data, frame| ranking_reads::neighbors(track, data, frame, subject, radius))
     }
 
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
-        self.read_ranking(track, |tables, frame| ranking_reads::lookup(track, tables, frame, subjects, ranks))
+        self.read_ranking(track, |data, frame| ranking_reads::lookup(track, data, frame, subjects, ranks))
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
-        self.read_ranking(track, |tables, frame| ranking_reads::standing(track, tables, frame, subject))
+        self.read_ranking(track, |data, frame| ranking_reads::standing(track, data, frame, subject))
     }
 
     async fn earlier_ranks(&self, track: &BoardTrack) -> Result<Option<Arc<EarlierRanks>>> {
-        self.read_tables(track, |_, tables, _| tables.noted.ranks().cloned())
+        self.read_data(track, |_, data, _| data.noted.ranks().cloned())
     }
 
     async fn distribution(
@@ -286,13 +286,12 @@ impl Store for Embedded {
         percentiles: &[Percentile],
         scores: &[Value],
     ) -> Result<Distribution> {
-        self.read_ranking(track, |tables, frame| ranking_reads::distribution(track, tables, frame, percentiles, scores))
+        self.read_ranking(track, |data, frame| ranking_reads::distribution(track, data, frame, percentiles, scores))
     }
 
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        let read = |query: &SlotQuery| {
-            self.read_subject(&query.track, |tables| slot_reads::read(&query.track, tables, query))?
-        };
+        let read =
+            |query: &SlotQuery| self.read_subject(&query.track, |data| slot_reads::read(&query.track, data, query))?;
         queries.iter().map(read).collect()
     }
 
@@ -304,7 +303,7 @@ impl Store for Embedded {
         limit: u32,
     ) -> Result<Values> {
         let subject = track.stored(subject);
-        self.read_subject(track, |tables| slot_reads::values(tables, &subject, start, limit))
+        self.read_subject(track, |data| slot_reads::values(data, &subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
@@ -353,11 +352,11 @@ impl Store for Embedded {
     }
 
     async fn keys(&self, track: &BoardTrack, range: TextRange<'_>, limit: u32) -> Result<Keys> {
-        self.read_tables(track, |_, tables, _| ranking_reads::keys(tables, range, limit))
+        self.read_data(track, |_, data, _| ranking_reads::keys(data, range, limit))
     }
 
     async fn status(&self, track: &BoardTrack) -> Result<Status> {
-        self.read_tables(track, |_, tables, _| ranking_reads::status(tables))
+        self.read_data(track, |_, data, _| ranking_reads::status(data))
     }
 
     async fn retire_step(&self, track: &BoardTrack) -> Result<RetireStep> {
@@ -382,7 +381,7 @@ impl Store for Embedded {
     }
 
     async fn audit_step(&self, track: &BoardTrack, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        self.read_tables(track, |_, tables, _| audit::step(tables, &cursor, repair))
+        self.read_data(track, |_, data, _| audit::step(data, &cursor, repair))
     }
 
     async fn contents_step(&self, track: &BoardTrack, cursor: ContentsCursor) -> Result<ContentsStep> {

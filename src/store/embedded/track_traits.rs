@@ -1,4 +1,4 @@
-//! The properties of a track that its tables use, and the keys that order its ranking.
+//! The properties of a track that its data depends on, and the keys that order its ranking.
 
 use crate::board::{Amount, Kind, Track, Value};
 

@@ -12,7 +12,7 @@ use super::hashed_name::HashedName;
 use super::log_operations::LogOperations;
 use super::memory::Room;
 use super::ranking_reads;
-use super::tables::Tables;
+use super::track_data::TrackData;
 use crate::board::{Board, Change, Frame, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
@@ -141,8 +141,8 @@ impl<'a> BatchApplication<'a> {
         let end = self.plan.entries.len().min(from + MAX_PORTION);
         let written = self.board.written_tracks().len();
         if end - from > 1 {
-            for tables in &state.tracks[..written] {
-                tables.holdings.prefetch(&self.names[from..end]);
+            for data in &state.tracks[..written] {
+                data.holdings.prefetch(&self.names[from..end]);
             }
         }
         let mut at = from;
@@ -169,24 +169,24 @@ impl<'a> BatchApplication<'a> {
             }
         }
         self.next = (at, next_fingerprint);
-        for (number, tables) in state.tracks[..written].iter_mut().enumerate() {
+        for (number, data) in state.tracks[..written].iter_mut().enumerate() {
             match number.checked_sub(1).and_then(|other| self.others.get_mut(other)) {
-                None => tables.events.log_changes(operations),
+                None => data.events.log_changes(operations),
                 Some(own) => {
-                    tables.events.log_changes(own);
+                    data.events.log_changes(own);
                     operations.append_changes(own);
                 }
             }
-            tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
+            data.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
         }
         if let Some(dual) = &mut state.dual {
             dual.log_changes(operations);
         }
-        at == self.plan.entries.len() && self.read_scores(self.answered_tables(state), started)
+        at == self.plan.entries.len() && self.read_scores(self.answered_data(state), started)
     }
 
-    /// Returns the tables of the main track of the edition whose outcomes are returned.
-    fn answered_tables<'t>(&self, state: &'t BoardState) -> &'t Tables {
+    /// Returns the data of the main track of the edition whose outcomes are returned.
+    fn answered_data<'t>(&self, state: &'t BoardState) -> &'t TrackData {
         match self.answered {
             0 => state.main(),
             number => &state.tracks[self.board.editions()[number].numbers().start],
@@ -195,18 +195,18 @@ impl<'a> BatchApplication<'a> {
 
     /// Returns the frame of the state to which a portion was just applied.
     pub(super) fn frame(&self, state: &BoardState) -> Frame {
-        self.answered_tables(state).frame()
+        self.answered_data(state).frame()
     }
 
     /// Reads the scores that were asked for. Returns whether all are read.
-    fn read_scores(&mut self, tables: &Tables, started: Instant) -> bool {
+    fn read_scores(&mut self, data: &TrackData, started: Instant) -> bool {
         if !self.batch.return_scores {
             return true;
         }
         let Undone { outcomes, scored, .. } = &mut self.undone;
         while let Some(increment) = self.batch.increments.get(*scored) {
             if let Outcome::Counted { score } | Outcome::Duplicate { score } = &mut outcomes[*scored] {
-                *score = ranking_reads::score(tables, &increment.subject);
+                *score = ranking_reads::score(data, &increment.subject);
             }
             *scored += 1;
             // One score may need the merge of 2,000 sketches.

@@ -112,10 +112,10 @@ impl Checkpointer {
                 operations.advanced(now);
             }
             state.imports.write_progress(number, operations);
-            let tables = &mut state.tracks[number];
-            tables.events.write(operations);
-            tables.noted.write(operations);
-            tables.holdings.begin_walk()
+            let data = &mut state.tracks[number];
+            data.events.write(operations);
+            data.noted.write(operations);
+            data.holdings.begin_walk()
         })?;
         if number == 0 {
             // This takes a block even if nothing is set for any subject.

@@ -239,7 +239,7 @@ impl Checkpointer {
             }
             Err(error) => {
                 let mut state = live.state.lock();
-                state.tracks.iter_mut().for_each(|tables| tables.holdings.end_walk());
+                state.tracks.iter_mut().for_each(|data| data.holdings.end_walk());
                 live.logged.restore(taken);
                 drop(state);
                 // If only the installation of the manifest failed, the manifest on the disk may name the new file. So

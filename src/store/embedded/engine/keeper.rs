@@ -52,8 +52,8 @@ fn free_portion(live: &LiveBoard) -> bool {
     let mut state = live.state.lock();
     let mut more = false;
     if !state.removed {
-        for tables in &mut state.tracks {
-            more |= tables.is_visit_due() && tables.visit_portion(PORTION).more;
+        for data in &mut state.tracks {
+            more |= data.is_visit_due() && data.visit_portion(PORTION).more;
         }
     }
     let garbage = state.take_garbage();

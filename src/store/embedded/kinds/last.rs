@@ -101,17 +101,17 @@ impl Holdings {
 mod tests {
     use super::*;
     use crate::board::{Board, BoardName, Definition, Generation};
-    use crate::store::embedded::tables::Tables;
+    use crate::store::embedded::track_data::TrackData;
 
     #[test]
     fn a_value_without_a_time_is_never_older() {
         const SLOT: i64 = 3_600_000;
         let definition = Definition::new("LAST(2h, rating, elo, player)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let mut tables = Tables::new(board.edition().main(), Timestamp::from_millis(SLOT));
+        let mut data = TrackData::new(board.edition().main(), Timestamp::from_millis(SLOT));
         let name = HashedName::from("ann");
-        let (floors, mut operations) = (tables.floors(), LogOperations::of(board.edition().main().id()));
-        let holdings = &mut tables.holdings;
+        let (floors, mut operations) = (data.floors(), LogOperations::of(board.edition().main().id()));
+        let holdings = &mut data.holdings;
         let mut held_after = |at: i64, is_timed: bool, value: i64| {
             let to = WriteTo { name, slot: SLOT, at: SLOT + at, is_timed, retract: false, bound: 1, floors };
             let write = CellWrite { holdings, to: &to, operations: &mut operations };

@@ -1,5 +1,5 @@
 //! Tests of the parts of the store together: `disk` on disks that crash and fail, `memory` for the contents of a
-//! board's tables.
+//! board's data.
 
 mod disk;
 mod memory;

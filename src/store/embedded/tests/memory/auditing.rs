@@ -17,8 +17,8 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
     add(&store, &board, (0..4_000).map(|number| like(number, 1)).collect()).await.unwrap();
     let live = live(&store);
     {
-        let mut tables = live.state.lock();
-        let holdings = &mut tables.holdings;
+        let mut data = live.state.lock();
+        let holdings = &mut data.holdings;
         for number in 0..3_500 {
             holdings.remove(HashedName::from(format!("post {number}").as_str()), 0);
         }
@@ -35,11 +35,11 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
     assert!(step.checked < 500, "the first step must leave some records");
     let mut differences = std::mem::take(&mut step.differences);
     {
-        let mut tables = live.state.lock();
+        let mut data = live.state.lock();
         let moved = (3_500..4_000).filter(|id| {
-            let floors = tables.floors();
-            tables.holdings.expire_subject(*id, floors, 0);
-            tables.holdings.subjects.get(*id).is_none()
+            let floors = data.floors();
+            data.holdings.expire_subject(*id, floors, 0);
+            data.holdings.subjects.get(*id).is_none()
         });
         assert_eq!(moved.count(), 500);
     }
@@ -76,8 +76,8 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
 
     {
         let live = live(&store);
-        let mut tables = live.state.lock();
-        let holdings = &mut tables.holdings;
+        let mut data = live.state.lock();
+        let holdings = &mut data.holdings;
         let entry = |score, id: u32| holdings.subjects.entry(id, score);
         let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
         // One subject is not ranked, one is ranked a second time, and one has a score that is not the sum of its

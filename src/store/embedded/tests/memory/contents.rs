@@ -1,18 +1,18 @@
-//! The contents of a board's tables, and checks that they are consistent.
+//! The contents of a board's data, and checks that it is consistent.
 
 use super::*;
 use crate::board::{Aggregate, Kind, Value};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::slot_list::SlotList;
-use crate::store::embedded::tables::Tables;
+use crate::store::embedded::track_data::TrackData;
 
 /// The data of a subject that a restart must not lose: its cells, its values (the time, and whether retracted), its
 /// cap.
 pub(super) type Content = (String, Vec<(Timestamp, Aggregate)>, Vec<(String, i64, bool)>, Option<i64>);
 
-/// Returns the data of a board's tables that a restart must not lose, and checks that the tables are consistent.
-pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
-    let (holdings, window) = (&tables.holdings, tables.window);
+/// Returns what a restart must not lose of a board's data, and checks that the data is consistent.
+pub(super) fn live_contents(data: &TrackData) -> Vec<Content> {
+    let (holdings, window) = (&data.holdings, data.window);
     let traits = holdings.traits;
     let mut found = Vec::new();
     let (mut ranked, mut listed) = (0, 0);
@@ -39,7 +39,7 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         let cells = match traits.counter_duration {
             None => holdings.aggregates(name, floor, i64::MAX),
             Some(_) => {
-                let counter = holdings.counter(name, tables.now.millis()).into_iter();
+                let counter = holdings.counter(name, data.now.millis()).into_iter();
                 counter.map(|c| (Timestamp::from_millis(c.start), Aggregate::Sum(Amount(c.amount)))).collect()
             }
         };
@@ -49,7 +49,7 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         }
         assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));
         let last_seen = holdings.last_seen(name);
-        let floors = tables.floors();
+        let floors = data.floors();
         let floor_of = |retracted: bool| if retracted { floors.retracted } else { floors.seen };
         let live = last_seen.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= floor_of(s.retracted));
         let mut values: Vec<_> = live.map(|(value, s)| (value.to_string(), s.at, s.retracted)).collect();

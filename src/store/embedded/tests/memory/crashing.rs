@@ -138,7 +138,7 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     }
     for (who, id) in (0..12).flat_map(|who| (0..6).map(move |id| (who, id))) {
         let fingerprint = store.key.of(&subject(who), &EventId::parse(&format!("e{id}")).unwrap());
-        let seen = |tables: &BoardState| tables.ids.is_recent(fingerprint, now.millis());
+        let seen = |data: &BoardState| data.ids.is_recent(fingerprint, now.millis());
         assert_eq!(seen(&live), seen(&found), "subject {who}, id {id}");
     }
 }

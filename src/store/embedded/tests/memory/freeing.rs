@@ -3,10 +3,10 @@
 use super::*;
 
 /// Applies a batch at a time.
-fn write(board: &Board, tables: &mut BoardState, now: Timestamp, increments: Vec<Increment>) {
-    tables.advance(now);
+fn write(board: &Board, data: &mut BoardState, now: Timestamp, increments: Vec<Increment>) {
+    data.advance(now);
     let batch = Batch { increments, return_scores: false };
-    let added = apply(board, tables, &batch, &mut LogOperations::of(board.edition().main().id()));
+    let added = apply(board, data, &batch, &mut LogOperations::of(board.edition().main().id()));
     assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
 }
 
@@ -57,15 +57,15 @@ fn the_number_of_kept_subjects_is_bounded() {
     let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
     definition.ranked = false;
     let board = alone(definition);
-    let mut tables = BoardState::new(board.clone().into(), START);
+    let mut data = BoardState::new(board.clone().into(), START);
     let mut most = 0;
     for step in 0..36 {
         let now = START.plus_millis(step * 600_000);
         for part in 0..EACH / 100 {
             let session = |nth| named(format!("session {step} {part} {nth}"), Change::Amount(Amount(1)));
-            write(&board, &mut tables, now.plus_millis(part as i64 * 10_000), (0..100).map(session).collect());
+            write(&board, &mut data, now.plus_millis(part as i64 * 10_000), (0..100).map(session).collect());
         }
-        most = most.max(tables.holdings.subjects.len());
+        most = most.max(data.holdings.subjects.len());
     }
     // 61 slots of a minute are kept.
     assert!(most < EACH * 61 / 10 * 3 / 2, "{most}");
@@ -79,33 +79,33 @@ fn memory_is_released_after_subjects_expire() {
         let mut definition = hours("COUNT(3h, like, post)");
         definition.ranked = ranked;
         let board = alone(definition);
-        let mut tables = BoardState::new(board.clone().into(), START);
+        let mut data = BoardState::new(board.clone().into(), START);
         let like = |nth: usize| named(format!("post {nth:09}"), Change::Amount(Amount(1 + nth as i64 % 50)));
         for part in 0..COUNT / 1_000 {
-            write(&board, &mut tables, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());
+            write(&board, &mut data, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());
         }
-        let full = tables.holdings.memory_bytes();
+        let full = data.holdings.memory_bytes();
         for hour in 1..=3 {
             for part in 0..COUNT / 10_000 {
                 let few = (part * 10_000..(part + 1) * 10_000).step_by(10).map(like);
-                write(&board, &mut tables, START.plus_millis(hour * HOUR), few.collect());
+                write(&board, &mut data, START.plus_millis(hour * HOUR), few.collect());
             }
         }
         // An unranked board keeps one slot more.
-        tables.advance(START.plus_millis(4 * HOUR));
-        while !tables.retire(|work| work < 1_000).1 {}
+        data.advance(START.plus_millis(4 * HOUR));
+        while !data.retire(|work| work < 1_000).1 {}
         let mut portions = 0;
-        while tables.is_visit_due() {
-            let visit = tables.visit_portion(500);
+        while data.is_visit_due() {
+            let visit = data.visit_portion(500);
             assert!(visit.work < 2_000);
             portions += 1;
             assert!(portions < 2_000);
         }
-        let left = tables.holdings.memory_bytes();
-        assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
+        let left = data.holdings.memory_bytes();
+        assert_eq!(data.holdings.subjects.len(), COUNT / 10);
         // The remaining subjects have three cells, which take 2.4 times the memory that each took before.
         assert!(left < full / 3, "{left} of {full} bytes");
-        contents::live_contents(&tables);
+        contents::live_contents(&data);
     }
 }
 

@@ -49,7 +49,7 @@ type Kept = (Vec<contents::Content>, Vec<(i64, u64)>);
 fn contents_of(store: &Embedded) -> Vec<Kept> {
     let live = live(store);
     let state = live.state.lock();
-    let of = |tables: &Tables| -> Kept { (contents::live_contents(tables), tables.events.since(i64::MIN).collect()) };
+    let of = |data: &TrackData| -> Kept { (contents::live_contents(data), data.events.since(i64::MIN).collect()) };
     state.tracks.iter().map(of).collect()
 }
 

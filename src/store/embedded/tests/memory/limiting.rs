@@ -71,11 +71,11 @@ async fn flood(store: &Embedded, boards: &[Arc<Board>]) -> Vec<usize> {
 /// Returns the number of subjects and what each has, for every track.
 fn contents(store: &Embedded) -> Vec<Vec<super::contents::Content>> {
     let boards: Vec<_> = store.boards.read().values().cloned().collect();
-    let tables = |live: &Arc<LiveBoard>| {
+    let data = |live: &Arc<LiveBoard>| {
         let state = live.state.lock();
         state.tracks.iter().map(super::contents::live_contents).collect::<Vec<_>>()
     };
-    boards.iter().flat_map(tables).collect()
+    boards.iter().flat_map(data).collect()
 }
 
 fn counted_bytes(store: &Embedded) -> usize {

@@ -73,10 +73,10 @@ fn board(metric: &str, ranked: bool) -> Board {
 }
 
 /// Adds an amount to the head slot, and clears the operations after some of them.
-fn add(tables: &mut Tables, name: HashedName, amount: i64, operations: &mut LogOperations) {
-    let (slot, floors) = (tables.window.head.millis(), tables.floors());
+fn add(data: &mut TrackData, name: HashedName, amount: i64, operations: &mut LogOperations) {
+    let (slot, floors) = (data.window.head.millis(), data.floors());
     let to = WriteTo { name, slot, at: slot, is_timed: true, retract: false, bound: 1 << 40, floors };
-    let holdings = &mut tables.holdings;
+    let holdings = &mut data.holdings;
     holdings.kind.apply(CellWrite { holdings, to: &to, operations }, &Change::Amount(Amount(amount))).unwrap();
     if operations.len() > 64 << 10 {
         operations.clear();
@@ -89,7 +89,7 @@ fn bytes_a_subject_and_longest_calls() {
     let most: u64 = std::env::var("ROLLTOP_SUBJECTS").ok().and_then(|most| most.parse().ok()).unwrap_or(10_000_000);
     let board = board("COUNT(24h, like, post)", true);
     let before = resident();
-    let mut tables = BoardState::new(board.clone().into(), START);
+    let mut data = BoardState::new(board.clone().into(), START);
     let mut appended = LogOperations::of(board.edition().main().id());
     let (mut filled, mut portions) = (Instant::now(), Longest::default());
     let mut number = 0;
@@ -97,15 +97,15 @@ fn bytes_a_subject_and_longest_calls() {
         let names: Vec<String> = (number..number + 256).map(name).collect();
         let names: Vec<HashedName> = names.iter().map(|name| HashedName::from(name.as_str())).collect();
         portions.time(|| {
-            tables.holdings.prefetch(&names);
+            data.holdings.prefetch(&names);
             for name in &names {
-                add(&mut tables, *name, 1 + i64::from(name.hash.0 % 1_000), &mut appended);
+                add(&mut data, *name, 1 + i64::from(name.hash.0 % 1_000), &mut appended);
             }
         });
         number += 256;
         if [1_000_000, 5_000_000, 10_000_000].iter().any(|at| (number - 256..number).contains(at)) {
-            let count = tables.holdings.subjects.len();
-            let own = tables.holdings.memory_bytes() as f64 / count as f64;
+            let count = data.holdings.subjects.len();
+            let own = data.holdings.memory_bytes() as f64 / count as f64;
             let all = (resident() - before) as f64 / count as f64;
             println!("{count} subjects: {own:.1} bytes without the ranking, the process grew by {all:.1} a subject");
             portions.report("256 new subjects");
@@ -118,9 +118,9 @@ fn bytes_a_subject_and_longest_calls() {
         let names: Vec<String> = (0..256).map(|nth| name((turn * 256 + nth).wrapping_mul(7_919) % number)).collect();
         let names: Vec<HashedName> = names.iter().map(|name| HashedName::from(name.as_str())).collect();
         updates.time(|| {
-            tables.holdings.prefetch(&names);
+            data.holdings.prefetch(&names);
             for name in &names {
-                add(&mut tables, *name, 1, &mut appended);
+                add(&mut data, *name, 1, &mut appended);
             }
         });
     }
@@ -129,7 +129,7 @@ fn bytes_a_subject_and_longest_calls() {
 
     let (mut audits, mut cursor, started) = (Longest::default(), Some(AuditCursor::default()), Instant::now());
     while let Some(at) = cursor.take().filter(|_| started.elapsed() < Duration::from_secs(5)) {
-        let step = audits.time(|| audit::step(&mut tables, &at, false));
+        let step = audits.time(|| audit::step(&mut data, &at, false));
         assert!(step.differences.is_empty());
         cursor = step.next;
     }
@@ -137,10 +137,10 @@ fn bytes_a_subject_and_longest_calls() {
 
     let (mut walks, mut written) = (Longest::default(), Vec::new());
     let started = Instant::now();
-    let mut walk = tables.holdings.begin_walk();
+    let mut walk = data.holdings.begin_walk();
     loop {
         let mut checkpoint = LogOperations::of(board.edition().main().id());
-        let more = walks.time(|| tables.holdings.checkpoint_portion(&mut walk, 64 << 10, &mut checkpoint));
+        let more = walks.time(|| data.holdings.checkpoint_portion(&mut walk, 64 << 10, &mut checkpoint));
         written.push(checkpoint);
         if !more {
             break;
@@ -152,32 +152,32 @@ fn bytes_a_subject_and_longest_calls() {
     // Nine of ten subjects leave.
     let (mut retires, mut visits) = (Longest::default(), Longest::default());
     let later = START.plus_millis(23 * HOUR);
-    tables.advance(later);
+    data.advance(later);
     for nth in (0..number).step_by(10) {
         let name = name(nth);
-        add(&mut tables, HashedName::from(name.as_str()), 1, &mut appended);
+        add(&mut data, HashedName::from(name.as_str()), 1, &mut appended);
     }
     let full = resident();
-    tables.advance(later.plus_millis(2 * HOUR));
+    data.advance(later.plus_millis(2 * HOUR));
     while !retires.time(|| {
         let started = Instant::now();
-        tables.retire(|work| work % 32 != 0 || started.elapsed() < Duration::from_micros(500)).1
+        data.retire(|work| work % 32 != 0 || started.elapsed() < Duration::from_micros(500)).1
     }) {}
     retires.report("steps of retiring");
     let started = Instant::now();
-    while tables.is_visit_due() {
-        visits.time(|| tables.visit_portion(1_000));
+    while data.is_visit_due() {
+        visits.time(|| data.visit_portion(1_000));
     }
     visits.report("portions of visits");
     println!(
         "  {:?}; {} subjects are left, the process shrank from {} to {} MB; {:.1} bytes without the ranking",
         started.elapsed(),
-        tables.holdings.subjects.len(),
+        data.holdings.subjects.len(),
         full >> 20,
         resident() >> 20,
-        tables.holdings.memory_bytes() as f64 / tables.holdings.subjects.len() as f64
+        data.holdings.memory_bytes() as f64 / data.holdings.subjects.len() as f64
     );
-    drop(tables);
+    drop(data);
 
     filled = Instant::now();
     let before = resident();
@@ -202,15 +202,15 @@ fn bytes_a_slot_and_a_mean() {
     const SLOTS: i64 = 60;
     for (metric, ranked) in [("SUM(60h, a, b, c)", true), ("SUM(60h, a, b, c)", false), ("AVG(60h, a, b, c)", true)] {
         let board = board(metric, ranked);
-        let mut tables = BoardState::new(board.clone().into(), START);
+        let mut data = BoardState::new(board.clone().into(), START);
         let mut appended = LogOperations::of(board.edition().main().id());
         let mut last = 0.0;
         for hour in 0..SLOTS {
-            tables.advance(START.plus_millis(hour * HOUR));
+            data.advance(START.plus_millis(hour * HOUR));
             for number in 0..COUNT {
-                add(&mut tables, HashedName::from(name(number).as_str()), 1, &mut appended);
+                add(&mut data, HashedName::from(name(number).as_str()), 1, &mut appended);
             }
-            let each = tables.holdings.memory_bytes() as f64 / COUNT as f64;
+            let each = data.holdings.memory_bytes() as f64 / COUNT as f64;
             if [0, 1, 2, 9, 23, 59].contains(&hour) {
                 println!("{metric} ranked {ranked}: {} slots: {each:.1} bytes, {:.1} more", hour + 1, each - last);
             }

@@ -1,4 +1,4 @@
-//! Tests of a board's tables: compared with models, with the state after a crash, and with the content of a checkpoint;
+//! Tests of a board's data: compared with models, with the state after a crash, and with the content of a checkpoint;
 //! and of the memory and work that they take.
 
 mod answers;
@@ -33,23 +33,23 @@ use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::memory::Room;
 use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
-use crate::store::embedded::tables::Tables;
 use crate::store::embedded::tests::new_board;
+use crate::store::embedded::track_data::TrackData;
 use crate::store::embedded::writing::{BatchApplication, Undone};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::{Added, Batch, ClockMode, Defined, Increment, Lifecycle, Outcome, Result, Store};
 
 /// In these tests a board has one track, unless its other tracks are named.
 impl std::ops::Deref for BoardState {
-    type Target = Tables;
+    type Target = TrackData;
 
-    fn deref(&self) -> &Tables {
+    fn deref(&self) -> &TrackData {
         &self.tracks[0]
     }
 }
 
 impl std::ops::DerefMut for BoardState {
-    fn deref_mut(&mut self) -> &mut Tables {
+    fn deref_mut(&mut self) -> &mut TrackData {
         &mut self.tracks[0]
     }
 }
@@ -122,9 +122,9 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
     Ok(store.add(board, Batch { increments, return_scores: false }).await?.outcomes)
 }
 
-/// Applies a whole batch to tables that have been advanced.
-fn apply(board: &Board, tables: &mut BoardState, batch: &Batch, operations: &mut LogOperations) -> Added {
-    let (windows, now) = (tables.windows(), tables.now());
+/// Applies a whole batch to data that has been advanced.
+fn apply(board: &Board, data: &mut BoardState, batch: &Batch, operations: &mut LogOperations) -> Added {
+    let (windows, now) = (data.windows(), data.now());
     let mut application = BatchApplication::new(
         (board, 0),
         batch,
@@ -133,8 +133,8 @@ fn apply(board: &Board, tables: &mut BoardState, batch: &Batch, operations: &mut
         0,
         FingerprintKey::default(),
     );
-    while !application.apply_portion(tables, Room::UNLIMITED, operations) {}
-    application.finish(tables.frame())
+    while !application.apply_portion(data, Room::UNLIMITED, operations) {}
+    application.finish(data.frame())
 }
 
 fn live(store: &Embedded) -> Arc<LiveBoard> {

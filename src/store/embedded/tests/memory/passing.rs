@@ -48,15 +48,15 @@ impl Model {
 /// Writes to subjects that get events every second, occasionally, rarely, and late, with and without calls of the steps
 /// of retiring and visiting.
 fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
-    let mut tables = BoardState::new(board.clone().into(), START);
+    let mut data = BoardState::new(board.clone().into(), START);
     let (mut model, mut log) = (Model::default(), Vec::new());
-    let duration = tables.holdings.traits.counter_duration;
+    let duration = data.holdings.traits.counter_duration;
     let mut now = START;
     let mut second = 0i64;
     while second < SLOTS {
         second += [1, 1, 1, 7, 40, 1, 900, 1][(second % 8) as usize];
         now = START.plus_millis(second * SECOND + second % 1_000);
-        tables.advance(now);
+        data.advance(now);
         let mut due = vec![("always".to_owned(), 0), (format!("seldom {}", second % 50), 0)];
         if second % 3 == 0 {
             due.push((format!("late {}", second % 20), 500 * SECOND));
@@ -79,33 +79,33 @@ fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
         let mut told = LogOperations::of(board.edition().main().id());
-        apply(board, &mut tables, &batch, &mut told);
+        apply(board, &mut data, &batch, &mut told);
         log.extend_from_slice(told.bytes());
         for (who, late) in &due {
             model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, duration);
         }
         if helped {
-            tables.retire(|work| work < 50);
-            tables.visit_portion(8);
+            data.retire(|work| work < 50);
+            data.visit_portion(8);
         }
         if second % 101 < 8 {
-            compare(&tables, &model, now);
+            compare(&data, &model, now);
         }
     }
-    compare(&tables, &model, now);
-    (tables, model, log)
+    compare(&data, &model, now);
+    (data, model, log)
 }
 
-fn compare(tables: &BoardState, model: &Model, now: Timestamp) {
-    let traits = tables.holdings.traits;
-    let floor = tables.window.floor.millis();
+fn compare(data: &BoardState, model: &Model, now: Timestamp) {
+    let traits = data.holdings.traits;
+    let floor = data.window.floor.millis();
     for who in model.amounts.keys().take(200) {
-        let found = ranking_reads::score(tables, &Subject::parse(who).unwrap());
+        let found = ranking_reads::score(data, &Subject::parse(who).unwrap());
         let expected = match traits.counter_duration {
             Some(duration) => model.score(who, now.millis() - duration + 1),
             // A ranking includes what was not subtracted yet.
             None if traits.ranked => {
-                let held = tables.holdings.combined_value(HashedName::from(who.as_str()), floor);
+                let held = data.holdings.combined_value(HashedName::from(who.as_str()), floor);
                 assert_eq!(
                     held,
                     Kind::Sum.absent().map(|_| { crate::board::Value::Exact(Amount(model.score(who, floor))) })
@@ -123,19 +123,19 @@ fn boards_are_exact_over_a_hundred_thousand_slots() {
     for (ranked, mode) in [(true, Mode::Sliding), (false, Mode::Sliding), (false, Mode::FromFirst)] {
         for helped in [true, false] {
             let board = board(ranked, mode);
-            let (mut tables, model, log) = pass(&board, helped);
+            let (mut data, model, log) = pass(&board, helped);
             // Without these calls a board keeps more, but never a cell whose ordinal is ambiguous.
-            while !tables.retire(|_| true).1 {}
-            contents::live_contents(&tables);
+            while !data.retire(|_| true).1 {}
+            contents::live_contents(&data);
             // Applying the whole log again ends in the same state.
             let mut restored = BoardState::new(board.clone().into(), Timestamp::EPOCH);
-            restored.move_clock(tables.now);
+            restored.move_clock(data.now);
             for operation in operations(&log) {
                 replay(&mut restored, Some(0), operation.unwrap()).unwrap();
             }
             restored.rebuild();
-            compare(&restored, &model, tables.now);
-            assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables), "{ranked} {mode:?}");
+            compare(&restored, &model, data.now);
+            assert_eq!(contents::live_contents(&restored), contents::live_contents(&data), "{ranked} {mode:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of what is refused when memory is scarce or full, on tables of every kind.
+//! Tests of what is refused when memory is scarce or full, on boards of every kind.
 
 use proptest::prelude::*;
 
@@ -123,8 +123,8 @@ fn only_new_subjects_of_a_ranked_board_are_limited_in_number() {
         if board.definition().ranked {
             assert!(is_counted(&outcomes[..2]) && is_counted(&outcomes[3..4]), "{what}");
             assert_eq!((outcomes[2], outcomes[4]), (crowded, crowded), "{what}");
-            for tables in &mut state.tracks {
-                assert!(tables.holdings.remove("subject-1".into(), 0).any, "{what}");
+            for data in &mut state.tracks {
+                assert!(data.holdings.remove("subject-1".into(), 0).any, "{what}");
             }
             assert!(is_counted(&write(&board, &mut state, room, vec![item(3)]).0), "{what}");
         } else {
@@ -135,7 +135,7 @@ fn only_new_subjects_of_a_ranked_board_are_limited_in_number() {
 
 /// Returns the memory of a board without that of the numbers of events, one for each slot in which anything was counted.
 fn bytes_without_events(state: &BoardState) -> usize {
-    state.memory_bytes() - state.tracks.iter().map(|tables| tables.events.memory_bytes()).sum::<usize>()
+    state.memory_bytes() - state.tracks.iter().map(|data| data.events.memory_bytes()).sum::<usize>()
 }
 
 /// Tests what takes nothing but the number of events of its slot: a tombstone that is there already.

@@ -12,14 +12,14 @@ const SUBJECTS: usize = 2_000;
 /// Returns the bytes that a board takes, without its ids.
 fn bytes(live: &LiveBoard) -> usize {
     let state = live.state.lock();
-    state.tracks.iter().map(|tables| tables.holdings.memory_bytes()).sum()
+    state.tracks.iter().map(|data| data.holdings.memory_bytes()).sum()
 }
 
 /// Returns the largest number of subjects that the windows of a board have held at once. The lowest free id is assigned
 /// first, so this is at most the highest id in use.
 fn most_subjects(live: &LiveBoard) -> usize {
     let state = live.state.lock();
-    let last = |tables: &Tables| tables.holdings.subjects.last_before(u32::MAX).map_or(0, |id| id as usize + 1);
+    let last = |data: &TrackData| data.holdings.subjects.last_before(u32::MAX).map_or(0, |id| id as usize + 1);
     state.tracks.iter().map(last).sum()
 }
 

@@ -1,4 +1,4 @@
-//! Comparison of the estimated memory of subjects with what a board's tables take.
+//! Comparison of the estimated memory of subjects with what a board's data takes.
 
 use super::*;
 use crate::board::Kind;
@@ -8,9 +8,9 @@ use crate::store::embedded::sizing::bytes_per_subject;
 const TOLERANCE: f64 = 0.25;
 
 /// Adds one increment for each subject, with a value of its own for each slot and `turn`.
-fn fill(board: &Board, tables: &mut BoardState, subjects: u64, turn: i64) {
+fn fill(board: &Board, data: &mut BoardState, subjects: u64, turn: i64) {
     let mut operations = LogOperations::of(board.edition().main().id());
-    let slot = tables.window.head.millis() / HOUR;
+    let slot = data.window.head.millis() / HOUR;
     let amount = Change::Amount(Amount(1));
     let item = |nth: u64| {
         let mixed = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -22,14 +22,14 @@ fn fill(board: &Board, tables: &mut BoardState, subjects: u64, turn: i64) {
     };
     for from in (0..subjects).step_by(250) {
         let increments = (from..subjects.min(from + 250)).map(item).collect();
-        apply(board, tables, &Batch { increments, return_scores: false }, &mut operations);
+        apply(board, data, &Batch { increments, return_scores: false }, &mut operations);
         operations = LogOperations::of(board.edition().main().id());
     }
 }
 
 /// Returns the bytes that a subject takes.
-fn taken(tables: &BoardState) -> f64 {
-    let holdings = &tables.holdings;
+fn taken(data: &BoardState) -> f64 {
+    let holdings = &data.holdings;
     let (owned, counted) = holdings.subjects.owned_bytes();
     assert_eq!(owned, counted);
     holdings.memory_bytes() as f64 / holdings.subjects.len() as f64
@@ -56,15 +56,15 @@ fn estimates_are_close_to_the_memory_taken() {
             let board = alone(Definition { ranked, ..hours(metric) });
             let estimate = bytes_per_subject(board.edition().main());
             let what = |slots: u32| format!("{metric}, ranked {ranked}, {slots} slots");
-            let mut tables = BoardState::new(board.clone().into(), START);
-            fill(&board, &mut tables, SUBJECTS, 0);
-            compare(&what(1), estimate.one_slot, taken(&tables));
+            let mut data = BoardState::new(board.clone().into(), START);
+            fill(&board, &mut data, SUBJECTS, 0);
+            compare(&what(1), estimate.one_slot, taken(&data));
             for hour in 1..board.edition().main().kept() {
-                tables.advance(START.plus_millis(i64::from(hour) * HOUR));
-                fill(&board, &mut tables, SUBJECTS, 0);
+                data.advance(START.plus_millis(i64::from(hour) * HOUR));
+                fill(&board, &mut data, SUBJECTS, 0);
             }
-            compare(&what(board.edition().main().kept()), estimate.all_slots, taken(&tables));
-            assert_eq!(tables.holdings.subjects.len() as u64, SUBJECTS);
+            compare(&what(board.edition().main().kept()), estimate.all_slots, taken(&data));
+            assert_eq!(data.holdings.subjects.len() as u64, SUBJECTS);
             if !matches!(board.kind(), Kind::Distinct | Kind::Sketch) {
                 assert_eq!((estimate.each_value, estimate.at_most), (None, Some(estimate.all_slots)));
             }
@@ -79,16 +79,16 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
             let max_values = metric.starts_with("COUNT").then_some(values as u32);
             let board = alone(Definition { ranked, max_values, ..hours(metric) });
             let estimate = bytes_per_subject(board.edition().main());
-            let mut tables = BoardState::new(board.clone().into(), START);
+            let mut data = BoardState::new(board.clone().into(), START);
             for hour in 0..board.edition().main().kept() {
-                tables.advance(START.plus_millis(i64::from(hour) * HOUR));
-                (0..values).for_each(|turn| fill(&board, &mut tables, 40, turn));
+                data.advance(START.plus_millis(i64::from(hour) * HOUR));
+                (0..values).for_each(|turn| fill(&board, &mut data, 40, turn));
                 if hour == 0 && board.kind() == Kind::Distinct {
-                    let each = taken(&tables) / values as f64;
+                    let each = taken(&data) / values as f64;
                     compare(&format!("{metric}, ranked {ranked}, a value"), estimate.each_value.unwrap(), each);
                 }
             }
-            compare(&format!("{metric}, ranked {ranked}, full"), estimate.at_most.unwrap(), taken(&tables));
+            compare(&format!("{metric}, ranked {ranked}, full"), estimate.at_most.unwrap(), taken(&data));
         }
     }
     let unlimited = alone(hours("COUNT_DISTINCT(2h, e, s, v)"));
@@ -98,9 +98,9 @@ fn estimates_of_many_values_are_close_to_the_memory_taken() {
 #[test]
 fn the_estimate_of_a_counter_is_close_to_the_memory_taken() {
     let board = alone(Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(6h, e, s)") });
-    let mut tables = BoardState::new(board.clone().into(), START);
-    fill(&board, &mut tables, 4_000, 0);
+    let mut data = BoardState::new(board.clone().into(), START);
+    fill(&board, &mut data, 4_000, 0);
     let estimate = bytes_per_subject(board.edition().main());
-    compare("from_first", estimate.one_slot, taken(&tables));
+    compare("from_first", estimate.one_slot, taken(&data));
     assert_eq!((estimate.all_slots, estimate.at_most), (estimate.one_slot, Some(estimate.one_slot)));
 }

@@ -11,28 +11,28 @@ use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 
 /// Does a step, and adds it to the log.
-fn change(board: &Board, tables: &mut BoardState, step: Step, log: &mut LogOperations) {
+fn change(board: &Board, data: &mut BoardState, step: Step, log: &mut LogOperations) {
     match step {
         Step::Add(items) => {
-            let increments = items.into_iter().map(|item| made(board, tables.now, item)).collect();
-            apply(board, tables, &Batch { increments, return_scores: false }, log);
+            let increments = items.into_iter().map(|item| made(board, data.now, item)).collect();
+            apply(board, data, &Batch { increments, return_scores: false }, log);
         }
         Step::Remove(who) => {
             let subject = subject(who);
-            let floor = tables.window.floor.millis();
-            if tables.holdings.remove(HashedName::from(subject.as_str()), floor).any {
+            let floor = data.window.floor.millis();
+            if data.holdings.remove(HashedName::from(subject.as_str()), floor).any {
                 log.removed(subject.as_str());
             }
         }
         Step::Forward(by) => {
-            let advance = tables.advance(tables.now.plus_millis(by));
+            let advance = data.advance(data.now.plus_millis(by));
             if !advance.tracks.is_empty() {
-                log.advanced(tables.now.millis());
+                log.advanced(data.now.millis());
             }
         }
         Step::Retire => {
-            tables.retire(|work| work < 3);
-            tables.visit_portion(5);
+            data.retire(|work| work < 3);
+            data.visit_portion(5);
         }
         Step::Reopen | Step::Redefine | Step::Checkpoint => {}
         Step::Attach(_) | Step::Exchange | Step::Detach | Step::Fill => {}
@@ -48,23 +48,23 @@ proptest! {
         definition in prop::sample::select(every_definition()),
     ) {
         let board = alone(definition);
-        let mut tables = BoardState::new(board.clone().into(), START);
+        let mut data = BoardState::new(board.clone().into(), START);
         let mut earlier = LogOperations::of(board.edition().main().id());
-        before.into_iter().for_each(|step| change(&board, &mut tables, step, &mut earlier));
+        before.into_iter().for_each(|step| change(&board, &mut data, step, &mut earlier));
 
         let mut checkpoint = LogOperations::of(board.edition().main().id());
-        checkpoint.advanced(tables.now.millis());
-        tables.events.write(&mut checkpoint);
+        checkpoint.advanced(data.now.millis());
+        data.events.write(&mut checkpoint);
         let mut log = LogOperations::of(board.edition().main().id());
-        let mut walk: Walk = tables.holdings.begin_walk();
+        let mut walk: Walk = data.holdings.begin_walk();
         let mut more = true;
         for (step, bytes) in during {
-            change(&board, &mut tables, step, &mut log);
-            more = more && tables.holdings.checkpoint_portion(&mut walk, bytes, &mut checkpoint);
+            change(&board, &mut data, step, &mut log);
+            more = more && data.holdings.checkpoint_portion(&mut walk, bytes, &mut checkpoint);
         }
         while more {
             let from = checkpoint.len();
-            more = tables.holdings.checkpoint_portion(&mut walk, 100, &mut checkpoint);
+            more = data.holdings.checkpoint_portion(&mut walk, 100, &mut checkpoint);
             prop_assert!(checkpoint.len() <= from + 100 + 100, "a portion is bounded");
         }
         let mut restored = BoardState::new(board.clone().into(), Timestamp::EPOCH);
@@ -72,12 +72,12 @@ proptest! {
             replay(&mut restored, Some(0), operation.unwrap()).unwrap();
         }
         restored.rebuild();
-        restored.advance(tables.now);
-        while !tables.retire(|_| true).1 {}
+        restored.advance(data.now);
+        while !data.retire(|_| true).1 {}
         while !restored.retire(|_| true).1 {}
-        prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
-        let events = |tables: &BoardState| tables.events.since(tables.window.floor.millis()).collect::<Vec<_>>();
-        prop_assert_eq!(events(&restored), events(&tables));
+        prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&data));
+        let events = |data: &BoardState| data.events.since(data.window.floor.millis()).collect::<Vec<_>>();
+        prop_assert_eq!(events(&restored), events(&data));
     }
 }
 
@@ -90,16 +90,16 @@ fn large_subjects_are_checkpointed_in_portions() {
         if !takes_values {
             continue;
         }
-        let mut tables = BoardState::new(board.clone().into(), START);
+        let mut data = BoardState::new(board.clone().into(), START);
         let mut log = LogOperations::of(board.edition().main().id());
         let item = |number: i64| Increment { change: super::change(&board, number), ..increment(1, 0, None, None) };
         let batch = Batch { increments: (0..3_000).map(item).collect(), return_scores: false };
-        apply(&board, &mut tables, &batch, &mut log);
+        apply(&board, &mut data, &batch, &mut log);
         let mut checkpoint = LogOperations::of(board.edition().main().id());
-        let (mut walk, mut portions) = (tables.holdings.begin_walk(), 1);
+        let (mut walk, mut portions) = (data.holdings.begin_walk(), 1);
         loop {
             let from = checkpoint.len();
-            let more = tables.holdings.checkpoint_portion(&mut walk, 1_000, &mut checkpoint);
+            let more = data.holdings.checkpoint_portion(&mut walk, 1_000, &mut checkpoint);
             assert!(checkpoint.len() - from <= 1_000 + 2_100);
             if !more {
                 break;
@@ -111,7 +111,7 @@ fn large_subjects_are_checkpointed_in_portions() {
             replay(&mut restored, Some(0), operation.unwrap()).unwrap();
         }
         restored.rebuild();
-        assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
+        assert_eq!(contents::live_contents(&restored), contents::live_contents(&data));
         assert!(portions > 1 || checkpoint.len() < 2_500);
     }
 }

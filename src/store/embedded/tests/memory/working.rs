@@ -14,15 +14,15 @@ const RANKING: usize = 2_048;
 const RANKING_EACH: usize = 512;
 
 /// Returns the number of entries moved so far in the tables of subjects and ids, and in the ranking.
-fn moved(tables: &BoardState) -> [usize; 3] {
-    [tables.holdings.subjects.moved(), tables.ids.moved(), tables.holdings.ranking.moved()]
+fn moved(data: &BoardState) -> [usize; 3] {
+    [data.holdings.subjects.moved(), data.ids.moved(), data.holdings.ranking.moved()]
 }
 
 /// Makes a change and checks how much it moved. `times` is the number of subjects that it changes.
-fn bounded<T>(tables: &mut BoardState, times: usize, what: &str, change: impl FnOnce(&mut BoardState) -> T) -> T {
-    let before = moved(tables);
-    let answer = change(tables);
-    let after = moved(tables);
+fn bounded<T>(data: &mut BoardState, times: usize, what: &str, change: impl FnOnce(&mut BoardState) -> T) -> T {
+    let before = moved(data);
+    let answer = change(data);
+    let after = moved(data);
     // If the holdings were replaced, their count starts again at 0.
     let by = |at: usize| after[at].saturating_sub(before[at]);
     let (table, ranking) = (by(0).max(by(1)), by(2));
@@ -49,7 +49,7 @@ fn work_under_the_lock_does_not_grow_with_the_board() {
 
 fn work_is_bounded(count: usize, ranked: bool) {
     let board = alone(Definition { ranked, ..hours("COUNT(3h, like, post)") });
-    let mut tables = BoardState::new(board.clone().into(), START);
+    let mut data = BoardState::new(board.clone().into(), START);
     let mut log = LogOperations::of(board.edition().main().id());
 
     // New subjects, by single writes and by portions.
@@ -59,46 +59,46 @@ fn work_is_bounded(count: usize, ranked: bool) {
         let increments = (number..number + step).map(|number| like(number, number % 4 == 0)).collect();
         let batch = Batch { increments, return_scores: false };
         log.clear();
-        bounded(&mut tables, step, "new subjects", |tables| {
+        bounded(&mut data, step, "new subjects", |data| {
             let mut application = BatchApplication::new(
                 (&board, 0),
                 &batch,
                 Undone::all(batch.increments.len()),
-                (&tables.windows(), tables.now()),
+                (&data.windows(), data.now()),
                 0,
                 FingerprintKey::default(),
             );
             let mut portions = 0;
-            while !application.apply_portion(tables, Room::UNLIMITED, &mut log) {
+            while !application.apply_portion(data, Room::UNLIMITED, &mut log) {
                 portions += 1;
                 assert!(portions <= step, "each portion goes on");
             }
         });
         number += step;
     }
-    assert_eq!(tables.holdings.subjects.len(), number);
+    assert_eq!(data.holdings.subjects.len(), number);
 
     // Updates and removals.
     for nth in (0..number).step_by(number / 500) {
         let batch = Batch { increments: vec![like(nth, false)], return_scores: false };
-        bounded(&mut tables, 1, "an update", |tables| apply(&board, tables, &batch, &mut log));
+        bounded(&mut data, 1, "an update", |data| apply(&board, data, &batch, &mut log));
         let name = format!("post {}", (nth + 1) % number);
-        let floor = tables.window.floor.millis();
-        bounded(&mut tables, 1, "a removal", |tables| tables.holdings.remove(HashedName::from(name.as_str()), floor));
+        let floor = data.window.floor.millis();
+        bounded(&mut data, 1, "a removal", |data| data.holdings.remove(HashedName::from(name.as_str()), floor));
     }
 
     let (mut cursor, mut steps) = (Some(AuditCursor::default()), 0);
     while let Some(at) = cursor.take() {
-        let step = bounded(&mut tables, 1, "an audit", |tables| audit::step(tables, &at, false));
+        let step = bounded(&mut data, 1, "an audit", |data| audit::step(data, &at, false));
         assert!(step.checked <= 1_000 && step.differences.is_empty());
         (cursor, steps) = (step.next, steps + 1);
     }
     assert!(!ranked || steps >= number / 1_000);
 
-    let mut walk = tables.holdings.begin_walk();
+    let mut walk = data.holdings.begin_walk();
     loop {
         log.clear();
-        let more = tables.holdings.checkpoint_portion(&mut walk, 4_096, &mut log);
+        let more = data.holdings.checkpoint_portion(&mut walk, 4_096, &mut log);
         assert!(log.len() <= 4_096 + 100, "{} bytes in a portion", log.len());
         if !more {
             break;
@@ -106,22 +106,22 @@ fn work_is_bounded(count: usize, ranked: bool) {
     }
 
     // All but a few expire.
-    tables.advance(START.plus_millis(2 * HOUR));
+    data.advance(START.plus_millis(2 * HOUR));
     for nth in (0..number).step_by(50) {
         let batch = Batch { increments: vec![like(nth, false)], return_scores: false };
-        apply(&board, &mut tables, &batch, &mut log);
+        apply(&board, &mut data, &batch, &mut log);
     }
-    bounded(&mut tables, 1, "time", |tables| tables.advance(START.plus_millis(4 * HOUR)));
+    bounded(&mut data, 1, "time", |data| data.advance(START.plus_millis(4 * HOUR)));
     loop {
-        let (retired, done) = bounded(&mut tables, 64, "retiring", |tables| tables.retire(|work| work < 64));
+        let (retired, done) = bounded(&mut data, 64, "retiring", |data| data.retire(|work| work < 64));
         assert!(retired.touched <= 64, "{retired:?}");
         if done {
             break;
         }
     }
-    while tables.is_visit_due() {
-        let visit = bounded(&mut tables, 64, "a visit", |tables| tables.visit_portion(64));
+    while data.is_visit_due() {
+        let visit = bounded(&mut data, 64, "a visit", |data| data.visit_portion(64));
         assert!(visit.work <= 64 + 1_000, "{visit:?}");
     }
-    assert_eq!(tables.holdings.subjects.len(), number.div_ceil(50));
+    assert_eq!(data.holdings.subjects.len(), number.div_ceil(50));
 }

@@ -1,4 +1,4 @@
-//! The state of one track in memory, and its changes over time. Pure: without disk or clock.
+//! The data of one track in memory, and its changes over time. Pure: without disk or clock.
 //!
 //! It consists of the subjects ([`Holdings`]), the window, and the number of items counted in each slot.
 
@@ -14,9 +14,9 @@ use super::sheets::StoredSheets;
 use super::track_traits::TrackTraits;
 use crate::board::{EarlierRanks, Frame, Timestamp, Track, Window, WindowSlots};
 
-/// The state of one track in memory.
+/// The data of one track in memory.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct TrackData {
     pub window: Window,
     /// The starts of the window's slots.
     pub starts: Arc<[Timestamp]>,
@@ -30,7 +30,7 @@ pub(super) struct Tables {
 }
 
 /// The round of visits that frees the expired data of subjects that get no writes, and gives memory back: see
-/// [`Tables::visit_portion`].
+/// [`TrackData::visit_portion`].
 #[derive(Debug)]
 struct CleanupRound {
     /// The next record to visit, or `None` if no round is in progress.
@@ -87,10 +87,10 @@ const MAX_STEPS: u32 = 64;
 /// The largest number of visits that moving the clock makes, unless more are needed to keep ordinals unambiguous.
 const VISITS_PER_ADVANCE: u64 = 2_048;
 
-impl Tables {
+impl TrackData {
     pub(super) fn new(track: &Track, now: Timestamp) -> Self {
         let WindowSlots { window, starts } = WindowSlots::at(track, now);
-        let mut tables = Self {
+        let mut data = Self {
             window,
             starts,
             now,
@@ -100,9 +100,9 @@ impl Tables {
             noted: NotedRanks::of_new(track, now),
             round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
         };
-        tables.holdings.oldest_kept = oldest_kept(track, &tables.window);
-        tables.round.cleared = tables.oldest_needed();
-        tables
+        data.holdings.oldest_kept = oldest_kept(track, &data.window);
+        data.round.cleared = data.oldest_needed();
+        data
     }
 
     /// Moves the time, and the head and the floor of this track, forward to `now`. A time before the board's changes
@@ -394,11 +394,11 @@ mod tests {
             let track = &board.tracks()[0];
             for from in [0, 1_332_000_000_000, 1_325_000_000_000] {
                 let mut now = Timestamp::from_millis(from);
-                let mut tables = Tables::new(track, now);
+                let mut data = TrackData::new(track, now);
                 for step in 0..400 {
                     now = now.plus_millis([1_800_000, 3_600_000, 40_000_000, 100][step % 4]);
-                    tables.advance(track, now);
-                    assert_eq!(tables.holdings.oldest_kept, oldest_kept(track, &tables.window), "{slot} {now:?}");
+                    data.advance(track, now);
+                    assert_eq!(data.holdings.oldest_kept, oldest_kept(track, &data.window), "{slot} {now:?}");
                 }
             }
         }
