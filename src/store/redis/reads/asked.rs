@@ -75,7 +75,7 @@ pub(super) struct Asked<R: Read> {
     pub question: Question<R>,
     callers: Callers<R::Reply>,
     /// The time according to the last attempt.
-    told: Option<Timestamp>,
+    last_time: Option<Timestamp>,
     /// Whether only a script can answer.
     by_script: bool,
     /// Whether the cached answer was found to be outdated.
@@ -86,7 +86,7 @@ pub(super) struct Asked<R: Read> {
 pub(super) trait Pending: Any + Debug + Send {
     fn part(&self) -> &Arc<Part>;
     fn at_least(&self) -> Option<Timestamp>;
-    fn told(&self) -> Option<Timestamp>;
+    fn last_time(&self) -> Option<Timestamp>;
     fn weight(&self) -> u64;
     fn hash(&self, hasher: &rapidhash::fast::RandomState) -> u64;
     fn is_abandoned(&self) -> bool;
@@ -135,18 +135,18 @@ pub(super) enum Glance<'a> {
     Failed(ServerFailure),
 }
 
-/// What answering the questions to one partition needs and leaves.
+/// What answering the questions to one part needs and leaves.
 pub(super) struct Receiving<'a> {
     pub pages: &'a Pages,
     pub again: &'a mut Vec<Box<dyn Pending>>,
-    /// Whether a question that is asked again advances the partition by its script.
+    /// Whether a question that is asked again advances the part by its script.
     pub is_advanced: bool,
 }
 
 impl<R: Read> Asked<R> {
     pub fn new(question: Question<R>) -> (Self, Answered<R::Reply>) {
         let (callers, answered) = Callers::one();
-        (Self { question, callers, told: None, by_script: false, is_outdated: false }, answered)
+        (Self { question, callers, last_time: None, by_script: false, is_outdated: false }, answered)
     }
 
     #[cfg(test)]
@@ -166,8 +166,8 @@ impl<R: Read> Asked<R> {
     }
 
     /// Puts the question among those to ask again for this time.
-    pub fn ask_again(self, told: Timestamp, receiving: &mut Receiving<'_>) {
-        receiving.again.push(Box::new(Self { told: Some(told), ..self }));
+    pub fn ask_again(self, last_time: Timestamp, receiving: &mut Receiving<'_>) {
+        receiving.again.push(Box::new(Self { last_time: Some(last_time), ..self }));
     }
 
     /// Receives the outcome of a script.
@@ -205,12 +205,12 @@ impl<R: Read> Asked<R> {
         self.is_outdated |= is_cached;
         self.by_script = match fit {
             Fit::Right => !is_cached,
-            // One script advances the partition for all questions that follow it in the same pipeline.
+            // One script advances the part for all questions that follow it in the same pipeline.
             Fit::Behind => !std::mem::replace(&mut receiving.is_advanced, true),
-            // If this was already an attempt with the time that the partition returned, and the window is wrong again,
+            // If this was already an attempt with the time that the part returned, and the window is wrong again,
             // then the clock has not reached the window, or the window ends with the last possible slot, which has no
             // end. A script handles both.
-            Fit::Moved => !is_cached && self.told.is_some(),
+            Fit::Moved => !is_cached && self.last_time.is_some(),
         };
         self.ask_again(look.now, receiving);
     }
@@ -225,8 +225,8 @@ impl<R: Read> Pending for Asked<R> {
         self.question.at_least
     }
 
-    fn told(&self) -> Option<Timestamp> {
-        self.told
+    fn last_time(&self) -> Option<Timestamp> {
+        self.last_time
     }
 
     fn weight(&self) -> u64 {

@@ -21,8 +21,8 @@ use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session, is_step_due};
 
-/// The questions to one partition.
-type PartitionGroup = (Arc<Part>, Vec<Box<dyn Pending>>);
+/// The questions to one part.
+type PartGroup = (Arc<Part>, Vec<Box<dyn Pending>>);
 
 /// Sends questions, and sends each answer to all its callers.
 pub(super) async fn fly(session: &Session, channel: Channel, pages: &Pages, taken: Vec<Box<dyn Pending>>) {
@@ -79,9 +79,9 @@ async fn round(
     again
 }
 
-/// Groups questions by partition. The questions of each partition keep their order.
-fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<PartitionGroup> {
-    let mut groups: Vec<PartitionGroup> = Vec::new();
+/// Groups questions by part. The questions of each part keep their order.
+fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<PartGroup> {
+    let mut groups: Vec<PartGroup> = Vec::new();
     for pending in all {
         match groups.iter_mut().find(|(part, _)| Arc::ptr_eq(part, pending.part())) {
             Some((_, group)) => group.push(pending),
@@ -91,14 +91,14 @@ fn by_part(all: Vec<Box<dyn Pending>>) -> Vec<PartitionGroup> {
     groups
 }
 
-/// The questions to one partition that are about to be sent.
+/// The questions to one part that are about to be sent.
 struct PartQuestions<'a> {
     session: &'a Session,
     pages: &'a Pages,
     part: &'a Arc<Part>,
     moment: Moment<'a>,
     belief: Belief,
-    /// The incarnation of the partition's node before anything was sent.
+    /// The incarnation of the part's node before anything was sent.
     incarnation: u64,
     scripts: Vec<(&'static Script, ScriptCall, OnScript)>,
     looks: Vec<(Vec<Cmd>, OnLook)>,
@@ -109,10 +109,10 @@ struct PartQuestions<'a> {
 impl<'a> PartQuestions<'a> {
     fn new(session: &'a Session, pages: &'a Pages, part: &'a Arc<Part>, group: &[Box<dyn Pending>]) -> Self {
         let belief = part.clock.belief(session.monotonic());
-        let told = group.iter().filter_map(|pending| pending.told()).max();
+        let last_time = group.iter().filter_map(|pending| pending.last_time()).max();
         let now = match session.simulated {
-            true => told.map_or(belief.expected, |told| told.max(belief.expected)),
-            false => told.unwrap_or(belief.expected),
+            true => last_time.map_or(belief.expected, |last_time| last_time.max(belief.expected)),
+            false => last_time.unwrap_or(belief.expected),
         };
         let at_least = group.iter().filter_map(|pending| pending.at_least()).max();
         let moment = session.moment(part, now, at_least);
@@ -149,7 +149,7 @@ impl<'a> PartQuestions<'a> {
         let Self { session, part, moment, belief, incarnation, scripts, looks, .. } = self;
         let call = |(script, call, on_script): (_, ScriptCall, _)| (pipeline.call(part, script, &call), on_script);
         let scripts = scripts.into_iter().map(call).collect();
-        // Looks come after the scripts, which may have advanced the partition.
+        // Looks come after the scripts, which may have advanced the part.
         let mut look = None;
         let mut placed = Vec::with_capacity(looks.len());
         if !looks.is_empty() {
@@ -168,7 +168,7 @@ impl<'a> PartQuestions<'a> {
     }
 }
 
-/// The commands that were sent to one partition, with the positions of their replies.
+/// The commands that were sent to one part, with the positions of their replies.
 struct SentQuestions<'a> {
     moment: Moment<'a>,
     belief: Belief,
@@ -200,7 +200,7 @@ impl SentQuestions<'_> {
         }
         let Some((time, meta)) = look else { return };
         // A command that was redirected, or sent once more, was not executed in the order that a look requires. And the
-        // time may be that of a node that no longer has the partition.
+        // time may be that of a node that no longer has the part.
         let places = time.into_iter().chain([meta]).chain(looks.iter().flat_map(|(places, _)| places.clone()));
         let in_order = incarnation.is_some() && !places.into_iter().any(|place| replies.is_single(place));
         let reading = time.map_or(Ok(belief.expected), |time| replies.share(time).and_then(clock::server_time));

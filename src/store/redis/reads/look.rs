@@ -32,7 +32,7 @@ pub(super) struct Look {
     pub version: String,
     /// The number of retiring slots, or `None` if a script must count them.
     pub retiring: Option<u64>,
-    /// The incarnation of the partition's node, or `None` if it changed in the meantime.
+    /// The incarnation of the part's node, or `None` if it changed in the meantime.
     pub incarnation: Option<u64>,
     belief: Belief,
 }

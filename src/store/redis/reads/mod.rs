@@ -4,12 +4,11 @@
 //! A call puts its questions on a [`ReadLane`](lane::ReadLane) and waits. A separate thread takes the questions that
 //! wait on the lane and sends them in one pipeline, a [flight](flight). Each kind of read is a type that implements
 //! [`Read`](question::Read): its cost, its script and arguments, how its reply is read, and whether a [look](look) at
-//! the meta key answers it without a script. Where this module says *partition*, it means one [`Part`]: the track that
-//! is read, in this partition.
+//! the meta key answers it without a script.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`question`], [`asked`] | a question to a partition, and the callers that wait for its answer |
+//! | [`question`], [`asked`] | a question to a part, which is one track of one partition, and the callers that wait for its answer |
 //! | [`near`] | [`Near`](super::merge::Near): consecutive lines, for pages and neighbors |
 //! | [`subject`], [`subject_keys`], [`slot_range`] | the slots of a subject, and its standing |
 //! | [`counts`] | [`Scores`](super::merge::Scores) and ranks of given subjects; counts and samples of the lines [`Between`](super::merge::Between) two places |
@@ -17,7 +16,7 @@
 //! | [`lanes`], [`lane`] | the lanes of all nodes, and the questions that wait on one |
 //! | [`flight`], [`pipeline`] | sending the questions that wait, and asking again those for which the window has moved |
 //! | [`look`], [`pages`] | what a caller checks in place of a script; the cache |
-//! | [`share`] | what partitions return, and the stamp of the state that it is from |
+//! | [`share`] | what parts return, and the stamp of the state that it is from |
 //! | [`spread`], [`merging`] | the ranking of a board, whose partitions are asked and merged |
 //! | [`status`] | the state of a part as a whole, and its keys: calls of their own, not kinds of read |
 //!
@@ -115,7 +114,7 @@ impl Reads {
         self.merging.close();
     }
 
-    /// Asks one partition.
+    /// Asks one part.
     async fn ask<R: Read>(&self, part: &Arc<Part>, read: R) -> Result<R::Reply, ServerFailure> {
         answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }

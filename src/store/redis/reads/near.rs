@@ -1,11 +1,11 @@
-//! Consecutive lines of a partition: pages, neighbors, and what several partitions contribute to them.
+//! Consecutive lines of a part: pages, neighbors, and what several parts contribute to them.
 //!
 //! Lines from a position on are cached. The first lines are read without a script, which takes the server a third of
 //! the time. The commands are `HMGET` of the meta key, the lines, their number, and again `HMGET` of the meta key (the
-//! [look](super::look)), in this order. Each change of the ranking comes with a new version that the partition never
+//! [look](super::look)), in this order. Each change of the ranking comes with a new version that the part never
 //! had before. So if both `HMGET` found the same version, nothing changed the ranking in between, and lines and number
 //! are of one instant. The look shows everything else that a script would check. If there was a write in between, or
-//! the partition has no version, a script reads instead.
+//! the part has no version, a script reads instead.
 
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Near {
     }
 }
 
-/// Returns cached lines at the time of a look, if the partition is as it was when they were read.
+/// Returns cached lines at the time of a look, if the part is as it was when they were read.
 fn look_at_cached(held: &CachedPage, look: &Look) -> Option<Share<Excerpt>> {
     if !held.is_right(look.incarnation, &look.version, look.head) {
         return None;

@@ -11,11 +11,11 @@
 //! only in the incarnation in which it was read, and the incarnation must not change from before the question is sent
 //! until after it is answered. A version with the incarnation in which it was read is a [`Stamp`].
 //!
-//! For a board of several partitions two things are cached. First, the first lines of each partition, like a page of a
-//! board without shards: if one partition has changed, only that one is read again. Second, the merged page, with the
-//! stamp of each partition, which is read together with the lines of that partition. The merged page is correct if all
-//! partitions answer with these stamps and the same head, each within the current round (`merge::KnownPage`), because
-//! the content of the partitions determines the lines of a page.
+//! For a board of several partitions two things are cached. First, the first lines of each part, like a page of a board
+//! without shards: if one part has changed, only that one is read again. Second, the merged page, with the stamp of each
+//! part, which is read together with the lines of that part. The merged page is correct if all parts answer with these
+//! stamps and the same head, each within the current round (`merge::KnownPage`), because the content of the parts determines
+//! the lines of a page.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -35,18 +35,18 @@ use crate::store::{Page, Ranked};
 const MAX_BYTES: usize = 32 << 20;
 /// The size of a page without its lines and stamps, in bytes.
 const BESIDE: usize = 512;
-/// The size of the stamp of each of its partitions, in bytes.
+/// The size of the stamp of each of its parts, in bytes.
 const STAMP: usize = 96;
 /// The number of lines from which reading them costs so much more than a look that a look is always worthwhile.
 const MANY: usize = 32;
 
-/// Lines that were read, of a partition or of a whole board, with the stamps with which they were read.
+/// Lines that were read, of a part or of a whole board, with the stamps with which they were read.
 #[derive(Debug)]
 pub(super) struct CachedPage {
     pub page: Page,
-    /// The stamp of each partition that it was read from. In a cached page, none of them is `None`.
+    /// The stamp of each part that it was read from. In a cached page, none of them is `None`.
     pub stamps: Vec<Option<Stamp>>,
-    /// Whether the partition had changed when this was read, and no look has found it unchanged since. Then it has
+    /// Whether the part had changed when this was read, and no look has found it unchanged since. Then it has
     /// probably changed again, and reading the lines at once saves the look.
     keeps_changing: AtomicBool,
 }
@@ -55,11 +55,11 @@ pub(super) struct CachedPage {
 #[derive(Debug, Default)]
 pub(super) struct Pages(Mutex<Halves>);
 
-/// The lines that a page has: those of one partition, of the ranking of one key in it, or of a whole board of several,
-/// which its first partition identifies.
+/// The lines that a page has: those of one part, of the ranking of one key in it, or of a whole board of several,
+/// which its first part identifies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Extent {
-    Partition,
+    Part,
     Key(RankingKey),
     Board,
 }
@@ -74,15 +74,15 @@ struct Halves {
     old: Half,
 }
 
-/// The pages of one half, by partition and question. Partitions are identified by their address. They are kept alive,
-/// so that no other partition can get the same address.
+/// The pages of one half, by part and question. Parts are identified by their address. They are kept alive,
+/// so that no other part can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
 type Key = (usize, Extent, Near);
 
 impl Extent {
-    /// Returns the lines of one partition, or of one key.
+    /// Returns the lines of one part, or of one key.
     pub fn of(key: Option<&RankingKey>) -> Self {
-        key.map_or(Self::Partition, |key| Self::Key(key.clone()))
+        key.map_or(Self::Part, |key| Self::Key(key.clone()))
     }
 }
 
@@ -95,13 +95,13 @@ impl CachedPage {
         self.page.frame.window.head
     }
 
-    /// Returns whether a look at the partition's version is likely to be sufficient, or costs little compared with
+    /// Returns whether a look at the part's version is likely to be sufficient, or costs little compared with
     /// reading the lines.
     pub fn is_worth_a_look(&self) -> bool {
         self.page.items.len() > MANY || !self.keeps_changing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the page is correct if its only partition has this version and head, in this incarnation of its
+    /// Returns whether the page is correct if its only part has this version and head, in this incarnation of its
     /// node.
     pub fn is_right(&self, incarnation: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
@@ -191,7 +191,7 @@ mod tests {
         assert!(!held.is_right(Some(8), "one", head) && !held.is_right(None, "one", head));
         assert!(!held.is_right(Some(7), "two", head) && !held.is_right(Some(7), "", head));
         assert!(!held.is_right(Some(7), "one", head.plus_millis(3_600_000)));
-        // A page of several partitions cannot be checked with the version of a single one.
+        // A page of several parts cannot be checked with the version of a single one.
         let stamps = vec![Stamp::new("one", Some(7)); 2];
         assert!(!CachedPage { stamps, ..held }.is_right(Some(7), "one", head));
     }
@@ -208,8 +208,8 @@ mod tests {
         for (lines, without_a_look) in [(1, false), (MANY + 1, true)] {
             let pages = Pages::default();
             let read = |version: &str| {
-                pages.put(&part, Extent::Partition, &page(0, 9), held(&part, lines, version));
-                pages.get(&part, &Extent::Partition, &page(0, 9)).unwrap().is_worth_a_look()
+                pages.put(&part, Extent::Part, &page(0, 9), held(&part, lines, version));
+                pages.get(&part, &Extent::Part, &page(0, 9)).unwrap().is_worth_a_look()
             };
             let worth = ["one", "one", "two", "three", "three"].map(read);
             assert_eq!(worth, [true, true, without_a_look, without_a_look, true]);
@@ -221,13 +221,13 @@ mod tests {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let pages = Pages::default();
         let put = |version: &str| {
-            let page = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, version));
+            let page = pages.put(&part, Extent::Part, &page(0, 9), held(&part, 3, version));
             *page.items.made(|_| version.to_owned()).unwrap() == version
         };
         assert_eq!([put("one"), put("two"), put("two")], [true, true, true]);
-        let read_again = pages.put(&part, Extent::Partition, &page(0, 9), held(&part, 3, "two"));
+        let read_again = pages.put(&part, Extent::Part, &page(0, 9), held(&part, 3, "two"));
         assert_eq!(read_again.items.made(|_| "computed again".to_owned()).unwrap(), "two");
-        // The merged page of a board that begins with this partition is a different one.
+        // The merged page of a board that begins with this part is a different one.
         assert!(pages.get(&part, &Extent::Board, &page(0, 9)).is_none());
     }
 
@@ -237,9 +237,9 @@ mod tests {
         let pages = Pages::default();
         let bytes = held(&part, 1_000, "one").bytes();
         let room = MAX_BYTES / bytes;
-        let get = |part: &Arc<Part>, near: Near| pages.get(part, &Extent::Partition, &near);
+        let get = |part: &Arc<Part>, near: Near| pages.get(part, &Extent::Part, &near);
         for offset in 0..3 * room as u64 {
-            pages.put(&part, Extent::Partition, &page(offset, 1_000), held(&part, 1_000, "one"));
+            pages.put(&part, Extent::Part, &page(offset, 1_000), held(&part, 1_000, "one"));
             assert!(get(&part, page(0, 1_000)).is_some(), "{offset}");
         }
         let halves = pages.0.lock();

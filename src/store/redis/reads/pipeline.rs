@@ -44,8 +44,9 @@ impl Pipeline {
             Some(script) => Request::call(*slot, script, command),
             None => Request::read(*slot, command),
         });
-        let told = session.servers.replies(channel, &requests.collect::<Vec<_>>()).await;
-        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.incarnation.is_none())).unzip();
+        let replies = session.servers.replies(channel, &requests.collect::<Vec<_>>()).await;
+        let (values, single) =
+            replies.into_iter().map(|reply| (Some(reply.answer), reply.incarnation.is_none())).unzip();
         Replies { values, single }
     }
 }

@@ -1,4 +1,4 @@
-//! A question to one partition, and what each kind of read defines.
+//! A question to one part, and what each kind of read defines.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ const WHOLE: u64 = 3;
 /// A position beyond any sorted set, which is exact in Lua.
 pub(super) const FARTHEST: u64 = 1 << 52;
 
-/// A kind of read of one partition. Equal values have the same reply at the same instant.
+/// A kind of read of one part. Equal values have the same reply at the same instant.
 pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     type Reply: Clone + Debug + Send + 'static;
 
@@ -59,7 +59,7 @@ pub(super) trait Read: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub frame: Frame,
-    /// The incarnation of the partition's node, or `None` if it changed in the meantime.
+    /// The incarnation of the part's node, or `None` if it changed in the meantime.
     pub incarnation: Option<u64>,
 }
 
@@ -75,11 +75,11 @@ pub(super) struct Peek<R: Read> {
 pub(super) type PeekReader<R> =
     Box<dyn FnOnce(&R, &Moment<'_>, &Look, Vec<Value>) -> Result<Option<<R as Read>::Reply>, ServerFailure> + Send>;
 
-/// A question about one partition. Equal questions have the same answer at the same instant.
+/// A question about one part. Equal questions have the same answer at the same instant.
 #[derive(Clone, Debug)]
 pub(super) struct Question<R> {
     pub part: Arc<Part>,
-    /// The head of a different partition, to which this one advances first.
+    /// The head of a different part, to which this one advances first.
     pub at_least: Option<Timestamp>,
     /// The key of the ranking that is read, if the part has a ranking for each key.
     pub key: Option<RankingKey>,
@@ -143,7 +143,7 @@ pub(super) mod tests {
     use crate::store::redis::partition_clock::PartitionClock;
     use crate::store::redis::store_clock::Start;
 
-    /// Returns a partition of a board with this metric.
+    /// Returns a part of a board with this metric.
     pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), slot.parse().unwrap()) };
         let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());

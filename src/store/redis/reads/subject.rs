@@ -47,7 +47,7 @@ pub(super) enum Scope {
     Slots { range: SlotRange, as_of: Option<Timestamp> },
 }
 
-/// What a partition has of a subject.
+/// What a part has of a subject.
 #[derive(Clone, Debug)]
 pub(super) struct SubjectSlots {
     frame: Frame,
@@ -74,7 +74,7 @@ impl SubjectRead {
         Self { subject, scope: Scope::Window, with_rank: true, ties }
     }
 
-    /// Compares questions, so that those about the same slots of a partition are next to each other when sorted, and so
+    /// Compares questions, so that those about the same slots of a part are next to each other when sorted, and so
     /// are equal questions.
     pub fn order(one: &Question<Self>, other: &Question<Self>) -> Ordering {
         let slots = |question: &Question<Self>| match question.read.scope {
