@@ -75,23 +75,23 @@ fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut Aud
         }
         end = id;
         let Some(record) = holdings.subjects.get(id) else { continue };
-        let (key, len, absent) = (record.key, record.len(), traits.absent_key());
+        let (sort_key, len, absent) = (record.sort_key, record.len(), traits.absent_sort_key());
         work += 1 + holdings.kind.audit_work(len);
-        if len == 0 && key == absent {
+        if len == 0 && sort_key == absent {
             continue;
         }
         step.checked += 1;
-        let computed = holdings.computed_key(id);
-        let entry = holdings.subjects.entry(id, key);
+        let computed = holdings.computed_sort_key(id);
+        let entry = holdings.subjects.entry(id, sort_key);
         let is_hidden = holdings.is_hidden(id);
         let ranked = holdings.ranking.contains(entry, &holdings.subjects);
-        if key == computed && ranked == (key != absent && !is_hidden) {
+        if sort_key == computed && ranked == (sort_key != absent && !is_hidden) {
             continue;
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(holdings.subjects.whole_text(id)),
-            score: traits.score_of_key(if ranked || is_hidden { key } else { absent }),
-            slots: traits.score_of_key(computed),
+            score: traits.score_of_sort_key(if ranked || is_hidden { sort_key } else { absent }),
+            slots: traits.score_of_sort_key(computed),
         });
         if repair {
             holdings.unrank(entry);
@@ -99,7 +99,7 @@ fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut Aud
                 holdings.rank(entry.with_score(computed));
             }
             if let Some(record) = holdings.subjects.get_mut(id) {
-                record.key = computed;
+                record.sort_key = computed;
             }
             holdings.subjects.recompute_totals(id);
             step.repaired += 1;
@@ -113,7 +113,7 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(WORK_PER_STEP).collect();
     for entry in &found {
         let record = holdings.subjects.get(entry.id).filter(|_| !holdings.is_hidden(entry.id));
-        if record.is_some_and(|record| holdings.subjects.entry(entry.id, record.key) == *entry) {
+        if record.is_some_and(|record| holdings.subjects.entry(entry.id, record.sort_key) == *entry) {
             continue;
         }
         step.checked += 1;
@@ -123,8 +123,8 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
             } else {
                 "(unknown)"
             }),
-            score: traits.score_of_key(entry.score()),
-            slots: traits.score_of_key(holdings.computed_key(entry.id)),
+            score: traits.score_of_sort_key(entry.score()),
+            slots: traits.score_of_sort_key(holdings.computed_sort_key(entry.id)),
         });
         if repair {
             step.repaired += u64::from(holdings.unrank(*entry));

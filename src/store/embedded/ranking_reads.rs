@@ -60,11 +60,11 @@ impl<'a> OneRanking<'a> {
     fn boundary(&self, next_to: &NextTo) -> usize {
         let Holdings { ranking, subjects, traits, .. } = &self.data.holdings;
         let Place { score, subject } = &next_to.place;
-        let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
+        let (sort_key, text) = (traits.sort_key_of_score(Some(*score)), subject.as_str());
         let is_after = next_to.is_boundary_after_line() == (self.order == Order::Asc);
         let position = match is_after {
-            true => ranking.position_after(self.group, key, text, subjects),
-            false => ranking.position_from(self.group, key, text, subjects),
+            true => ranking.position_after(self.group, sort_key, text, subjects),
+            false => ranking.position_from(self.group, sort_key, text, subjects),
         };
         let position = position.clamp(self.positions.start, self.positions.end);
         match self.order {
@@ -73,28 +73,28 @@ impl<'a> OneRanking<'a> {
         }
     }
 
-    /// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
-    fn count_better(&self, key: i64) -> u64 {
+    /// Returns the number of ranked subjects with a strictly better score than that of this sort key. O(log n).
+    fn count_better(&self, sort_key: i64) -> u64 {
         if self.positions.is_empty() {
             return 0;
         }
         let ranking = &self.data.holdings.ranking;
         let count = match self.order {
-            Order::Desc => self.positions.end - ranking.position_after_score(self.group, key),
-            Order::Asc => ranking.position_of_score(self.group, key) - self.positions.start,
+            Order::Desc => self.positions.end - ranking.position_after_score(self.group, sort_key),
+            Order::Asc => ranking.position_of_score(self.group, sort_key) - self.positions.start,
         };
         count as u64
     }
 
-    /// Returns the number of ranked subjects with the score of this key or a better one. O(log n).
-    fn count_not_worse(&self, key: i64) -> u64 {
+    /// Returns the number of ranked subjects with the score of this sort key or a better one. O(log n).
+    fn count_not_worse(&self, sort_key: i64) -> u64 {
         if self.positions.is_empty() {
             return 0;
         }
         let ranking = &self.data.holdings.ranking;
         let count = match self.order {
-            Order::Desc => self.positions.end - ranking.position_of_score(self.group, key),
-            Order::Asc => ranking.position_after_score(self.group, key) - self.positions.start,
+            Order::Desc => self.positions.end - ranking.position_of_score(self.group, sort_key),
+            Order::Asc => ranking.position_after_score(self.group, sort_key) - self.positions.start,
         };
         count as u64
     }
@@ -106,7 +106,7 @@ impl<'a> OneRanking<'a> {
         let mut items: Vec<Ranked> = Vec::with_capacity(room);
         let mut push = |(index, entry): (usize, ranking::Entry)| {
             // Every ranked subject has a score, so this never returns early.
-            let Some(score) = traits.score_of_key(entry.score()) else { return };
+            let Some(score) = traits.score_of_sort_key(entry.score()) else { return };
             let rank = match items.last() {
                 Some(last) if last.score == score => last.rank,
                 Some(_) => (offset + index) as u64 + 1,
@@ -127,8 +127,8 @@ impl<'a> OneRanking<'a> {
             }
         }
         let first = offset.min(self.len()) as u64;
-        let last = items.last().filter(|_| self.counts_ties).map(|last| traits.key_of_score(Some(last.score)));
-        let not_worse = last.map(|key| self.count_not_worse(key));
+        let last = items.last().filter(|_| self.counts_ties).map(|last| traits.sort_key_of_score(Some(last.score)));
+        let not_worse = last.map(|sort_key| self.count_not_worse(sort_key));
         Page { frame: self.frame, total: self.len() as u64, first, items: items.into(), not_worse }
     }
 }
@@ -195,9 +195,9 @@ pub(super) fn distribution(
         ranking.lines(position, 1).items.first().map(|line| line.score)
     };
     let around = |score: &Value| {
-        let key = traits.key_of_score(Some(*score));
-        let better = ranking.count_better(key);
-        AtScore { better, equal: ranking.count_not_worse(key) - better }
+        let sort_key = traits.sort_key_of_score(Some(*score));
+        let better = ranking.count_better(sort_key);
+        AtScore { better, equal: ranking.count_not_worse(sort_key) - better }
     };
     let (percentiles, scores) = (percentiles.iter().map(at).collect(), scores.iter().map(around).collect());
     Distribution { frame, total, percentiles, scores }
@@ -218,12 +218,12 @@ pub(super) fn lookup(
     for subject in subjects {
         let stored = track.stored(subject);
         let is_visible = !data.holdings.visibility_of(stored.as_str()).is_hidden();
-        let key = data.holdings.key_of(stored.as_str().into());
-        let key = Some(key).filter(|key| is_visible && *key != traits.absent_key());
-        scores.push(key.and_then(|key| traits.score_of_key(key)));
-        let key = key.filter(|_| with_ranks);
-        ranks.push(key.map(|key| ranking.count_better(key) + 1));
-        not_worse.push(key.filter(|_| track.counts_ties()).map(|key| ranking.count_not_worse(key)));
+        let sort_key = data.holdings.sort_key_of(stored.as_str().into());
+        let sort_key = Some(sort_key).filter(|sort_key| is_visible && *sort_key != traits.absent_sort_key());
+        scores.push(sort_key.and_then(|sort_key| traits.score_of_sort_key(sort_key)));
+        let sort_key = sort_key.filter(|_| with_ranks);
+        ranks.push(sort_key.map(|sort_key| ranking.count_better(sort_key) + 1));
+        not_worse.push(sort_key.filter(|_| track.counts_ties()).map(|sort_key| ranking.count_not_worse(sort_key)));
     }
     Lookup { frame, total: ranking.len() as u64, scores, ranks, not_worse }
 }
@@ -233,7 +233,7 @@ pub(super) fn lookup(
 pub(super) fn score(data: &TrackData, subject: &Subject) -> Option<Value> {
     let (holdings, subject) = (&data.holdings, HashedName::from(subject.as_str()));
     if holdings.traits.ranked {
-        return holdings.traits.score_of_key(holdings.key_of(subject));
+        return holdings.traits.score_of_sort_key(holdings.sort_key_of(subject));
     }
     if holdings.traits.counter_duration.is_some() {
         let counter = holdings.counter(subject, data.now.millis());
@@ -246,14 +246,14 @@ pub(super) fn score(data: &TrackData, subject: &Subject) -> Option<Value> {
 pub(super) fn standing(track: &BoardTrack, data: &TrackData, frame: Frame, subject: &Subject) -> Standing {
     let (ranking, holdings) = (OneRanking::of(track, data, frame), &data.holdings);
     let subject = track.stored(subject);
-    let key = holdings.key_of(subject.as_str().into());
-    let ranked = key != holdings.traits.absent_key();
+    let sort_key = holdings.sort_key_of(subject.as_str().into());
+    let ranked = sort_key != holdings.traits.absent_sort_key();
     let visibility = holdings.visibility_of(subject.as_str());
     let has_rank = ranked && visibility.sees_rank();
     let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => ranking.len() as u64,
-        _ => ranking.count_better(key),
+        _ => ranking.count_better(sort_key),
     };
     Standing {
         frame,
@@ -262,7 +262,7 @@ pub(super) fn standing(track: &BoardTrack, data: &TrackData, frame: Frame, subje
         rank: has_rank.then_some(better + 1),
         visibility,
         better,
-        not_worse: (has_rank && track.counts_ties()).then(|| ranking.count_not_worse(key)),
+        not_worse: (has_rank && track.counts_ties()).then(|| ranking.count_not_worse(sort_key)),
         slots: live_aggregates(data, &subject),
         capped: capped_from(data, &subject, data.window.floor),
     }

@@ -21,10 +21,10 @@ pub(super) struct Cell {
 /// The data that tracks of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The key of the cells' combined value, as in the ranking:
-    /// [`absent_key`](super::track_traits::TrackTraits::absent_key) if the subject is not ranked. On a `from_first`
+    /// The sort key of the cells' combined value, as in the ranking:
+    /// [`absent_sort_key`](super::track_traits::TrackTraits::absent_sort_key) if the subject is not ranked. On a `from_first`
     /// board, the time when the subject's counter began.
-    pub key: i64,
+    pub sort_key: i64,
     /// The newest cell, if there is any, or the counter of a `from_first` board.
     pub newest: PackedCell,
     /// The reference of the older cells, oldest first, if there are any.
@@ -56,7 +56,7 @@ const _: () = assert!(size_of::<Record>() == 32 && size_of::<PackedCell>() == 16
 
 impl SlabValue for Record {
     fn vacant(next: u32) -> Self {
-        Self { key: 0, newest: PackedCell::default(), older: next, text: NONE }
+        Self { sort_key: 0, newest: PackedCell::default(), older: next, text: NONE }
     }
 
     fn is_vacant(&self) -> bool {
@@ -83,8 +83,8 @@ impl Unit for PackedCell {
 
 impl Record {
     /// Creates a record without cells.
-    pub(super) fn new(text: u32, key: i64) -> Self {
-        Self { key, newest: PackedCell::default(), older: NONE, text }
+    pub(super) fn new(text: u32, sort_key: i64) -> Self {
+        Self { sort_key, newest: PackedCell::default(), older: NONE, text }
     }
 
     /// Returns the number of cells.

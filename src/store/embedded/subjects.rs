@@ -164,7 +164,7 @@ impl Subjects {
             return None;
         }
         let text = self.names.store(name.text)?;
-        let Some(id) = self.slab.insert(Record::new(text, self.traits.absent_key())) else {
+        let Some(id) = self.slab.insert(Record::new(text, self.traits.absent_sort_key())) else {
             self.names.free(text);
             return None;
         };

@@ -1,4 +1,4 @@
-//! The properties of a track that its data depends on, and the keys that order its ranking.
+//! The properties of a track that its data depends on, and the sort keys of its ranking.
 
 use crate::board::{Amount, Kind, Track, Value};
 
@@ -32,37 +32,37 @@ impl TrackTraits {
         }
     }
 
-    /// Returns the key of a subject outside the ranking. Where 0 is a valid score, it is a key that no score has.
-    pub(super) fn absent_key(self) -> i64 {
+    /// Returns the sort key of a subject outside the ranking. Where 0 is a valid score, it is a sort key that no score has.
+    pub(super) fn absent_sort_key(self) -> i64 {
         if self.kind.absent().is_some() { 0 } else { i64::MIN }
     }
 
-    /// Returns the score of a key.
-    pub(super) fn score_of_key(self, key: i64) -> Option<Value> {
+    /// Returns the score of a sort key.
+    pub(super) fn score_of_sort_key(self, sort_key: i64) -> Option<Value> {
         match self.kind {
-            _ if key == self.absent_key() => self.kind.absent(),
-            kind if kind.has_fractions() => Some(Value::Real(real_of_key(key))),
-            _ => Some(Value::Exact(Amount(key))),
+            _ if sort_key == self.absent_sort_key() => self.kind.absent(),
+            kind if kind.has_fractions() => Some(Value::Real(real_of_sort_key(sort_key))),
+            _ => Some(Value::Exact(Amount(sort_key))),
         }
     }
 
-    /// Returns the key of a score.
-    pub(super) fn key_of_score(self, value: Option<Value>) -> i64 {
+    /// Returns the sort key of a score.
+    pub(super) fn sort_key_of_score(self, value: Option<Value>) -> i64 {
         match value {
-            None => self.absent_key(),
+            None => self.absent_sort_key(),
             Some(Value::Exact(amount)) => amount.0,
-            Some(Value::Real(real)) => key_of_real(real),
+            Some(Value::Real(real)) => sort_key_of_real(real),
         }
     }
 }
 
-/// Returns an integer for a float, in the same order. No finite float has the key `i64::MIN`.
-fn key_of_real(real: f64) -> i64 {
+/// Returns an integer for a float, in the same order. No finite float has the sort key `i64::MIN`.
+fn sort_key_of_real(real: f64) -> i64 {
     flip_if_negative(real.to_bits() as i64)
 }
 
-fn real_of_key(key: i64) -> f64 {
-    f64::from_bits(flip_if_negative(key) as u64)
+fn real_of_sort_key(sort_key: i64) -> f64 {
+    f64::from_bits(flip_if_negative(sort_key) as u64)
 }
 
 /// Inverts the order of negative floats, whose magnitudes grow with their bits. It is its own inverse.
@@ -78,10 +78,10 @@ mod tests {
     fn keys_of_means_are_ordered_and_round_trip() {
         let means =
             [f64::MIN, -1e15, -2.5, -2.0, -1.0 / 3.0, -f64::MIN_POSITIVE, 0.0, 1e-300, 1.0 / 3.0, 7.0, f64::MAX];
-        let keys = means.map(key_of_real);
+        let keys = means.map(sort_key_of_real);
         assert!(keys.is_sorted_by(|a, b| a < b));
         assert!(keys.iter().all(|key| *key != i64::MIN));
-        assert_eq!(keys.map(real_of_key).map(f64::to_bits), means.map(f64::to_bits));
+        assert_eq!(keys.map(real_of_sort_key).map(f64::to_bits), means.map(f64::to_bits));
     }
 
     #[test]
@@ -96,14 +96,14 @@ mod tests {
             tombstone_life: None,
         };
         for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {
-            assert_eq!((traits(kind).absent_key(), traits(kind).score_of_key(0)), (0, Some(Value::ZERO)));
+            assert_eq!((traits(kind).absent_sort_key(), traits(kind).score_of_sort_key(0)), (0, Some(Value::ZERO)));
         }
         for kind in [Kind::Min, Kind::Max] {
-            assert_eq!(traits(kind).score_of_key(traits(kind).absent_key()), None);
-            assert_eq!(traits(kind).score_of_key(0), Some(Value::ZERO));
+            assert_eq!(traits(kind).score_of_sort_key(traits(kind).absent_sort_key()), None);
+            assert_eq!(traits(kind).score_of_sort_key(0), Some(Value::ZERO));
         }
         let mean = traits(Kind::Mean);
-        assert_eq!((mean.key_of_score(None), mean.score_of_key(mean.absent_key())), (i64::MIN, None));
-        assert_eq!(mean.score_of_key(mean.key_of_score(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
+        assert_eq!((mean.sort_key_of_score(None), mean.score_of_sort_key(mean.absent_sort_key())), (i64::MIN, None));
+        assert_eq!(mean.score_of_sort_key(mean.sort_key_of_score(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
     }
 }

@@ -1,6 +1,6 @@
 //! `from_first` boards: one counter per subject, which begins with an event and ends a fixed time later.
 //!
-//! The counter is stored as the record's only cell, and its start as the record's key.
+//! The counter is stored as the record's only cell, and its start as the record's sort key.
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::hashed_name::HashedName;
@@ -21,7 +21,7 @@ impl Holdings {
     /// Returns the counter of a subject, even if it has ended.
     pub(super) fn counter_of(&self, id: u32) -> Option<Counter> {
         let record = self.subjects.get(id).filter(|record| record.len() > 0)?;
-        Some(Counter { start: record.key, amount: record.newest.amount })
+        Some(Counter { start: record.sort_key, amount: record.newest.amount })
     }
 
     /// Adds to a subject's counter, or begins a new one. Returns the counter if that changed it. O(1).
@@ -54,7 +54,7 @@ impl Holdings {
     /// Replaces the subject's counter.
     pub(super) fn set_counter(&mut self, id: u32, counter: Counter) {
         if let Some(record) = self.subjects.get_mut(id) {
-            record.key = counter.start;
+            record.sort_key = counter.start;
             record.newest = PackedCell { amount: counter.amount, count: 1, ..PackedCell::default() };
         }
     }

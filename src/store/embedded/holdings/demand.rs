@@ -13,7 +13,7 @@ impl Holdings {
         }
         let demand = self.kind.demand(self, id, to, change);
         // The change may add a subject to the ranking that had no score.
-        let is_unranked = self.traits.ranked && record.key == self.traits.absent_key();
+        let is_unranked = self.traits.ranked && record.sort_key == self.traits.absent_sort_key();
         if is_unranked { demand.max(Demand::More) } else { demand }
     }
 

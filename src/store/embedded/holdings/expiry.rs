@@ -49,9 +49,9 @@ impl Holdings {
                     self.lists.set_id(cell.slot, cell.place, lower);
                 }
             }
-            let key = self.subjects.get(lower).map_or(self.traits.absent_key(), |record| record.key);
-            if key != self.traits.absent_key() && !self.is_hidden(lower) {
-                let entry = self.subjects.entry(lower, key);
+            let sort_key = self.subjects.get(lower).map_or(self.traits.absent_sort_key(), |record| record.sort_key);
+            if sort_key != self.traits.absent_sort_key() && !self.is_hidden(lower) {
+                let entry = self.subjects.entry(lower, sort_key);
                 self.ranking.remove(entry.with_id(id), &self.subjects);
                 self.ranking.insert(entry, &self.subjects);
             }

@@ -4,10 +4,10 @@
 //! - the *lists*: for each slot, the subjects that have a cell in it, so that retiring knows which to visit;
 //! - the *ranking*: the scores in order.
 //!
-//! Invariants between calls: a record's key is the key of the combined value of its cells. The ranking contains a
-//! subject if and only if its key is not that of absence and it is not hidden. A slot's list names each
-//! subject with a cell in the slot exactly once, at the place that the cell stores. A subject without data has no
-//! record. An unranked track has neither lists nor a ranking, and its records have no key.
+//! Invariants between calls: a record's sort key is that of the combined value of its cells. The ranking contains a
+//! subject if and only if its sort key is not that of absence and it is not hidden. A slot's list names each subject
+//! with a cell in the slot exactly once, at the place that the cell stores. A subject without data has no record. An
+//! unranked track has neither lists nor a ranking, and its records have no sort key.
 //!
 //! What differs between kinds of metrics is behind [`StoredKind`], which [`kinds`](super::kinds) implements for each.
 //!
@@ -159,9 +159,9 @@ pub(super) trait StoredKind: Debug + Sync {
     /// [`Kind::value`](crate::board::Kind::value), without copying cells.
     fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value>;
 
-    /// Returns the key of a subject that had the key `key`, after its oldest cell was removed, which had the number
+    /// Returns the sort key of a subject that had `sort_key`, after its oldest cell was removed, which had the number
     /// `amount`.
-    fn key_without(&self, holdings: &mut Holdings, id: u32, key: i64, amount: i64) -> i64;
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, sort_key: i64, amount: i64) -> i64;
 
     /// Appends the operation that restores the cell at index `at`.
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations);
@@ -181,9 +181,9 @@ pub(super) trait StoredKind: Debug + Sync {
     /// Completes the cells of a subject after all its operations were applied.
     fn restored(&self, _holdings: &mut Holdings, _id: u32, _floors: Floors) {}
 
-    /// Returns the key of a restored subject whose totals were just computed.
-    fn restored_key(&self, holdings: &Holdings, id: u32) -> i64 {
-        holdings.computed_key(id)
+    /// Returns the sort key of a restored subject whose totals were just computed.
+    fn restored_sort_key(&self, holdings: &Holdings, id: u32) -> i64 {
+        holdings.computed_sort_key(id)
     }
 
     /// Returns whether data expires that retiring does not remove.
@@ -201,7 +201,7 @@ pub(super) trait StoredKind: Debug + Sync {
         false
     }
 
-    /// Returns the work of [`key_without`](Self::key_without) for a subject with this number of cells, in subjects.
+    /// Returns the work of [`sort_key_without`](Self::sort_key_without) for a subject with this number of cells, in subjects.
     fn retire_work(&self, _cells: u64) -> u64 {
         0
     }
@@ -242,18 +242,18 @@ impl Holdings {
         Some((id, self.subjects.get(id)?))
     }
 
-    /// Returns the key of a subject's score, or the key of absence if the subject is unknown.
-    pub(super) fn key_of(&self, name: HashedName) -> i64 {
+    /// Returns the sort key of a subject's score, or the sort key of absence if the subject is unknown.
+    pub(super) fn sort_key_of(&self, name: HashedName) -> i64 {
         match self.record(name) {
-            Some((_, record)) if self.traits.ranked => record.key,
-            _ => self.traits.absent_key(),
+            Some((_, record)) if self.traits.ranked => record.sort_key,
+            _ => self.traits.absent_sort_key(),
         }
     }
 
     /// Returns the ranking's entry of a subject, if it has a score. If it is hidden, the ranking does not contain it.
     pub(super) fn entry_of(&self, name: HashedName) -> Option<Entry> {
         let (id, record) = self.record(name).filter(|_| self.traits.ranked)?;
-        (record.key != self.traits.absent_key()).then(|| self.subjects.entry(id, record.key))
+        (record.sort_key != self.traits.absent_sort_key()).then(|| self.subjects.entry(id, record.sort_key))
     }
 
     /// Returns the content of the slots from `from` through `through`, oldest first. O(slots found).
@@ -276,12 +276,12 @@ impl Holdings {
         self.kind.value(self, id, self.subjects.first_cell_from(id, self.number(from)))
     }
 
-    /// Computes the key of a record from all its cells. Audits compare the stored key with it.
-    pub(super) fn computed_key(&self, id: u32) -> i64 {
+    /// Computes the sort key of a record from all its cells. Audits compare the stored sort key with it.
+    pub(super) fn computed_sort_key(&self, id: u32) -> i64 {
         if self.traits.ranked && self.subjects.get(id).is_some() {
-            self.traits.key_of_score(self.kind.value(self, id, 0))
+            self.traits.sort_key_of_score(self.kind.value(self, id, 0))
         } else {
-            self.traits.absent_key()
+            self.traits.absent_sort_key()
         }
     }
 
@@ -295,7 +295,7 @@ impl Holdings {
             None => len - self.subjects.first_cell_from(id, self.number(floor)),
             Some(_) => 0,
         };
-        self.set_key(id, self.traits.absent_key());
+        self.set_sort_key(id, self.traits.absent_sort_key());
         self.remove_subject(id);
         self.contents_walks.count_upheaval();
         Removed { live: live as u64, expired: (len - live) as u64, any: anything }
@@ -303,11 +303,11 @@ impl Holdings {
 
     /// Subtracts an expired cell from the score. Returns whether that removed the subject from the ranking.
     pub(super) fn retire_cell(&mut self, id: u32, slot: i64) -> bool {
-        let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
+        let sort_key = self.subjects.get(id).map_or(self.traits.absent_sort_key(), |record| record.sort_key);
         let Some(amount) = self.remove_cell(id, slot) else { return false };
-        let now = self.kind.key_without(self, id, key, amount);
-        self.set_key(id, now);
-        key != self.traits.absent_key() && now == self.traits.absent_key()
+        let now = self.kind.sort_key_without(self, id, sort_key, amount);
+        self.set_sort_key(id, now);
+        sort_key != self.traits.absent_sort_key() && now == self.traits.absent_sort_key()
     }
 
     /// Returns the data that calls have left to be dropped. Dropping takes long, so the caller must do it without the
@@ -397,19 +397,19 @@ impl Holdings {
         self.garbage.extend(garbage);
     }
 
-    /// Sets a subject's key and updates the ranking. O(log n).
-    pub(super) fn set_key(&mut self, id: u32, key: i64) {
-        let absent = self.traits.absent_key();
+    /// Sets a subject's sort key and updates the ranking. O(log n).
+    pub(super) fn set_sort_key(&mut self, id: u32, sort_key: i64) {
+        let absent = self.traits.absent_sort_key();
         let Some(record) = self.subjects.get_mut(id).filter(|_| self.traits.ranked) else { return };
-        let old = std::mem::replace(&mut record.key, key);
-        if old == key || self.is_hidden(id) {
+        let old = std::mem::replace(&mut record.sort_key, sort_key);
+        if old == sort_key || self.is_hidden(id) {
             return;
         }
         let old = self.subjects.entry(id, old);
-        let new = old.with_score(key);
+        let new = old.with_score(sort_key);
         if old.score() == absent {
             self.rank(new);
-        } else if key == absent {
+        } else if sort_key == absent {
             self.unrank(old);
         } else {
             self.ranking.replace(old, new, &self.subjects);

@@ -27,7 +27,7 @@ impl Holdings {
         if self.traits.counter_duration.is_some() {
             return self.restore_counter(name, Counter { start: slot, amount });
         }
-        if amount == 0 && self.traits.absent_key() == 0 {
+        if amount == 0 && self.traits.absent_sort_key() == 0 {
             self.remove_restored_cell(name, slot);
         } else {
             self.restore_cell(name, slot, amount);
@@ -70,12 +70,12 @@ impl Holdings {
             }
             self.add_to_slot_lists(id);
             self.subjects.recompute_totals(id);
-            let key = self.kind.restored_key(self, id);
+            let sort_key = self.kind.restored_sort_key(self, id);
             if let Some(record) = self.subjects.get_mut(id) {
-                record.key = key;
+                record.sort_key = sort_key;
             }
-            if key != self.traits.absent_key() && !self.is_hidden(id) {
-                let entry = self.subjects.entry(id, key);
+            if sort_key != self.traits.absent_sort_key() && !self.is_hidden(id) {
+                let entry = self.subjects.entry(id, sort_key);
                 if let Some(groups) = self.subjects.groups_mut() {
                     groups.ranked(entry.group());
                 }

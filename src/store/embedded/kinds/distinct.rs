@@ -68,8 +68,8 @@ impl StoredKind for Distinct {
         Sum.value(holdings, id, first)
     }
 
-    fn key_without(&self, holdings: &mut Holdings, id: u32, key: i64, amount: i64) -> i64 {
-        Sum.key_without(holdings, id, key, amount)
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, sort_key: i64, amount: i64) -> i64 {
+        Sum.sort_key_without(holdings, id, sort_key, amount)
     }
 
     fn write_cell(&self, _: &Holdings, _: u32, _: usize, _: CellAt<'_>, _: &mut LogOperations) {

@@ -49,9 +49,9 @@ impl StoredKind for Extreme {
         extremes.reduce(|a, b| holdings.traits.kind.better(a, b)).map(|best| Value::Exact(Amount(best)))
     }
 
-    fn key_without(&self, holdings: &mut Holdings, id: u32, key: i64, amount: i64) -> i64 {
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, sort_key: i64, amount: i64) -> i64 {
         // If the best extreme is in a different slot, it is still the best.
-        if amount == key { holdings.computed_key(id) } else { key }
+        if amount == sort_key { holdings.computed_sort_key(id) } else { sort_key }
     }
 
     fn write_cell(&self, _holdings: &Holdings, _id: u32, _at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -66,12 +66,12 @@ impl Holdings {
         if old == Some(extreme) {
             return false;
         }
-        let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
-        let better = self.traits.kind.better(key, extreme) == extreme || key == self.traits.absent_key();
+        let sort_key = self.subjects.get(id).map_or(self.traits.absent_sort_key(), |record| record.sort_key);
+        let better = self.traits.kind.better(sort_key, extreme) == extreme || sort_key == self.traits.absent_sort_key();
         if better {
-            self.set_key(id, extreme);
-        } else if old == Some(key) {
-            self.set_key(id, self.computed_key(id));
+            self.set_sort_key(id, extreme);
+        } else if old == Some(sort_key) {
+            self.set_sort_key(id, self.computed_sort_key(id));
         }
         true
     }

@@ -34,8 +34,8 @@ impl StoredKind for Last {
         let id = holdings.id_or_add(known, to.name)?;
         holdings.set_cell(id, slot, value);
         holdings.set_second(id, slot, at, 0);
-        let key = holdings.newest_key(id);
-        holdings.set_key(id, key);
+        let sort_key = holdings.newest_sort_key(id);
+        holdings.set_sort_key(id, sort_key);
         operations.last(to.slot, at, value, to.name.text);
         Ok(())
     }
@@ -63,8 +63,8 @@ impl StoredKind for Last {
         holdings.subjects.cell_at(id, newest).map(|cell| Value::Exact(Amount(cell.amount)))
     }
 
-    fn key_without(&self, holdings: &mut Holdings, id: u32, _key: i64, _amount: i64) -> i64 {
-        holdings.newest_key(id)
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, _sort_key: i64, _amount: i64) -> i64 {
+        holdings.newest_sort_key(id)
     }
 
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -90,10 +90,10 @@ impl Holdings {
         self.subjects.find_cell(id, slot).ok().map(|at| self.second(id, at))
     }
 
-    /// Returns the key of the newest cell.
-    fn newest_key(&self, id: u32) -> i64 {
+    /// Returns the sort key of the newest cell.
+    fn newest_sort_key(&self, id: u32) -> i64 {
         let record = self.subjects.get(id).filter(|record| record.len() > 0);
-        record.map_or(self.traits.absent_key(), |record| record.newest.amount)
+        record.map_or(self.traits.absent_sort_key(), |record| record.newest.amount)
     }
 }
 

@@ -45,8 +45,8 @@ impl StoredKind for Mean {
         Value::mean(sum, count).filter(|_| count >= holdings.traits.min_samples)
     }
 
-    fn key_without(&self, holdings: &mut Holdings, id: u32, _key: i64, _amount: i64) -> i64 {
-        holdings.mean_key(id)
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, _sort_key: i64, _amount: i64) -> i64 {
+        holdings.mean_sort_key(id)
     }
 
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -103,7 +103,7 @@ impl Holdings {
             self.set_cell(id, slot, sum);
             self.set_second(id, slot, count, sum - old.0);
         }
-        self.set_key(id, self.mean_key(id));
+        self.set_sort_key(id, self.mean_sort_key(id));
         self.remove_subject_if_empty(id);
         Ok((sum, count))
     }
@@ -137,10 +137,10 @@ impl Holdings {
         }
     }
 
-    /// Returns the key of the mean of all cells. O(1).
-    fn mean_key(&self, id: u32) -> i64 {
+    /// Returns the sort key of the mean of all cells. O(1).
+    fn mean_sort_key(&self, id: u32) -> i64 {
         let total = self.subjects.state::<CellPairs>().and_then(|pairs| pairs.total(id));
         let enough = total.filter(|total| total.second >= self.traits.min_samples);
-        self.traits.key_of_score(enough.and_then(|total| Value::mean(total.first, total.second)))
+        self.traits.sort_key_of_score(enough.and_then(|total| Value::mean(total.first, total.second)))
     }
 }

@@ -75,13 +75,14 @@ impl StoredKind for Approximate {
         Some(Value::Exact(Amount(merged(sketches.unwrap_or_default()).estimate())))
     }
 
-    fn key_without(&self, holdings: &mut Holdings, id: u32, _key: i64, _amount: i64) -> i64 {
-        holdings.merged_key(id)
+    fn sort_key_without(&self, holdings: &mut Holdings, id: u32, _sort_key: i64, _amount: i64) -> i64 {
+        holdings.merged_sort_key(id)
     }
 
-    fn restored_key(&self, holdings: &Holdings, id: u32) -> i64 {
+    fn restored_sort_key(&self, holdings: &Holdings, id: u32) -> i64 {
         // The merge was just computed.
-        sketches(&holdings.subjects, id).map_or(holdings.traits.absent_key(), |sketches| sketches.merged().estimate())
+        sketches(&holdings.subjects, id)
+            .map_or(holdings.traits.absent_sort_key(), |sketches| sketches.merged().estimate())
     }
 
     fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -187,9 +188,9 @@ impl Holdings {
             let (raised, merged_raised) = raise(sketches, at, ranked);
             (raised, merged_raised.then(|| sketches.merged().estimate()))
         });
-        let (raised, key) = raised.unwrap_or_default();
-        if let Some(key) = key {
-            self.set_key(id, key);
+        let (raised, sort_key) = raised.unwrap_or_default();
+        if let Some(sort_key) = sort_key {
+            self.set_sort_key(id, sort_key);
         }
         Ok(raised)
     }
@@ -204,13 +205,13 @@ impl Holdings {
         }
     }
 
-    /// Merges all cells' sketches again. Returns the key. O(cells / 32 + 32) merges of O(registers).
-    fn merged_key(&mut self, id: u32) -> i64 {
+    /// Merges all cells' sketches again. Returns the sort key. O(cells / 32 + 32) merges of O(registers).
+    fn merged_sort_key(&mut self, id: u32) -> i64 {
         let merged = change_sketches(&mut self.subjects, id, |sketches| {
             sketches.recompute_merged();
             sketches.merged().estimate()
         });
-        merged.unwrap_or(self.traits.absent_key())
+        merged.unwrap_or(self.traits.absent_sort_key())
     }
 
     /// Restores the sketch of a cell.

@@ -36,8 +36,8 @@ impl StoredKind for Sum {
         Some(Value::Exact(Amount(holdings.subjects.cells_from(id, first).map(|cell| cell.amount).sum())))
     }
 
-    fn key_without(&self, _holdings: &mut Holdings, _id: u32, key: i64, amount: i64) -> i64 {
-        key - amount
+    fn sort_key_without(&self, _holdings: &mut Holdings, _id: u32, sort_key: i64, amount: i64) -> i64 {
+        sort_key - amount
     }
 
     fn write_cell(&self, _holdings: &Holdings, _id: u32, _at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
@@ -80,7 +80,7 @@ impl Holdings {
     /// Adds to the score, where the score is a sum of cells.
     pub(super) fn add_to_score(&mut self, id: u32, change: i64) {
         if let Some(record) = self.subjects.get(id).filter(|_| change != 0) {
-            self.set_key(id, record.key + change);
+            self.set_sort_key(id, record.sort_key + change);
         }
     }
 }

@@ -27,7 +27,7 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
             let entry = |score| holdings.subjects.entry(id, score);
             let (old, wrong) = (entry(1), entry(9));
             holdings.ranking.replace(old, wrong, &holdings.subjects);
-            holdings.subjects.get_mut(id).unwrap().key = 9;
+            holdings.subjects.get_mut(id).unwrap().sort_key = 9;
         }
         holdings.subjects.begin_compaction();
     }
@@ -86,7 +86,7 @@ async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
         holdings.ranking.insert(doubled, &holdings.subjects);
         let (old, wrong) = (entry(2, 1), entry(9, 1));
         holdings.ranking.replace(old, wrong, &holdings.subjects);
-        holdings.subjects.get_mut(1).unwrap().key = 9;
+        holdings.subjects.get_mut(1).unwrap().sort_key = 9;
     }
     let (_, differences, repaired) = audit(false).await;
     let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();

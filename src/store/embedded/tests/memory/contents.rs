@@ -24,10 +24,10 @@ pub(super) fn live_contents(data: &TrackData) -> Vec<Content> {
         let name = HashedName::from(text);
         assert!(!subjects.is_empty(id) && subjects.id(name) == Some(id));
         if traits.ranked {
-            assert_eq!(record.key, holdings.computed_key(id));
-            let entry = subjects.entry(id, record.key);
-            assert_eq!(holdings.ranking.contains(entry, subjects), record.key != traits.absent_key());
-            ranked += usize::from(record.key != traits.absent_key());
+            assert_eq!(record.sort_key, holdings.computed_sort_key(id));
+            let entry = subjects.entry(id, record.sort_key);
+            assert_eq!(holdings.ranking.contains(entry, subjects), record.sort_key != traits.absent_sort_key());
+            ranked += usize::from(record.sort_key != traits.absent_sort_key());
         }
         let held: Vec<_> = subjects.cells_from(id, 0).collect();
         assert!(held.is_sorted_by(|a, b| a.slot < b.slot) && held.len() == record.len());
