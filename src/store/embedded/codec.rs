@@ -60,6 +60,15 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Damaged)
     }
 
+    /// Reads 1 and a value, or 0 if there is none.
+    pub(super) fn optional<T>(&mut self, read: fn(&mut Self) -> Result<T, Damaged>) -> Result<Option<T>, Damaged> {
+        match self.array()? {
+            [0] => Ok(None),
+            [1] => read(self).map(Some),
+            _ => Err(Damaged),
+        }
+    }
+
     pub(super) fn mark(&mut self) -> Result<Mark, Damaged> {
         let mark = Mark { register: u16::from_le_bytes(self.array()?), rank: self.array::<1>()?[0] };
         // A sketch has no further registers, and a rank cannot be greater.

@@ -122,15 +122,11 @@ impl<'a> Decoder<'a> {
                 boot: u128::from_le_bytes(self.reader.array()?),
             }),
             SIMULATED => LogOperation::Simulated { now: self.reader.i64()? },
-            ROW => {
-                let (table, id) = (self.reader.text()?, self.reader.text()?);
-                let text = match self.reader.array()? {
-                    [0] => None,
-                    [1] => Some(self.reader.text()?),
-                    _ => return Err(Damaged.into()),
-                };
-                LogOperation::Row { table, id, text }
-            }
+            ROW => LogOperation::Row {
+                table: self.reader.text()?,
+                id: self.reader.text()?,
+                text: self.reader.optional(Reader::text)?,
+            },
             IMPORT_BEGUN => LogOperation::ImportBegun { import: self.import()? },
             IMPORT_ENDED => LogOperation::ImportEnded { import: self.import()? },
             MERGED => LogOperation::Merged {
@@ -153,26 +149,13 @@ impl<'a> Decoder<'a> {
                 let (subject, letters) = (self.subject()?, self.reader.text()?);
                 LogOperation::Moderated { subject, moderation: Moderation::of_letters(letters).ok_or(Damaged)? }
             }
-            EARLIER => {
-                let at = self.reader.i64()?;
-                let lines = match self.reader.array()? {
-                    [0] => None,
-                    [1] => Some(self.reader.bytes()?),
-                    _ => return Err(Damaged.into()),
-                };
-                LogOperation::Earlier { at, lines }
-            }
+            EARLIER => LogOperation::Earlier { at: self.reader.i64()?, lines: self.reader.optional(Reader::bytes)? },
             code => return Err(OperationError::Unknown(code)),
         })
     }
 
     fn counts(&mut self) -> Result<LogOperation<'a>, Damaged> {
-        let since = self.reader.i64()?;
-        let filled = match self.reader.array()? {
-            [0] => None,
-            [1] => Some(self.reader.i64()?),
-            _ => return Err(Damaged),
-        };
+        let (since, filled) = (self.reader.i64()?, self.reader.optional(Reader::i64)?);
         let (mut editions, mut missed) = ([TrackId(0); _], [[0; _]; _]);
         for (edition, missed) in editions.iter_mut().zip(&mut missed) {
             *edition = TrackId(self.reader.u64()?);
