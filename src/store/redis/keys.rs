@@ -159,6 +159,11 @@ impl BoardKeys {
         }
     }
 
+    /// Returns the keys with which every call of a script about a track begins.
+    pub fn of_board(&self) -> [&str; 5] {
+        [&self.meta, &self.index, &self.ranking, &self.buckets, &self.totals]
+    }
+
     /// Returns the keys of a track that has a ranking for each key.
     pub fn with_rankings_by_key(self) -> Self {
         Self { ranking: self.epochs(), ..self }

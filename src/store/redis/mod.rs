@@ -56,6 +56,7 @@ mod contents;
 mod division;
 mod edition_tracks;
 mod editions;
+mod entries;
 mod expiry;
 mod findings;
 mod hash_slot;

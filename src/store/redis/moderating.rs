@@ -12,10 +12,10 @@ use redis::cmd;
 use super::partition::Partition;
 use super::reads;
 use super::reply::Reply;
-use super::scripts::{MODERATE, MODERATED};
+use super::scripts::{MODERATE, MODERATED, ScriptCall};
 use super::servers::{Channel, ServerFailure};
 use super::session::{ScriptAnswer, Session};
-use super::several_tracks::{Answer, OwnCall, call};
+use super::several_tracks::{Answer, call};
 use super::timekeeping;
 use crate::board::{Board, Moderation, ModerationChange, ModerationList, Subject, Visibility};
 use crate::store::{Moderated, Result, StoreError, TextRange};
@@ -92,27 +92,17 @@ async fn moderate_some(session: &Session, partition: &Partition, some: &[(&Subje
     let answer = call(session, &parts, &MODERATE, "", |_| {
         let own = |number: usize| {
             let is_final = number >= partition.board().written_tracks().len();
-            let named = vec![
-                ("version", token.clone()),
-                ("most", Moderation::MOST.to_string()),
-                ("is_final", u8::from(is_final).to_string()),
-            ];
-            let more = some.iter().flat_map(|(subject, change)| {
-                let [visibility, frozen] = change.words();
-                [subject.as_str(), visibility, frozen].map(|word| word.as_bytes().to_vec())
-            });
-            match number {
-                0 => OwnCall {
-                    keys: vec![
-                        keys.marks(),
-                        keys.moderated(ModerationList::Hidden),
-                        keys.moderated(ModerationList::Frozen),
-                    ],
-                    named,
-                    more: more.collect(),
-                },
-                _ => OwnCall { named, ..OwnCall::default() },
+            let mut call = ScriptCall::default();
+            call.arg("version", &token).arg("most", Moderation::MOST).arg("is_final", u8::from(is_final));
+            if number == 0 {
+                call.key(keys.marks()).key(keys.moderated(ModerationList::Hidden));
+                call.key(keys.moderated(ModerationList::Frozen));
+                for (subject, change) in some {
+                    let [visibility, frozen] = change.words();
+                    call.all([subject.as_str(), visibility, frozen]);
+                }
             }
+            call
         };
         (0..parts.len()).map(own).collect()
     });

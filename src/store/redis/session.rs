@@ -251,12 +251,17 @@ impl Session {
 
     /// Returns a call of a script about a board, with the keys and arguments that every such call begins with.
     pub fn begin(&self, moment: &Moment<'_>) -> ScriptCall {
-        let (keys, window) = (&moment.part.keys, moment.window);
-        let mut call = ScriptCall::default();
-        call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
+        let window = moment.window;
         let (low, high) = moment.part.track.valid_within(&window, moment.now);
         let low = if moment.is_ahead { Timestamp::EPOCH } else { low };
-        for (name, argument) in self.preamble(moment.part, &Preamble { window, now: moment.now, low, high }) {
+        self.begin_with(moment.part, &Preamble { window, now: moment.now, low, high })
+    }
+
+    /// Returns a call like [`begin`](Self::begin), with these arguments.
+    pub fn begin_with(&self, part: &Part, preamble: &Preamble) -> ScriptCall {
+        let mut call = ScriptCall::default();
+        call.keys(part.keys.of_board());
+        for (name, argument) in self.preamble(part, preamble) {
             call.arg(name, argument);
         }
         call

@@ -9,17 +9,6 @@ use super::servers::{Channel, ServerFailure};
 use super::session::{ATTEMPTS, Preamble, Session, is_step_due};
 use crate::board::{Timestamp, WindowSlots};
 
-/// What a call says about one of the tracks.
-#[derive(Default)]
-pub(super) struct OwnCall {
-    /// The keys after those of the board.
-    pub keys: Vec<String>,
-    /// The arguments after `sizes`, by name.
-    pub named: Vec<(&'static str, String)>,
-    /// The arguments after these.
-    pub more: Vec<Vec<u8>>,
-}
-
 /// The input for one attempt.
 pub(super) struct Attempt {
     pub now: Timestamp,
@@ -37,13 +26,13 @@ pub(super) struct Answer {
 }
 
 /// Calls a script about tracks, of which there is at least one. `write_lane` is the argument of this name. `build`
-/// returns what each attempt says about each track.
+/// returns what each attempt says about each track: the keys after those of the board, and the arguments after `sizes`.
 pub(super) async fn call(
     session: &Session,
     parts: &[&Part],
     script: &Script,
     write_lane: &str,
-    build: impl Fn(&Attempt) -> Vec<OwnCall>,
+    build: impl Fn(&Attempt) -> Vec<ScriptCall>,
 ) -> Result<Answer, ServerFailure> {
     let first = parts.first().ok_or_else(|| ServerFailure::Corrupt("a call about no track".to_owned()))?;
     let mut known = None;
@@ -71,41 +60,35 @@ pub(super) async fn call(
     Err(ServerFailure::KeptChanging)
 }
 
-fn assembled(session: &Session, parts: &[&Part], write_lane: &str, attempt: &Attempt, own: Vec<OwnCall>) -> ScriptCall {
-    let windows = || attempt.windows.iter().map(|slots| slots.window);
+fn assembled(
+    session: &Session,
+    parts: &[&Part],
+    write_lane: &str,
+    attempt: &Attempt,
+    own: Vec<ScriptCall>,
+) -> ScriptCall {
     let now = attempt.now;
-    let valid = || parts.iter().zip(windows()).map(|(part, window)| part.track.valid_within(&window, now));
+    let windows = || parts.iter().zip(attempt.windows.iter().map(|slots| slots.window));
+    let valid = || windows().map(|(part, window)| part.track.valid_within(&window, now));
     let low = valid().map(|(low, _)| low).max().unwrap_or(Timestamp::EPOCH);
     let high = valid().map(|(_, high)| high).min().unwrap_or(Timestamp::MAX);
-    let (mut call, mut sizes, mut arguments) = (ScriptCall::default(), Vec::new(), Vec::new());
-    for ((part, window), own) in parts.iter().zip(windows()).zip(own) {
-        let of_board = &part.keys;
-        for key in [&of_board.meta, &of_board.index, &of_board.ranking, &of_board.buckets, &of_board.totals] {
-            call.key(key);
-        }
-        own.keys.iter().for_each(|key| {
-            call.key(key);
-        });
-        let mut named: Vec<_> = session.preamble(part, &Preamble { window, now, low, high }).into();
-        named.push(("sequence", "0".to_owned()));
-        named.push(("write_lane", write_lane.to_owned()));
-        named.push(("sizes", String::new()));
-        named.extend(own.named);
-        sizes.push(format!("{},{}", 5 + own.keys.len(), named.len() + own.more.len()));
-        arguments.push((named, own.more));
-    }
-    let sizes = sizes.join(";");
-    for (number, (named, more)) in arguments.into_iter().enumerate() {
-        for (name, argument) in &named {
-            let argument = if *name == "sizes" { &sizes } else { argument };
-            match number {
-                0 => drop(call.arg(name, argument)),
-                _ => drop(call.more(argument)),
-            }
-        }
-        for argument in more {
-            call.raw(argument);
-        }
-    }
+    let begin = |(part, window): (&&Part, _)| {
+        let mut call = session.begin_with(part, &Preamble { window, now, low, high });
+        call.arg("sequence", 0).arg("write_lane", write_lane);
+        call
+    };
+    let tracks: Vec<(ScriptCall, ScriptCall)> = windows().map(begin).zip(own).collect();
+    let size = |(begun, own): &(ScriptCall, ScriptCall)| {
+        let [(keys, arguments), (own_keys, own_arguments)] = [begun, own].map(ScriptCall::size);
+        // `sizes` itself is an argument too.
+        format!("{},{}", keys + own_keys, arguments + 1 + own_arguments)
+    };
+    let sizes = tracks.iter().map(size).collect::<Vec<_>>().join(";");
+    let mut all = tracks.into_iter().map(|(mut call, own)| {
+        call.arg("sizes", &sizes).append(own);
+        call
+    });
+    let mut call = all.next().unwrap_or_default();
+    all.for_each(|track| call.further(track));
     call
 }

@@ -8,10 +8,10 @@ use crate::board::{Aggregate, Amount, BoardTrack, Frame, Subject, Timestamp, Val
 use crate::store::Compared;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::COMPARE;
+use crate::store::redis::scripts::{COMPARE, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::redis::several_tracks::{Answer, OwnCall, call};
+use crate::store::redis::several_tracks::{Answer, call};
 
 /// The number of scripts that are called at the same time.
 const TOGETHER: usize = 8;
@@ -116,11 +116,10 @@ async fn read(session: &Session, parts: [&Arc<Part>; 2], subjects: &[&Subject]) 
                 Stored::Counter => part.track.length().approximate_millis().to_string(),
                 _ => String::new(),
             };
-            OwnCall {
-                keys: subjects.iter().filter_map(|subject| stored.key(part, subject)).collect(),
-                named: vec![("stored", stored.name().to_owned()), ("life", life)],
-                more: subjects.iter().map(|subject| subject.as_str().as_bytes().to_vec()).collect(),
-            }
+            let mut call = ScriptCall::default();
+            call.keys(subjects.iter().filter_map(|subject| stored.key(part, subject)));
+            call.arg("stored", stored.name()).arg("life", life).all(subjects);
+            call
         }))
     });
     let Answer { header, attempt, mut reply } = answer.await?;

@@ -1,6 +1,7 @@
 //! Filling of the tracks of one edition with what subjects have in those of the other one.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -11,14 +12,14 @@ use super::dual_run::dual_run;
 use crate::board::{Board, BoardTrack, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::Content;
 use crate::store::redis::contents::is_live;
-use crate::store::redis::expiry;
-use crate::store::redis::kinds;
+use crate::store::redis::entries::{NumberedSubjects, SentEntry, TrackEntries, likely_slots};
+use crate::store::redis::kinds::{self, Verb, VerbWord};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::END_FILL;
+use crate::store::redis::scripts::{END_FILL, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
-use crate::store::redis::several_tracks::{Attempt, OwnCall, call};
+use crate::store::redis::several_tracks::{Attempt, call};
 
 /// The largest number of slots of the track that gives of which one script reads the cells, unless a single slot of the
 /// other one has more.
@@ -27,8 +28,6 @@ const SLOTS: usize = 1_000;
 const TOGETHER: usize = 8;
 /// The approximate number of values that are read at once.
 const VALUES: usize = 500;
-/// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names.
-const LIKELY: usize = 32;
 
 /// What one script gives.
 enum Given<'a> {
@@ -178,160 +177,93 @@ fn slots_within<'a>(
 
 /// Sends one script.
 async fn give(session: &Session, parts: &[Arc<Part>; 2], given: &[Given<'_>]) -> Result<(), ServerFailure> {
-    let [from, to] = [&*parts[0], &*parts[1]];
-    let script = kinds::fill_script([&from.track, &to.track]);
+    let parts = parts.each_ref().map(|part| &**part);
+    let script = kinds::fill_script(parts.map(|part| &*part.track));
     let token = session.token();
-    call(session, &[from, to], script, &token, |attempt| plan(parts, given, attempt).into()).await.map(drop)
-}
-
-/// Returns the keys and arguments of a call.
-fn plan(parts: &[Arc<Part>; 2], given: &[Given<'_>], attempt: &Attempt) -> [OwnCall; 2] {
-    let [from, to] = [&*parts[0], &*parts[1]];
-    let windows = [&attempt.windows[0].window, &attempt.windows[1].window];
-    let mut subjects: Vec<&Subject> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    // The slots of each track, and the entries with the starts of their slots.
-    let mut entries: Vec<(Timestamp, usize, &'static str, EntryWord<'_>)> = Vec::new();
-    let mut of_from: Vec<Timestamp> = Vec::new();
-    for given in given {
-        let (subject, entry) = match given {
-            Given::Cell { subject, slot } => {
-                let head = windows[0].head;
-                let within = slots_within(&from.track, &to.track, *slot).take_while(|start| *start <= head);
-                let starts: Vec<Timestamp> = within.collect();
-                let is_live =
-                    *slot >= windows[1].floor && starts.first().is_some_and(|first| *first >= windows[0].floor);
-                if !is_live {
-                    continue;
-                }
-                of_from.extend(&starts);
-                (*subject, (*slot, "fill", EntryWord::Slots(starts)))
-            }
-            Given::Value { subject, content } => {
-                let Some(entry) = value_entry(to, windows, attempt.now, parts, content) else { continue };
-                (*subject, entry)
-            }
-        };
-        let place = *places.entry(subject.as_str()).or_insert_with(|| {
-            subjects.push(subject);
-            subjects.len()
-        });
-        entries.push((entry.0, place, entry.1, entry.2));
-    }
-    let mut of_to: Vec<Timestamp> = entries.iter().map(|(slot, ..)| *slot).collect();
-    of_to.extend(&attempt.needed[1]);
-    if to.track.kind().remembers_values() && to.track.is_ranked() {
-        of_to.extend(attempt.windows[1].starts.iter().rev().take(LIKELY));
-    }
-    let numbered = |mut starts: Vec<Timestamp>| -> BTreeMap<Timestamp, usize> {
-        starts.sort_unstable();
-        starts.dedup();
-        starts.into_iter().zip(1..).collect()
-    };
-    let slots = [numbered(of_from), numbered(of_to)];
-    let position = |slots: &BTreeMap<Timestamp, usize>, start| slots.get(&start).copied().unwrap_or_default();
-    let mut own = [0, 1].map(|number| {
-        let count = if number == 0 { 0 } else { entries.len() };
-        own_call(&parts[number], &slots[number], &subjects, count, windows[number], attempt.now)
-    });
-    let text = |number: usize| number.to_string().into_bytes();
-    for (slot, place, verb, word) in entries {
-        let (a, at) = match word {
-            EntryWord::Slots(starts) => {
-                let positions: Vec<String> =
-                    starts.into_iter().map(|start| position(&slots[0], start).to_string()).collect();
-                (positions.join(",").into_bytes(), String::new())
-            }
-            EntryWord::Value(value, at) => (value.as_bytes().to_vec(), at.millis().to_string()),
-        };
-        let slot = text(position(&slots[1], slot));
-        own[1].more.extend([
-            slot,
-            text(place),
-            verb.into(),
-            a,
-            b"0".to_vec(),
-            at.into_bytes(),
-            b"0".to_vec(),
-            Vec::new(),
-        ]);
-    }
-    for (number, own) in own.iter_mut().enumerate() {
-        own.more.push(kinds::option(&parts[number].track).into_bytes());
-    }
-    own
+    call(session, &parts, script, &token, |attempt| plan(parts, given, attempt).into()).await.map(drop)
 }
 
 /// What an entry gives.
-enum EntryWord<'a> {
+struct Gift<'a> {
+    subject: &'a Subject,
+    /// The start of the slot of the track that receives.
+    slot: Timestamp,
+    verb: &'static str,
+    word: GiftWord<'a>,
+}
+
+enum GiftWord<'a> {
     /// The starts of slots of the track that gives.
     Slots(Vec<Timestamp>),
     Value(&'a str, Timestamp),
 }
 
-/// Returns the entry for a value, if it is live in both tracks.
-fn value_entry<'a>(
-    to: &Part,
-    windows: [&Window; 2],
-    now: Timestamp,
-    parts: &[Arc<Part>; 2],
-    content: &'a Content,
-) -> Option<(Timestamp, &'static str, EntryWord<'a>)> {
-    let (verb, value, at) = match content {
-        Content::Value { value, at, retracted } => (if *retracted { "gone" } else { "seen" }, value.as_str(), *at),
-        Content::Dropped { at } => ("dropped", "", *at),
-        Content::Cell { .. } | Content::Counter { .. } => return None,
-    };
-    let is_live = (0..2).all(|number| is_live(&parts[number], windows[number], now, content));
-    let slot = to.track.calendar().slot_of(at);
-    (is_live && slot <= windows[1].head).then_some((slot, verb, EntryWord::Value(value, at)))
+/// Returns the keys and arguments of a call.
+fn plan(parts: [&Part; 2], given: &[Given<'_>], attempt: &Attempt) -> [ScriptCall; 2] {
+    let windows = [0, 1].map(|number| &attempt.windows[number].window);
+    let gifts: Vec<Gift<'_>> = given.iter().filter_map(|given| gift(parts, windows, attempt.now, given)).collect();
+    let subjects: NumberedSubjects<'_> = gifts.iter().map(|gift| gift.subject).collect();
+    let of_from = gifts.iter().flat_map(|gift| match &gift.word {
+        GiftWord::Slots(starts) => &starts[..],
+        GiftWord::Value(..) => &[],
+    });
+    let mut of_to = likely_slots(parts[1], windows[1]);
+    of_to.extend(gifts.iter().map(|gift| gift.slot).chain(attempt.needed[1].iter().copied()));
+    let from = TrackEntries::new(parts[0], (windows[0], attempt.now), of_from.copied(), &subjects, None);
+    let to = TrackEntries::new(parts[1], (windows[1], attempt.now), of_to, &subjects, None);
+    let mut calls = [own_call(&from, 0), own_call(&to, gifts.len())];
+    for Gift { subject, slot, verb, word } in &gifts {
+        let (a, at) = match word {
+            GiftWord::Slots(starts) => {
+                let positions: Vec<String> = starts.iter().map(|start| from.position(*start).to_string()).collect();
+                (Cow::from(positions.join(",")), None)
+            }
+            GiftWord::Value(value, at) => (Cow::from(*value), Some(*at)),
+        };
+        let verb = Verb { verb, a: VerbWord::Bytes(a.as_bytes()), b: 0 };
+        to.add(&SentEntry { slot: Some(*slot), subject, verb, at, code: 0, id: "" }, calls[1].rest());
+    }
+    for (call, part) in calls.iter_mut().zip(parts) {
+        call.more(kinds::option(&part.track));
+    }
+    calls
+}
+
+/// Returns the entry for what is given, if it is live in both tracks.
+fn gift<'a>(parts: [&Part; 2], windows: [&Window; 2], now: Timestamp, given: &'a Given<'a>) -> Option<Gift<'a>> {
+    let [from, to] = parts;
+    match given {
+        Given::Cell { subject, slot } => {
+            let within = slots_within(&from.track, &to.track, *slot).take_while(|start| *start <= windows[0].head);
+            let starts: Vec<Timestamp> = within.collect();
+            let is_live = *slot >= windows[1].floor && starts.first().is_some_and(|first| *first >= windows[0].floor);
+            is_live.then_some(Gift { subject, slot: *slot, verb: "fill", word: GiftWord::Slots(starts) })
+        }
+        Given::Value { subject, content } => {
+            let (verb, value, at) = match content {
+                Content::Value { value, at, retracted } => {
+                    (if *retracted { "gone" } else { "seen" }, value.as_str(), *at)
+                }
+                Content::Dropped { at } => ("dropped", "", *at),
+                Content::Cell { .. } | Content::Counter { .. } => return None,
+            };
+            let is_live = (0..2).all(|number| is_live(parts[number], windows[number], now, content));
+            let slot = to.track.calendar().slot_of(at);
+            let word = GiftWord::Value(value, at);
+            (is_live && slot <= windows[1].head).then_some(Gift { subject, slot, verb, word })
+        }
+    }
 }
 
 /// Returns the keys and arguments about one of the tracks, without its entries.
-fn own_call(
-    part: &Part,
-    slots: &BTreeMap<Timestamp, usize>,
-    subjects: &[&Subject],
-    entries: usize,
-    window: &Window,
-    now: Timestamp,
-) -> OwnCall {
-    let (track, keys) = (&part.track, &part.keys);
-    let mut own = OwnCall::default();
-    if track.is_ranked() {
-        own.keys.extend(slots.keys().map(|start| keys.slot(*start)));
-    }
-    let first_subject_key = 6 + own.keys.len();
-    for subject in subjects {
-        if track.kind().remembers_values() {
-            own.keys.extend([keys.seen(subject), keys.gone(subject)]);
-        } else if !track.is_ranked() {
-            own.keys.push(keys.subject(subject));
-        }
-    }
-    let period = expiry::has_subject_keys(track).then(|| expiry::period(track, now));
-    if let Some(period) = period {
-        own.keys.extend([keys.periods.clone(), keys.written(period)]);
-    }
-    own.named = vec![
-        ("bound", track.slot_bound().0.to_string()),
-        // What is given is in the other track already, so no key is refused.
-        ("most_keys", String::new()),
-        ("slots", slots.len().to_string()),
-        ("subjects", subjects.len().to_string()),
-        ("entries", entries.to_string()),
-        ("bucket", String::new()),
-        ("horizon", "0".to_owned()),
-        ("first_subject_key", first_subject_key.to_string()),
-        ("first_bucket_key", "0".to_owned()),
-        ("buckets", "0".to_owned()),
-        ("oldest", part.kept(window).oldest.millis().to_string()),
-        ("period", period.map_or_else(String::new, |period| period.to_string())),
-        ("edition", String::new()),
-    ];
-    own.more.extend(slots.keys().map(|start| start.millis().to_string().into_bytes()));
-    own.more.extend(subjects.iter().map(|subject| subject.as_str().as_bytes().to_vec()));
-    own
+fn own_call(own: &TrackEntries<'_>, entries: usize) -> ScriptCall {
+    let mut call = ScriptCall::default();
+    own.add_to(&mut call, entries);
+    // What is given is in the other track already, so no key is refused. It has no ids.
+    call.arg("most_keys", "").arg("bucket", "").arg("horizon", 0).arg("first_bucket_key", 0).arg("buckets", 0);
+    call.arg("edition", "");
+    own.add_lists(call.rest());
+    call
 }
 
 /// Ends a fill: see [`Store::end_fill`](crate::store::Store::end_fill).
@@ -357,10 +289,12 @@ pub(in crate::store::redis) async fn end_fill(
             let is_counted = !tracks.is_empty();
             call(session, &parts, &END_FILL, "", |attempt| {
                 let ends = if nth + 1 == pairs.len() { "ends" } else { "" };
-                let named = || vec![("run", run.as_deref().unwrap_or_default().to_owned()), ("ends", ends.to_owned())];
-                let more = if is_counted { events(parts, attempt) } else { Vec::new() };
-                let first = OwnCall { keys: vec![meta.clone()], named: named(), more };
-                vec![first, OwnCall { named: named(), ..OwnCall::default() }]
+                let mut own = [ScriptCall::default(), ScriptCall::default()];
+                for own in &mut own {
+                    own.arg("run", run.as_deref().unwrap_or_default()).arg("ends", ends);
+                }
+                own[0].key(meta).all(if is_counted { events(parts, attempt) } else { Vec::new() });
+                own.into()
             })
             .await?;
         }
@@ -370,7 +304,7 @@ pub(in crate::store::redis) async fn end_fill(
 
 /// Returns the slots of the second track that get a number of items, each followed by the number of those of the first
 /// track that begin in it and their starts.
-fn events(parts: [&Part; 2], attempt: &Attempt) -> Vec<Vec<u8>> {
+fn events(parts: [&Part; 2], attempt: &Attempt) -> Vec<i64> {
     let to = &parts[1].track;
     let [from_slots, to_slots] = [&attempt.windows[0], &attempt.windows[1]];
     let mut arguments = Vec::new();
@@ -378,8 +312,7 @@ fn events(parts: [&Part; 2], attempt: &Attempt) -> Vec<Vec<u8>> {
         let end = if to.is_all_time() { Timestamp::MAX } else { to.calendar().next(slot) };
         let later = &from_slots.starts[from_slots.starts.partition_point(|start| *start < slot)..];
         let starts: Vec<i64> = later.iter().take_while(|start| **start < end).map(|start| start.millis()).collect();
-        let numbers = [slot.millis(), starts.len() as i64].into_iter().chain(starts);
-        arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
+        arguments.extend([slot.millis(), starts.len() as i64].into_iter().chain(starts));
     }
     arguments
 }

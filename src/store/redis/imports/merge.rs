@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::chunk::{Chunk, LAST, divide, plan};
 use crate::board::{Subject, Timestamp};
-use crate::store::redis::expiry;
+use crate::store::redis::entries::{TrackEntries, likely_slots};
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
@@ -29,8 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The number of parts into which a piece is merged at the same time.
 const TOGETHER: usize = 8;
-/// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names.
-const LIKELY: usize = 32;
 
 /// A chunk of a piece for one part.
 struct Merging<'a> {
@@ -153,32 +151,12 @@ impl Merging<'_> {
     /// Returns the arguments of `merge.lua`.
     fn call(&self, moment: &Moment<'_>, needed: &BTreeSet<Timestamp>) -> ScriptCall {
         let Self { session, part, import, piece, chunk, .. } = self;
-        let (track, keys) = (&part.track, &part.keys);
+        let track = &part.track;
         let planned = plan(moment, chunk);
-        let by_values = track.kind().remembers_values();
-        let likely = if by_values && track.is_ranked() { LIKELY } else { 0 };
-        let likely = moment.starts.iter().rev().take(likely);
-        let slots = planned.slots(needed.iter().chain(likely).copied());
-        let (subjects, places) = planned.subjects();
-
-        let mut call = session.begin(moment);
-        if track.is_ranked() {
-            for start in slots.keys() {
-                call.key(keys.slot(*start));
-            }
-        }
-        let first_subject_key = 6 + if track.is_ranked() { slots.len() } else { 0 };
-        for subject in &subjects {
-            if by_values {
-                call.key(keys.seen(subject)).key(keys.gone(subject));
-            } else if !track.is_ranked() {
-                call.key(keys.subject(subject));
-            }
-        }
-        let period = expiry::has_subject_keys(track).then(|| expiry::period(track, moment.now));
-        if let Some(period) = period {
-            call.key(&keys.periods).key(keys.written(period));
-        }
+        let subjects = planned.entries.iter().map(|entry| entry.subject).collect();
+        let mut starts = likely_slots(part, &moment.window);
+        starts.extend(planned.entries.iter().filter_map(|entry| entry.slot).chain(needed.iter().copied()));
+        let own = TrackEntries::new(part, (&moment.window, moment.now), starts, &subjects, None);
         let oldest = part.kept(&moment.window).oldest;
         // Those of slots that the track does not have are left out.
         let is_slot = |start: Timestamp| {
@@ -190,16 +168,16 @@ impl Merging<'_> {
         };
 
         let is_last = chunk.number == LAST;
+        let mut call = session.begin(moment);
         call.arg("sequence", piece.number << LAST.count_ones() | chunk.number);
-        call.arg("write_lane", format!("import-{import}:0")).arg("import", import);
-        call.arg("piece", if is_last { piece.number.to_string() } else { String::new() });
+        call.arg("write_lane", format!("import-{import}:0"));
+        own.add_to(&mut call, planned.entries.len());
+        call.arg("import", import).arg("piece", if is_last { piece.number.to_string() } else { String::new() });
         call.arg("expired", planned.expired).arg("refused", planned.refused).arg("events", events.len());
-        call.arg("bound", track.slot_bound().0).arg("slots", slots.len()).arg("subjects", subjects.len());
-        call.arg("entries", planned.len()).arg("first_subject_key", first_subject_key);
-        call.arg("oldest", oldest.millis());
-        call.arg("period", period.map_or_else(String::new, |period| period.to_string()));
-        call.all(slots.keys().map(|start| start.millis())).all(&subjects);
-        planned.add_to(&mut call, &slots, &places);
+        own.add_lists(call.rest());
+        for entry in &planned.entries {
+            own.add(entry, call.rest());
+        }
         for (start, items) in events {
             call.more(start.millis()).more(items);
         }

@@ -6,15 +6,11 @@
 --       on a ranked board, except COUNT_DISTINCT), then, if there are ids, in the first track only, the current dedupe
 --       bucket and those before it, newest first, and last, if subjects have keys, the expiry periods that exist and
 --       the subjects of the current period
--- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), `bound`
---       of a (slot, subject), `most_keys`: the largest number of keys, or '' if the track limits none, number of
---       `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if there are
---       ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the `first_bucket_key`,
---       number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number
---       of the current expiry period, or '', `edition`: id of the track's edition if there are two, else ''; then the
---       start of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its
---       subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind
---       (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are
+-- ARGV  for each track: the board's (board.lua), those of the operation (operation.lua), `sizes` (tracks.lua), those of
+--       the entries (entries.lua), `most_keys`: the largest number of keys, or '' if the track limits none, `bucket`:
+--       number of the current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the
+--       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `edition`: id of the track's edition
+--       if there are two, else ''; then slots, subjects and entries; last, the option of the kind (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are
 --       those of the kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and
 --       the next one has a sample of a slot beside it. A retraction with an id whose slot has left all windows only
 --       looks. The tracks have the same entries, but only the first track has their ids, and entries after all others
@@ -37,8 +33,8 @@
 --
 --- @each_track entries, form, steps
 --- @include begin
---- @arguments board.lua, operation.lua, sizes, bound, most_keys, slots, subjects, entries, bucket, horizon
---- @arguments first_subject_key, first_bucket_key, buckets, oldest, period, edition
+--- @arguments board.lua, operation.lua, sizes, entries.lua, most_keys, bucket, horizon, first_bucket_key, buckets
+--- @arguments edition
 
 -- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
 -- script.

@@ -1,7 +1,14 @@
 -- The arguments of a change (change.lua) by name, and the functions that ranked.lua, unranked.lua or the kind defines.
 -- Not a script of its own.
 --
+-- ARGV  `bound` of a (slot, subject), number of `slots`, number of `subjects`, number of `entries`, position of the
+--       `first_subject_key`, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
+--       ''; after all arguments with a name the start of each slot, oldest first; the subjects; then for each entry:
+--       position of its slot, position of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id
+--       or ''
+--
 --- @include operation
+--- @arguments bound, slots, subjects, entries, first_subject_key, oldest, period
 
 local BOUND = tonumber(ARGV.bound)
 local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV.slots), tonumber(ARGV.subjects), tonumber(ARGV.entries)

@@ -5,12 +5,10 @@
 --       subject (none on a ranked board, except COUNT_DISTINCT), and last, if subjects have keys, the expiry periods
 --       that exist and the subjects of the current period
 -- ARGV  the board's, those of the operation (operation.lua), where the lane is that of the import and the number is
---       that of the piece, 12 bits for the part of it; `import`, `piece`: number of the piece if this is its last part,
---       else '', `expired` and `refused`: numbers of contents for which there is no entry, number of `events`: pairs
---       of a slot and its number of items, `bound` of a (slot, subject), number of `slots`, number of `subjects`,
---       number of `entries`, position of the `first_subject_key`, `oldest`: start of the oldest slot kept, `period`:
---       number of the current expiry period, or ''; then the start of each slot, oldest first; the subjects; the
---       entries as for change.lua, with code and id empty; the events; last, the option of the kind (kind/)
+--       that of the piece, 12 bits for the part of it, those of the entries (entries.lua); `import`, `piece`: number
+--       of the piece if this is its last part, else '', `expired` and `refused`: numbers of contents for which there is
+--       no entry, number of `events`: pairs of a slot and its number of items; then slots,
+--       subjects and entries, with code 0 and no id; the events; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, numbers of contents that were merged, had expired, and were refused; then `new`,
 --       unless an earlier attempt has merged them
 -- errors  no_import, why: the import is not open, or an earlier piece is merged in part
@@ -22,8 +20,7 @@
 --       that does nothing is not recorded: the next attempt has the same number, so only one of them is done
 --
 --- @include entries, form
---- @arguments board.lua, operation.lua, import, piece, expired, refused, events, bound, slots, subjects, entries
---- @arguments first_subject_key, oldest, period
+--- @arguments board.lua, operation.lua, entries.lua, import, piece, expired, refused, events
 
 local FIRST_EVENT = FIRST_ENTRY + STRIDE * ENTRIES
 -- The number of parts that a piece may have. The last one of each has the highest number.

@@ -1,6 +1,6 @@
 //! One script: its text, its commands, and the keys and arguments of a call.
 
-use redis::{Arg, Cmd, ToRedisArgs, cmd};
+use redis::{Arg, Cmd, RedisWrite, ToRedisArgs, cmd};
 
 /// A script, which the server identifies by the SHA-1 of its text.
 #[derive(Debug)]
@@ -118,6 +118,12 @@ impl ScriptCall {
         self
     }
 
+    /// Adds keys.
+    pub fn keys(&mut self, keys: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
+        self.keys.extend(keys.into_iter().map(Into::into));
+        self
+    }
+
     /// Adds an argument of the script's list.
     pub fn arg(&mut self, name: &'static str, argument: impl ToString) -> &mut Self {
         if cfg!(debug_assertions) {
@@ -136,6 +142,29 @@ impl ScriptCall {
     pub fn raw(&mut self, argument: Vec<u8>) -> &mut Self {
         self.arguments.push(argument);
         self
+    }
+
+    /// Returns the arguments, to which those are added that follow the list.
+    pub fn rest(&mut self) -> &mut impl RedisWrite {
+        &mut self.arguments
+    }
+
+    /// Adds the keys and arguments of another call after those of this one.
+    pub fn append(&mut self, mut other: ScriptCall) {
+        self.keys.append(&mut other.keys);
+        self.names.append(&mut other.names);
+        self.arguments.append(&mut other.arguments);
+    }
+
+    /// Adds the keys and arguments about a further track. It has the same list of arguments as the first one.
+    pub fn further(&mut self, track: ScriptCall) {
+        debug_assert_eq!(track.names, self.names);
+        self.append(ScriptCall { names: Vec::new(), ..track });
+    }
+
+    /// Returns the numbers of keys and of arguments.
+    pub fn size(&self) -> (usize, usize) {
+        (self.keys.len(), self.arguments.len())
     }
 
     /// Adds arguments that follow those of the list.

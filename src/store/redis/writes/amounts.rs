@@ -106,7 +106,7 @@ impl WriteOperation<'_, '_, '_> {
         command.arg("EVALSHA").arg(WRITE.hash()).arg((0..parts.len()).map(own_keys).sum::<usize>());
         for (part, named) in parts.iter().zip(&named) {
             let (keys, is_main) = (&part.keys, part.track.is_main());
-            command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
+            command.arg(&keys.of_board());
             for slot in &named.slots {
                 command.arg(keys.slot(*slot));
             }
