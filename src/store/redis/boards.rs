@@ -7,7 +7,6 @@ use redis::{Value, cmd};
 
 use super::division::Division;
 use super::edition_tracks::EditionTracks;
-use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::removing::{self, Noted};
 use super::reply::Reply;
@@ -81,11 +80,10 @@ pub(super) async fn announce(session: &Session, board: &Arc<Board>) -> Result<()
     let partitions = session.partitions_of(board);
     if !partitions.first().is_announced() {
         change_list(session, board.name(), None).await?;
-        let meta = session.keys.meta(board.name());
-        let slot = HashSlot::of_key(meta.as_bytes());
         let mut call = ScriptCall::default();
-        call.key(meta).arg("generation", board.generation()).arg("epoch", board.epoch());
-        session.servers.call(slot, Channel::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
+        call.key(session.keys.meta(board.name()));
+        call.arg("generation", board.generation()).arg("epoch", board.epoch());
+        session.call(&ANNOUNCED, &call).await?;
         partitions.first().note_announced();
     }
     Ok(())
@@ -105,14 +103,13 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
         // Drawn for each attempt: a version must not return after the list had a different one.
         call.arg("name", name).arg("version", version::draw());
         call.arg("gone_at", gone_at.map_or_else(String::new, |version| version.to_string()));
-        let command = ANNOUNCE.command(&call);
-        session.servers.call(session.keys.names_slot(), Channel::Calls, &ANNOUNCE, &command).await
+        session.call(&ANNOUNCE, &call).await
     };
     let mut answer = change().await;
     if matches!(answer, Err(ServerFailure::Unknown(_))) {
         answer = change().await;
     }
-    match Reply::new(answer?)?.text()?.as_str() {
+    match answer?.text()?.as_str() {
         "done" => Ok(true),
         "stale" => Ok(false),
         other => Err(ServerFailure::Corrupt(format!("unexpected reply to a change of the list of boards: '{other}'"))),
@@ -132,7 +129,6 @@ struct New<'a> {
     /// The part whose clock is used.
     part: Arc<Part>,
     meta: String,
-    slot: HashSlot,
     /// The board's definition. Empty for the meta key of a part.
     definition: &'a str,
     /// The stored division of the board. Empty if the board is not divided, and for the meta key of a part.
@@ -146,9 +142,8 @@ impl<'a> New<'a> {
     fn whole(session: &Session, board: &'a Arc<Board>, definition: &'a str) -> Self {
         let part = session.partitions_of(board).first().main().clone();
         let meta = session.keys.meta(board.name());
-        let slot = HashSlot::of_key(meta.as_bytes());
         let parts = Division::of_board(board).stored().unwrap_or_default();
-        Self { part, meta, slot, definition, parts, until: Timestamp::MAX }
+        Self { part, meta, definition, parts, until: Timestamp::MAX }
     }
 
     /// Returns the tracks that the meta key names, if the board is in a later epoch than the first.
@@ -160,8 +155,7 @@ impl<'a> New<'a> {
 
     /// Returns the input for the meta key of one of several parts, or of a part of a track that is not the main one.
     fn part(part: &Arc<Part>, until: Timestamp) -> Self {
-        let (meta, slot) = (part.keys.meta.clone(), part.slot());
-        Self { part: part.clone(), meta, slot, definition: "", parts: String::new(), until }
+        Self { part: part.clone(), meta: part.keys.meta.clone(), definition: "", parts: String::new(), until }
     }
 }
 
@@ -213,14 +207,13 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
         let mut call = ScriptCall::default();
         call.key(&new.meta);
         let preamble = Preamble { window, now, low: window.head, high: window.end.min(new.until) };
-        let run = session.servers.run(new.slot);
+        let run = session.servers.run(call.slot());
         for (name, argument) in session.preamble(part, &preamble) {
             call.arg(name, argument);
         }
         call.arg("definition", new.definition).arg("parts", &new.parts);
         call.arg("run", run.as_deref().unwrap_or_default()).arg("current", new.current());
-        let mut reply =
-            Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
+        let mut reply = session.call(&DEFINE, &call).await?;
         match reply.text()?.as_str() {
             "created" => return Ok(Creation::Created { at: reply.maybe_time()? }),
             "exists" => {
@@ -257,7 +250,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Creation, ServerFail
 async fn list(session: &Session, name: &BoardName) -> Result<(), ServerFailure> {
     let mut command = cmd("SADD");
     command.arg(session.keys.names()).arg(name.as_str());
-    session.servers.set(session.keys.names_slot(), Channel::Calls, &command).await.map(drop)
+    session.servers.set(Channel::Calls, &command).await.map(drop)
 }
 
 /// The content of a board's meta key.
@@ -313,7 +306,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Server
     let mut command = cmd("HMGET");
     command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts").arg("defined_at");
     command.arg("epoch").arg("editions");
-    let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
+    let fields = match session.servers.read(Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
         Ok(other) => return Err(ServerFailure::Corrupt(format!("unexpected reply to HMGET: {other:?}"))),
         // The key has a different type: only this board is damaged.
@@ -383,7 +376,7 @@ pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
 pub(super) async fn boards(session: &Session) -> Result<Listing, ServerFailure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.names());
-    let listed = Reply::texts(session.servers.read(session.keys.names_slot(), Channel::Calls, &command).await?)?;
+    let listed = Reply::texts(session.servers.read(Channel::Calls, &command).await?)?;
     let (mut names, mut listing) = (Vec::new(), Listing::default());
     for text in listed {
         match BoardName::parse(&text) {
@@ -424,14 +417,12 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
     removed.write(session).await?;
     let mut call = ScriptCall::default();
     call.key(session.keys.meta(board.name())).arg("generation", board.generation()).arg("epoch", board.epoch());
-    let command = UNDEFINE.command(&call);
-    let slot = HashSlot::of_key(session.keys.meta(board.name()).as_bytes());
-    let mut answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;
+    let mut answer = session.call(&UNDEFINE, &call).await;
     let is_unknown = matches!(answer, Err(ServerFailure::Unknown(_)));
     if is_unknown {
-        answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;
+        answer = session.call(&UNDEFINE, &call).await;
     }
-    match Reply::new(answer?)?.text()?.as_str() {
+    match answer?.text()?.as_str() {
         "removed" => {}
         // Most likely the first attempt removed it, and its reply was lost.
         "gone" if is_unknown => {}

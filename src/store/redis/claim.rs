@@ -5,9 +5,8 @@ use std::time::Duration;
 use metrics::gauge;
 
 use super::part::Part;
-use super::reply::Reply;
 use super::scripts::{HEAL, ScriptCall};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::Session;
 
 /// The time for which a claim is valid without being renewed. If an instance ends, a different one can continue after
@@ -56,7 +55,7 @@ pub(super) async fn act(
         .arg("action", action);
     call.arg("instance", &session.instance).arg("run", run_id);
     call.arg("duration", LEASE.as_millis()).arg("reason", reason);
-    let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;
+    let mut reply = session.call(&HEAL, &call).await?;
     Ok(match reply.text()?.as_str() {
         "gone" => Claim::Gone,
         "stale_epoch" => return Err(ServerFailure::StaleEpoch),

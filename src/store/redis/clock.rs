@@ -18,7 +18,7 @@ pub(super) async fn open(servers: &Servers, keys: &StoreKeys, clock: ClockMode) 
     };
     let mut call = ScriptCall::default();
     call.key(keys.clock()).arg("action", "open").arg("mode", wanted).arg("time", start.millis());
-    let opened = self::call(servers, keys, &call).await.map_err(|failure| servers.error(failure))?;
+    let opened = self::call(servers, &call).await.map_err(|failure| servers.error(failure))?;
     if !opened.done {
         let stored = if opened.simulated { "simulated" } else { "system" };
         return Err(StoreError::ClockModeMismatch { stored, wanted });
@@ -33,9 +33,8 @@ struct Clock {
     now: Timestamp,
 }
 
-async fn call(servers: &Servers, keys: &StoreKeys, call: &ScriptCall) -> Result<Clock, ServerFailure> {
-    let mut reply =
-        Reply::new(servers.call(keys.clock_slot(), Channel::Calls, &SET_CLOCK, &SET_CLOCK.command(call)).await?)?;
+async fn call(servers: &Servers, call: &ScriptCall) -> Result<Clock, ServerFailure> {
+    let mut reply = Reply::new(servers.call(Channel::Calls, &SET_CLOCK, call).await?)?;
     Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
 }
 
@@ -43,7 +42,7 @@ async fn call(servers: &Servers, keys: &StoreKeys, call: &ScriptCall) -> Result<
 pub(super) async fn set(servers: &Servers, keys: &StoreKeys, to: Timestamp) -> Result<Timestamp, StoreError> {
     let mut call = ScriptCall::default();
     call.key(keys.clock()).arg("action", "set").arg("mode", "simulated").arg("time", to.millis());
-    let clock = self::call(servers, keys, &call).await;
+    let clock = self::call(servers, &call).await;
     match clock.map_err(|failure| servers.error(failure))? {
         Clock { done: true, now, .. } => Ok(now),
         Clock { simulated: true, now, .. } => Err(StoreError::ClockBackward { now }),
@@ -54,11 +53,12 @@ pub(super) async fn set(servers: &Servers, keys: &StoreKeys, to: Timestamp) -> R
 /// Reads the clock.
 pub(super) async fn read(servers: &Servers, keys: &StoreKeys, simulated: bool) -> Result<Timestamp, ServerFailure> {
     if !simulated {
-        return server_time(servers.read(keys.clock_slot(), Channel::Calls, &cmd("TIME")).await?);
+        let (slot, command) = (HashSlot::of_key(keys.clock().as_bytes()), cmd("TIME"));
+        return server_time(servers.request(Channel::Calls, Request::read(slot, &command)).await?);
     }
     let mut command = cmd("HMGET");
     command.arg(keys.clock()).arg("now");
-    match servers.read(keys.clock_slot(), Channel::Calls, &command).await? {
+    match servers.read(Channel::Calls, &command).await? {
         Value::Array(fields) if fields == [Value::Nil] => Err(ServerFailure::Emptied),
         answer => Reply::new(answer)?.time(),
     }
@@ -80,18 +80,17 @@ pub(super) async fn recorded(servers: &Servers, keys: &StoreKeys) -> Result<Opti
         command
     };
     let seen = field(keys.clock(), "seen");
-    let mut reply = Reply::new(servers.read(keys.clock_slot(), Channel::Calls, &seen).await?)?;
+    let mut reply = Reply::new(servers.read(Channel::Calls, &seen).await?)?;
     if let Some(seen) = reply.maybe_integer()? {
         return Ok(Some(Timestamp::from_millis(seen)));
     }
     let mut names = cmd("SMEMBERS");
     names.arg(keys.names());
     let mut latest = None;
-    let names = Reply::texts(servers.read(keys.names_slot(), Channel::Calls, &names).await?)?;
+    let names = Reply::texts(servers.read(Channel::Calls, &names).await?)?;
     let metas = names.iter().filter_map(|name| Some(keys.meta(&BoardName::parse(name).ok()?)));
-    let heads: Vec<(HashSlot, Cmd)> =
-        metas.map(|meta| (HashSlot::of_key(meta.as_bytes()), field(meta, "head"))).collect();
-    let requests: Vec<Request<'_>> = heads.iter().map(|(slot, head)| Request::read(*slot, head)).collect();
+    let heads: Vec<Cmd> = metas.map(|meta| field(meta, "head")).collect();
+    let requests: Vec<Request<'_>> = heads.iter().map(|head| Request::read(HashSlot::of_command(head), head)).collect();
     for answer in servers.requests(Channel::Calls, &requests).await {
         latest = latest.max(Reply::new(answer?)?.maybe_integer()?.map(Timestamp::from_millis));
     }

@@ -8,7 +8,6 @@
 
 use redis::cmd;
 
-use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::SWEEP;
@@ -73,7 +72,7 @@ pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64
 /// the server can measure it.
 pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, ServerFailure> {
     let track = &part.track;
-    let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
+    let subjects = members(session, &part.keys.written(due)).await?;
     let by_values = track.kind().remembers_values();
     let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
@@ -101,9 +100,9 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
 }
 
 /// Returns some members of a set of subjects.
-pub(super) async fn members(session: &Session, slot: HashSlot, key: &str) -> Result<Vec<Subject>, ServerFailure> {
+pub(super) async fn members(session: &Session, key: &str) -> Result<Vec<Subject>, ServerFailure> {
     let mut command = cmd("SRANDMEMBER");
     command.arg(key).arg(SUBJECTS);
-    let texts = Reply::texts(session.servers.read(slot, Channel::Calls, &command).await?)?;
+    let texts = Reply::texts(session.servers.read(Channel::Calls, &command).await?)?;
     Ok(texts.into_iter().map(Subject::from_stored).collect())
 }

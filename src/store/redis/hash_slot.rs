@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use redis::{Arg, Cmd};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HashSlot(u16);
 
@@ -22,6 +24,15 @@ impl HashSlot {
     /// Returns the hash slot of a key.
     pub fn of_key(key: &[u8]) -> Self {
         Self(crc16(hash_tag(key)) % Self::COUNT)
+    }
+
+    /// Returns the hash slot of the first key of a command, which is not a call of a script. A command without keys has
+    /// that of an empty key.
+    pub fn of_command(command: &Cmd) -> Self {
+        match command.args_iter().nth(1) {
+            Some(Arg::Simple(key)) => Self::of_key(key),
+            _ => Self::of_key(b""),
+        }
     }
 
     /// Returns the number of the hash slot, below [`COUNT`](Self::COUNT).
@@ -120,6 +131,14 @@ mod tests {
             assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
             assert_eq!(HashSlot::of_key(key.as_bytes()).number(), slot, "{key}");
         }
+    }
+
+    #[test]
+    fn a_command_has_the_hash_slot_of_its_key() {
+        let mut command = redis::cmd("HMGET");
+        assert_eq!(HashSlot::of_command(&command), HashSlot::of_key(b""));
+        command.arg("bar{hash_tag}").arg("foo");
+        assert_eq!(HashSlot::of_command(&command).number(), 2_515);
     }
 
     #[test]

@@ -340,7 +340,7 @@ async fn ask_to_rewrite(session: &Session, node: &Node, run: &Arc<str>) -> Resul
             // So that other instances find out for themselves. If this fails too, this instance still asks again.
             let mut release = cmd("HDEL");
             release.arg(session.keys.rewrites()).arg(&**run);
-            drop(session.servers.set(session.keys.rewrites_slot(), Channel::Calls, &release).await);
+            drop(session.servers.set(Channel::Calls, &release).await);
             return Err(failure);
         }
     }
@@ -349,18 +349,18 @@ async fn ask_to_rewrite(session: &Session, node: &Node, run: &Arc<str>) -> Resul
 
 /// Returns whether no other instance has asked this run of a server before. If so, records that this instance does.
 async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, ServerFailure> {
-    let (key, slot) = (session.keys.rewrites(), session.keys.rewrites_slot());
+    let key = session.keys.rewrites();
     let mut claim = cmd("HSETNX");
     claim.arg(&key).arg(run).arg(&session.instance);
-    if session.servers.send(slot, Channel::Calls, &claim).await? != Value::Int(1) {
+    if session.servers.send(Channel::Calls, &claim).await? != Value::Int(1) {
         let mut claimed_by = cmd("HGET");
         claimed_by.arg(&key).arg(run);
-        let by = session.servers.read(slot, Channel::Calls, &claimed_by).await?;
+        let by = session.servers.read(Channel::Calls, &claimed_by).await?;
         return Ok(by == Value::BulkString(session.instance.as_bytes().to_vec()));
     }
     let mut names = cmd("HKEYS");
     names.arg(&key);
-    if let Value::Array(runs) = session.servers.read(slot, Channel::Calls, &names).await?
+    if let Value::Array(runs) = session.servers.read(Channel::Calls, &names).await?
         && runs.len() > RUNS
     {
         // Earlier runs are no longer needed.
@@ -373,7 +373,7 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, ServerFailu
                 remove.arg(old);
             }
         }
-        session.servers.set(slot, Channel::Calls, &remove).await?;
+        session.servers.set(Channel::Calls, &remove).await?;
     }
     Ok(true)
 }

@@ -17,7 +17,7 @@ const POLICY: Duration = Duration::from_secs(2);
 pub(super) async fn check(session: &Session) -> Result<()> {
     let mut set = cmd("SET");
     set.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
-    let written = session.servers.set(session.keys.check_slot(), Channel::Calls, &set);
+    let written = session.servers.set(Channel::Calls, &set);
     let (written, mark, policy) = join3(written, read_mark(session), check_policy(session)).await;
     written.map_err(|failure| session.servers.error(failure))?;
     let mark = mark.map_err(|failure| session.servers.error(failure))?;
@@ -45,7 +45,7 @@ async fn check_policy(session: &Session) -> Result<()> {
 async fn read_mark(session: &Session) -> Result<Option<String>, ServerFailure> {
     let mut command = cmd("HMGET");
     command.arg(session.keys.clock()).arg("mode").arg("born");
-    match session.servers.read(session.keys.clock_slot(), Channel::Calls, &command).await? {
+    match session.servers.read(Channel::Calls, &command).await? {
         Value::Array(fields) => Ok(match fields.as_slice() {
             [Value::BulkString(_), Value::BulkString(born)] => Some(String::from_utf8_lossy(born).into_owned()),
             _ => None,
@@ -58,7 +58,7 @@ async fn read_mark(session: &Session) -> Result<Option<String>, ServerFailure> {
 pub(super) async fn mark(session: &Session) -> Result<(), ServerFailure> {
     let mut command = cmd("HSETNX");
     command.arg(session.keys.clock()).arg("born").arg(format!("{:016x}", rand::random::<u64>()));
-    session.servers.set(session.keys.clock_slot(), Channel::Calls, &command).await?;
+    session.servers.set(Channel::Calls, &command).await?;
     let mark = read_mark(session).await?;
     *session.health.mark.lock() = mark;
     Ok(())

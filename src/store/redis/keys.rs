@@ -8,7 +8,6 @@
 
 use std::fmt;
 
-use super::hash_slot::HashSlot;
 use crate::board::{BoardName, Generation, ModerationList, Subject, Timestamp, TrackId};
 use crate::store::TableName;
 
@@ -24,9 +23,6 @@ const TABLE: &str = "table";
 #[derive(Clone, Debug)]
 pub(super) struct StoreKeys {
     root: String,
-    names_slot: HashSlot,
-    clock_slot: HashSlot,
-    check_slot: HashSlot,
 }
 
 /// The keys of one part of a board.
@@ -48,9 +44,7 @@ pub(super) struct BoardKeys {
 
 impl StoreKeys {
     pub fn new(prefix: &str) -> Self {
-        let root = format!("{prefix}:{SCHEMA}:");
-        let slot = |key: &str| HashSlot::of_key(format!("{root}{key}").as_bytes());
-        Self { names_slot: slot(NAMES), clock_slot: slot(CLOCK), check_slot: slot(CHECK), root }
+        Self { root: format!("{prefix}:{SCHEMA}:") }
     }
 
     /// Set: the names of boards, for listing. A name without a meta key is not a board.
@@ -89,27 +83,6 @@ impl StoreKeys {
     /// bytes of the table.
     pub fn table(&self, table: TableName) -> String {
         format!("{}{TABLE}:{table}", self.root)
-    }
-
-    /// Returns the hash slot of the names of boards and of the list version.
-    pub fn names_slot(&self) -> HashSlot {
-        self.names_slot
-    }
-
-    pub fn clock_slot(&self) -> HashSlot {
-        self.clock_slot
-    }
-
-    pub fn removed_slot(&self) -> HashSlot {
-        HashSlot::of_key(self.removed().as_bytes())
-    }
-
-    pub fn rewrites_slot(&self) -> HashSlot {
-        HashSlot::of_key(self.rewrites().as_bytes())
-    }
-
-    pub fn check_slot(&self) -> HashSlot {
-        self.check_slot
     }
 
     /// Hash: generation, definition, head, floor, and the other data about the board as a whole.
@@ -245,6 +218,7 @@ impl BoardKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::redis::hash_slot::HashSlot;
 
     /// Returns the part of a key that a cluster hashes.
     fn tag(key: &str) -> &str {
@@ -283,8 +257,7 @@ mod tests {
         };
         let (one, other) = (of(1), of(2));
         assert_eq!(tag(&keys.version()), keys.names());
-        assert_eq!(keys.names_slot(), HashSlot::of_key(keys.version().as_bytes()));
-        assert_eq!(keys.clock_slot(), HashSlot::of_key(keys.clock().as_bytes()));
+        assert_eq!(HashSlot::of_key(keys.names().as_bytes()), HashSlot::of_key(keys.version().as_bytes()));
         assert_eq!(keys.meta(&name), "rolltop:1:{hot-posts}:meta");
         assert_eq!(one[0], "rolltop:1:{hot-posts}:0000000000000001:s:3600000");
         for key in &one {

@@ -11,9 +11,8 @@ use redis::cmd;
 
 use super::partition::Partition;
 use super::reads;
-use super::reply::Reply;
 use super::scripts::{MODERATE, MODERATED, ScriptCall};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::{ScriptAnswer, Session};
 use super::several_tracks::{Answer, call};
 use super::timekeeping;
@@ -159,7 +158,7 @@ pub(super) async fn is_frozen(session: &Session, board: &Arc<Board>, subject: &S
     // The reply is a list of one.
     let mut letters = cmd("HMGET");
     letters.arg(part.keys.marks()).arg(subject.as_str());
-    let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &letters).await?)?;
+    let mut reply = session.read(&letters).await?;
     Ok(reply.moderation()?.is_frozen)
 }
 

@@ -15,7 +15,6 @@ use redis::{Cmd, cmd};
 use super::division::Division;
 use super::edition_tracks::EditionTracks;
 use super::expiry;
-use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
 use super::partitions;
 use super::reply::Reply;
@@ -195,14 +194,14 @@ impl Noted {
     pub async fn write(&self, session: &Session) -> Result<(), ServerFailure> {
         let mut command = cmd("SADD");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
+        session.servers.set(Channel::Calls, &command).await.map(drop)
     }
 
     /// Removes the note, because no data is left or the board has been created.
     pub async fn strike(&self, session: &Session) -> Result<(), ServerFailure> {
         let mut command = cmd("SREM");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
+        session.servers.set(Channel::Calls, &command).await.map(drop)
     }
 
     fn stored_division(&self) -> Division {
@@ -241,23 +240,19 @@ impl Noted {
             let division = self.stored_division();
             metas.extend(division.tags().map(|tag| session.keys.other(tag, self.editions[0].first).meta));
         }
-        let close = |meta: String| async move {
-            let slot = HashSlot::of_key(meta.as_bytes());
-            session.servers.set(slot, Channel::Calls, &unlink([&meta])).await
-        };
+        let close = |meta: String| async move { session.servers.set(Channel::Calls, &unlink([&meta])).await };
         try_join_all(metas.into_iter().filter(|meta| *meta != own).map(close)).await.map(drop)
     }
 
     /// Deletes what the board's own meta key has about its only partition, now that it has others.
     async fn clear_own(&self, session: &Session) -> Result<(), ServerFailure> {
         let meta = session.keys.meta(&self.name);
-        let slot = HashSlot::of_key(meta.as_bytes());
         let mut names = cmd("HKEYS");
         names.arg(&meta);
-        let mut fields = texts(session, slot, &names).await?;
+        let mut fields = texts(session, &names).await?;
         fields.retain(|field| !OWN_FIELDS.contains(&field.as_str()));
         if !fields.is_empty() {
-            session.servers.set(slot, Channel::Calls, &taken_off("HDEL", &meta, &fields)).await?;
+            session.servers.set(Channel::Calls, &taken_off("HDEL", &meta, &fields)).await?;
         }
         Ok(())
     }
@@ -265,10 +260,9 @@ impl Noted {
     /// Returns whether the board, as it is stored, may have the data, so that it must not be deleted now.
     async fn is_in_use(&self, session: &Session) -> Result<bool, ServerFailure> {
         let read = |meta: String| async move {
-            let slot = HashSlot::of_key(meta.as_bytes());
             let mut fields = cmd("HMGET");
             fields.arg(meta).arg("generation").arg("epoch").arg("editions").arg("parts");
-            let mut reply = Reply::new(session.servers.read(slot, Channel::Calls, &fields).await?)?;
+            let mut reply = session.read(&fields).await?;
             let is_generation = reply.maybe_text()?.is_some_and(|found| found == self.generation.to_string());
             let (epoch, editions, parts) = (reply.maybe_text()?, reply.maybe_text()?, reply.maybe_text()?);
             Ok::<_, ServerFailure>((is_generation, epoch, editions, parts))
@@ -332,7 +326,7 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.removed());
     let (mut done, mut failed) = (true, None);
-    for text in texts(session, session.keys.removed_slot(), &command).await? {
+    for text in texts(session, &command).await? {
         match Noted::parse(&text) {
             Some(noted) => match step(session, &noted, noted.kept_until()).await {
                 Ok(is_done) => done &= is_done,
@@ -392,10 +386,9 @@ async fn step_of_part(
     keys: BoardKeys,
     Left { has_ids, has_sheets }: Left,
 ) -> Result<bool, ServerFailure> {
-    let slot = HashSlot::of_key(keys.index.as_bytes());
-    let work = leftovers(session, slot, &keys, has_ids).await?;
+    let work = leftovers(session, &keys, has_ids).await?;
     for command in &work {
-        session.servers.set(slot, Channel::Calls, command).await?;
+        session.servers.set(Channel::Calls, command).await?;
     }
     if work.is_empty() {
         let mut left = vec![keys.ranking.clone(), keys.totals.clone(), keys.hidden()];
@@ -406,19 +399,14 @@ async fn step_of_part(
             left.push(keys.marks());
             left.extend([ModerationList::Hidden, ModerationList::Frozen].map(|list| keys.moderated(list)));
         }
-        session.servers.set(slot, Channel::Calls, &unlink(left)).await?;
+        session.servers.set(Channel::Calls, &unlink(left)).await?;
     }
     Ok(work.is_empty())
 }
 
 /// Returns the commands that delete some of the keys whose names are stored in other keys. Each of these names is
 /// deleted after its key.
-async fn leftovers(
-    session: &Session,
-    slot: HashSlot,
-    keys: &BoardKeys,
-    has_ids: bool,
-) -> Result<Vec<Cmd>, ServerFailure> {
+async fn leftovers(session: &Session, keys: &BoardKeys, has_ids: bool) -> Result<Vec<Cmd>, ServerFailure> {
     let oldest = |key: &str, some: usize| {
         let mut command = cmd("ZRANGE");
         command.arg(key).arg(0).arg(some - 1);
@@ -428,7 +416,7 @@ async fn leftovers(
         if !is_slot && !has_ids {
             continue;
         }
-        let numbers = texts(session, slot, &oldest(index, KEYS)).await?;
+        let numbers = texts(session, &oldest(index, KEYS)).await?;
         if !numbers.is_empty() {
             let named = numbers.iter().filter_map(|number| number.parse::<i64>().ok());
             let held = named.map(|number| match is_slot {
@@ -438,9 +426,9 @@ async fn leftovers(
             return Ok(vec![unlink(held), taken_off("ZREM", index, &numbers)]);
         }
     }
-    if let Some(epoch) = texts(session, slot, &oldest(&keys.epochs(), 1)).await?.pop() {
+    if let Some(epoch) = texts(session, &oldest(&keys.epochs(), 1)).await?.pop() {
         let list = keys.key_list(&epoch);
-        let ranked = texts(session, slot, &oldest(&list, KEYS)).await?;
+        let ranked = texts(session, &oldest(&list, KEYS)).await?;
         return Ok(match ranked.is_empty() {
             true => vec![taken_off("ZREM", &keys.epochs(), &[epoch])],
             false => {
@@ -448,10 +436,10 @@ async fn leftovers(
             }
         });
     }
-    let periods = texts(session, slot, &oldest(&keys.periods, 1)).await?;
+    let periods = texts(session, &oldest(&keys.periods, 1)).await?;
     let Some(number) = periods.into_iter().next() else { return Ok(Vec::new()) };
     let written = keys.written(number.parse().unwrap_or_default());
-    let subjects = expiry::members(session, slot, &written).await?;
+    let subjects = expiry::members(session, &written).await?;
     if subjects.is_empty() {
         return Ok(vec![taken_off("ZREM", &keys.periods, &[number])]);
     }
@@ -475,8 +463,8 @@ fn taken_off(verb: &str, key: &str, members: &[String]) -> Cmd {
 }
 
 /// Reads a list of texts. The command is sent once more if its reply is lost.
-async fn texts(session: &Session, slot: HashSlot, command: &Cmd) -> Result<Vec<String>, ServerFailure> {
-    Reply::texts(session.servers.read(slot, Channel::Calls, command).await?)
+async fn texts(session: &Session, command: &Cmd) -> Result<Vec<String>, ServerFailure> {
+    Reply::texts(session.servers.read(Channel::Calls, command).await?)
 }
 
 #[cfg(test)]

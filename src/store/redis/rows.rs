@@ -3,12 +3,9 @@
 //! A table is one hash, so a cluster stores it on one node. Its version is in a field of the same hash, so it is lost
 //! only together with the rows.
 
-use redis::Value;
-
-use super::hash_slot::HashSlot;
 use super::reply::Reply;
 use super::scripts::{CHANGE_ROW, ROWS, ScriptCall};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::Session;
 use super::version;
 use crate::store::{Rows, TableName};
@@ -30,11 +27,10 @@ pub(super) async fn read(
     table: TableName,
     known: Option<u64>,
 ) -> Result<Option<Rows>, ServerFailure> {
-    let key = session.keys.table(table);
-    let slot = HashSlot::of_key(key.as_bytes());
     let mut call = ScriptCall::default();
-    call.key(key).arg("known", known.map_or_else(String::new, |version| version.to_string()));
-    let mut reply = Reply::new(session.servers.call(slot, Channel::Calls, &ROWS, &ROWS.command(&call)).await?)?;
+    call.key(session.keys.table(table));
+    call.arg("known", known.map_or_else(String::new, |version| version.to_string()));
+    let mut reply = session.call(&ROWS, &call).await?;
     match reply.text()?.as_str() {
         "unchanged" => Ok(None),
         "rows" => {
@@ -63,16 +59,14 @@ pub(super) async fn change(
 ) -> Result<RowChange, ServerFailure> {
     let row = |text: Option<&str>| text.map_or_else(String::new, |text| format!("={text}"));
     let change = |earlier: Option<u64>| async move {
-        let key = session.keys.table(table);
-        let slot = HashSlot::of_key(key.as_bytes());
         // Drawn for each attempt: a version must not return after the table had a different one.
         let version = version::draw();
         let mut call = ScriptCall::default();
-        call.key(key).arg("id", id).arg("from", row(from)).arg("to", row(to)).arg("version", version);
+        call.key(session.keys.table(table));
+        call.arg("id", id).arg("from", row(from)).arg("to", row(to)).arg("version", version);
         call.arg("earlier", earlier.map_or_else(String::new, |version| version.to_string()));
         call.arg("most_rows", TableName::MAX_ROWS).arg("most_bytes", TableName::MAX_BYTES);
-        let command = CHANGE_ROW.command(&call);
-        (version, session.servers.call(slot, Channel::Calls, &CHANGE_ROW, &command).await)
+        (version, session.call(&CHANGE_ROW, &call).await)
     };
     let first = change(None).await;
     let outcome = outcome_of(table, first.1);
@@ -84,8 +78,8 @@ pub(super) async fn change(
     }
 }
 
-fn outcome_of(table: TableName, answer: Result<Value, ServerFailure>) -> Result<RowChange, ServerFailure> {
-    match Reply::new(answer?)?.text()?.as_str() {
+fn outcome_of(table: TableName, answer: Result<Reply, ServerFailure>) -> Result<RowChange, ServerFailure> {
+    match answer?.text()?.as_str() {
         "done" => Ok(RowChange::IsFrom),
         "differs" => Ok(RowChange::Differs),
         "full" => Ok(RowChange::Full),

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use redis::Cmd;
 
-use super::clock::read;
+use super::clock;
 use super::findings::Health;
 use super::keys::StoreKeys;
 use super::part::{Existing, Part};
@@ -223,7 +224,7 @@ impl Session {
         if !self.simulated {
             return Ok(known.unwrap_or_else(|| clock.belief(self.monotonic()).expected));
         }
-        let now = read(&self.servers, &self.keys, true).await?;
+        let now = clock::read(&self.servers, &self.keys, true).await?;
         clock.learn(now, self.monotonic());
         Ok(known.map_or(now, |known| now.max(known)))
     }
@@ -247,6 +248,16 @@ impl Session {
             Err(_) => {}
         }
         status
+    }
+
+    /// Calls a script once, and returns its reply.
+    pub async fn call(&self, script: &Script, call: &ScriptCall) -> Result<Reply, ServerFailure> {
+        Reply::new(self.servers.call(Channel::Calls, script, call).await?)
+    }
+
+    /// Sends a command that only reads, and returns its reply, a list.
+    pub async fn read(&self, command: &Cmd) -> Result<Reply, ServerFailure> {
+        Reply::new(self.servers.read(Channel::Calls, command).await?)
     }
 
     /// Returns a call of a script about a board, with the keys and arguments that every such call begins with.
@@ -324,7 +335,7 @@ impl Session {
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);
-            let mut reply = Reply::new(self.servers.call(part.slot(), channel, script, &script.command(&call)).await?)?;
+            let mut reply = Reply::new(self.servers.call(channel, script, &call).await?)?;
             match self.learn(part, &mut reply)? {
                 ScriptStatus::Done(header) => {
                     let frame = header.frame(window);

@@ -45,8 +45,7 @@ pub(super) async fn call(
         let windows = parts.iter().map(|part| part.window_slots(now)).collect();
         let attempt = Attempt { now, windows, needed: needed.clone() };
         let call = assembled(session, parts, write_lane, &attempt, build(&attempt));
-        let answer = session.servers.call(first.slot(), Channel::Bulk, script, &script.command(&call)).await?;
-        let mut reply = Reply::new(answer)?;
+        let mut reply = Reply::new(session.servers.call(Channel::Bulk, script, &call).await?)?;
         match session.learn(first, &mut reply)? {
             ScriptStatus::Done(header) => return Ok(Answer { header, attempt, reply }),
             ScriptStatus::Stale { now, .. } => known = Some(now),

@@ -37,7 +37,7 @@ pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
     if let Some(believed) = session.clock.to_record() {
         let mut command = cmd("HSET");
         command.arg(session.keys.clock()).arg("seen").arg(believed.millis());
-        session.servers.set(session.keys.clock_slot(), Channel::Calls, &command).await?;
+        session.servers.set(Channel::Calls, &command).await?;
     }
     Ok(())
 }

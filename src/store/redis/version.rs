@@ -119,7 +119,7 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
     while let Some(waiting) = versions.take().await {
         // The connection of the writes is used because it is on the same thread, and because the request waits for its
         // write just as long anyway.
-        let reading = session.servers.read(session.keys.names_slot(), Channel::Writes, &command);
+        let reading = session.servers.read(Channel::Writes, &command);
         let version = match waiting.iter().filter_map(|asker| asker.deadline).min() {
             None => reading.await,
             Some(until) => {
@@ -152,7 +152,7 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
 
 /// Reads the version for a caller that is about to change it.
 pub(super) async fn current(session: &Session) -> Result<u64, ServerFailure> {
-    session.servers.read(session.keys.names_slot(), Channel::Calls, &command(session)).await.and_then(parse)
+    session.servers.read(Channel::Calls, &command(session)).await.and_then(parse)
 }
 
 /// Draws a version that was never used before. It is random instead of counted up: a server that lost its latest writes

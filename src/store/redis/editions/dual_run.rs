@@ -8,8 +8,7 @@ use redis::cmd;
 use crate::board::{Board, Edition, Epoch, NotCounted, Timestamp};
 use crate::store::DualRun;
 use crate::store::redis::part::Part;
-use crate::store::redis::reply::Reply;
-use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 
 /// What one partition has noted.
@@ -56,7 +55,7 @@ async fn read(session: &Session, board: &Board, part: &Part) -> Result<OfPartiti
             fields.arg(format!("n:{edition}:{}", reason.code()));
         }
     }
-    let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+    let mut reply = session.read(&fields).await?;
     if reply.maybe_text()?.is_none_or(|generation| generation != part.generation().to_string()) {
         return Err(ServerFailure::BoardChanged);
     }

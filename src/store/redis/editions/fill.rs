@@ -118,7 +118,7 @@ async fn fill_values_of(session: &Session, parts: &[Arc<Part>; 2], subject: &Sub
         let key = if gone { parts[0].keys.gone(subject) } else { parts[0].keys.seen(subject) };
         let mut cursor = "0".to_owned();
         loop {
-            let (next, contents) = values(session, &parts[0], &key, gone, &cursor).await?;
+            let (next, contents) = values(session, &key, gone, &cursor).await?;
             let given: Vec<Given<'_>> = contents.into_iter().map(|content| Given::Value { subject, content }).collect();
             for some in given.chunks(most) {
                 give(session, parts, some).await?;
@@ -136,14 +136,13 @@ async fn fill_values_of(session: &Session, parts: &[Arc<Part>; 2], subject: &Sub
 /// is returned.
 async fn values(
     session: &Session,
-    part: &Part,
     key: &str,
     gone: bool,
     cursor: &str,
 ) -> Result<(String, Vec<Content>), ServerFailure> {
     let mut command = cmd("ZSCAN");
     command.arg(key).arg(cursor).arg("COUNT").arg(VALUES);
-    let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Bulk, &command).await?)?;
+    let mut reply = Reply::new(session.servers.read(Channel::Bulk, &command).await?)?;
     let (next, mut members) = (reply.text()?, reply.part()?);
     let mut contents = Vec::new();
     while !members.is_empty() {

@@ -33,12 +33,10 @@ pub(super) use self::fill::{end_fill, fill};
 use self::partition::bring;
 use super::boards;
 use super::division::Division;
-use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::removing::{self, Noted};
-use super::reply::Reply;
 use super::scripts::{EDITIONS, ScriptCall};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::Session;
 use super::timekeeping;
 use crate::board::{Board, Edition, EditionsChange, Timestamp};
@@ -201,7 +199,7 @@ pub(super) async fn check_free(
     let check = |part: Arc<Part>| async move {
         let mut fields = cmd("HMGET");
         fields.arg(&part.keys.meta).arg("import").arg("held").arg("run");
-        let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+        let mut reply = session.read(&fields).await?;
         let (import, held, run) = (reply.maybe_text()?, reply.maybe_text()?, reply.maybe_text()?);
         if import.is_some() {
             return Err(ServerFailure::ImportOpen);
@@ -222,7 +220,6 @@ pub(super) async fn check_free(
 /// Changes the own meta key of a board that is divided, or will be: it has no tracks.
 async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Result<(), ServerFailure> {
     let meta = session.keys.meta(from.name());
-    let slot = HashSlot::of_key(meta.as_bytes());
     let mut call = ScriptCall::default();
     call.key(meta);
     // If the board was not divided, its own meta key is that of its main track. The others follow in the same step.
@@ -245,8 +242,7 @@ async fn set_own(session: &Session, from: &Arc<Board>, to: &Arc<Board>) -> Resul
     let ids = |board: &Board| board.editions().iter().map(Edition::id).collect::<Vec<_>>();
     let is_decided_again = ids(from) != ids(to) && partition::is_to_be_announced(to);
     call.arg("announced", if is_decided_again { "" } else { "1" });
-    let answer = session.servers.call(slot, Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
-    partition::read_done(&mut Reply::new(answer)?).map(drop)
+    partition::read_done(&mut session.call(&EDITIONS, &call).await?).map(drop)
 }
 
 /// Brings every partition of a board to its epoch. Returns whether one of them was behind. O(partitions); one round

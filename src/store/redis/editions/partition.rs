@@ -13,7 +13,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::partition::Partition;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{EDITIONS, ScriptCall};
-use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{ATTEMPTS, Preamble, Session};
 
 /// What follows the epoch in a partition that is brought forward in several steps, once for each step before the last
@@ -47,7 +47,7 @@ impl CurrentState {
         let (part, board) = (partition.main(), partition.board());
         let mut fields = cmd("HMGET");
         fields.arg(&part.keys.meta).arg("generation").arg("epoch").arg("current").arg("other");
-        let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+        let mut reply = session.read(&fields).await?;
         if reply.maybe_text()?.is_none_or(|generation| generation != part.generation().to_string()) {
             return Err(ServerFailure::BoardChanged);
         }
@@ -179,8 +179,7 @@ async fn step(
         for (id, window) in &attached {
             call.more(id).more(window.floor.millis()).more(window.head.millis());
         }
-        let answer = session.servers.call(main.slot(), Channel::Calls, &EDITIONS, &EDITIONS.command(&call)).await?;
-        match read_done(&mut Reply::new(answer)?)? {
+        match read_done(&mut session.call(&EDITIONS, &call).await?)? {
             None => return Ok(()),
             Some((now, reading)) => {
                 main.clock.learn(reading, session.monotonic());
@@ -221,7 +220,7 @@ async fn has_left_behind(session: &Session, partition: &Partition) -> Result<boo
         async move {
             let mut fields = cmd("HMGET");
             fields.arg(&part.keys.meta).arg("generation").arg("epoch");
-            let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+            let mut reply = session.read(&fields).await?;
             let (generation, found) = (reply.maybe_text()?, reply.maybe_text()?);
             Ok(generation.is_some() && found.unwrap_or_else(|| Epoch::default().to_string()) != *epoch)
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::time::{Instant, sleep};
 
 use super::chunk::{Chunk, LAST, divide, plan};
@@ -19,7 +19,7 @@ use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::partitions::Parts;
 use crate::store::redis::reply::{Reply, ScriptStatus};
-use crate::store::redis::scripts::{Script, ScriptCall};
+use crate::store::redis::scripts::ScriptCall;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 use crate::store::{Content, ImportId, Merged, Piece};
@@ -84,21 +84,15 @@ async fn merge_share(
 }
 
 impl Merging<'_> {
-    fn script(&self) -> &'static Script {
-        kinds::script_of(&self.part.track, "merge")
-    }
-
     /// Sends the chunk until it is known to be merged.
     async fn merge(&self) -> Result<Merged, ServerFailure> {
         let Self { session, part, .. } = self;
         let deadline = Instant::now() + PATIENCE;
-        let script = self.script();
         let (mut known, mut needed, mut is_doubtful) = (None, BTreeSet::new(), false);
         for _ in 0..ATTEMPTS {
             let now = session.time_for(&part.clock, known).await?;
             let moment = session.moment(part, now, None);
-            let command = script.command(&self.call(&moment, &needed));
-            let (reply, was_lost) = self.send(&command, deadline).await?;
+            let (reply, was_lost) = self.send(&self.call(&moment, &needed), deadline).await?;
             is_doubtful |= was_lost;
             let mut reply = Reply::new(reply)?;
             let all = self.chunk.contents.len() as u64;
@@ -130,11 +124,11 @@ impl Merging<'_> {
 
     /// Calls the script until it is known to be done. Also returns whether the reply of an attempt was lost. The
     /// failure after a lost reply is [`ServerFailure::Unknown`]: a later refusal does not change that.
-    async fn send(&self, command: &Cmd, deadline: Instant) -> Result<(Value, bool), ServerFailure> {
-        let (script, slot) = (self.script(), self.part.slot());
+    async fn send(&self, call: &ScriptCall, deadline: Instant) -> Result<(Value, bool), ServerFailure> {
+        let script = kinds::script_of(&self.part.track, "merge");
         let mut doubt = None;
         loop {
-            let failure = match self.session.servers.call(slot, Channel::BulkWrites, script, command).await {
+            let failure = match self.session.servers.call(Channel::BulkWrites, script, call).await {
                 Ok(reply) => return Ok((reply, doubt.is_some())),
                 Err(failure) => failure,
             };

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use super::boards;
 use super::part::Part;
 use super::partitions::Partitions;
-use super::reply::Reply;
 use super::scripts::{IMPORT, ScriptCall};
-use super::servers::{Channel, ServerFailure};
+use super::servers::ServerFailure;
 use super::session::Session;
 use super::timekeeping;
 use crate::board::{Amount, Board, BoardTrack, Change, Track};
@@ -158,8 +157,7 @@ async fn call(
     call.key(&part.keys.meta).arg("generation", part.generation()).arg("epoch", board.epoch());
     call.arg("action", action).arg("import", import);
     call.arg("samples", if takes_samples(board) { "samples" } else { "" }).arg("most", MAX_IMPORTS);
-    let answer = session.servers.call(part.slot(), Channel::Calls, &IMPORT, &IMPORT.command(&call)).await?;
-    let mut reply = Reply::new(answer)?;
+    let mut reply = session.call(&IMPORT, &call).await?;
     Ok(match reply.text()?.as_str() {
         "open" => PartImport::Open(reply.count()?),
         "closed" => PartImport::Closed,

@@ -11,7 +11,6 @@ use super::lease::Lease;
 use crate::board::{Board, BoardTrack, Subject};
 use crate::store::redis::part::Part;
 use crate::store::redis::removing::Noted;
-use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
 use crate::store::redis::{boards, contents, imports, moderating, reads, timekeeping};
@@ -122,7 +121,7 @@ async fn copy_notes(session: &Session, from: &BoardTrack, to: &BoardTrack) -> Re
     let read = |part: Arc<Part>| async move {
         let mut fields = cmd("HMGET");
         fields.arg(&part.keys.meta).arg("samples").arg("imports");
-        let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &fields).await?)?;
+        let mut reply = session.read(&fields).await?;
         Ok::<_, ServerFailure>((reply.maybe_text()?, reply.maybe_text()?))
     };
     let source = session.parts_of(from);
@@ -138,7 +137,7 @@ async fn copy_notes(session: &Session, from: &BoardTrack, to: &BoardTrack) -> Re
             if let Some(imports) = imports {
                 fields.arg("imports").arg(imports);
             }
-            session.servers.set(part.slot(), Channel::Calls, &fields).await.map(drop)
+            session.servers.set(Channel::Calls, &fields).await.map(drop)
         }
     };
     try_join_all(session.parts_of(to).all().iter().cloned().map(write)).await.map(drop)

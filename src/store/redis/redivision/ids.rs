@@ -38,7 +38,7 @@ pub(super) async fn copy(
         let part = partition.main();
         let mut numbers = cmd("ZRANGE");
         numbers.arg(&part.keys.buckets).arg(0).arg(-1);
-        let numbers = Reply::texts(session.servers.read(part.slot(), Channel::Calls, &numbers).await?)?;
+        let numbers = Reply::texts(session.servers.read(Channel::Calls, &numbers).await?)?;
         for number in numbers.iter().filter_map(|number| number.parse::<i64>().ok()) {
             copy_bucket(session, partition, number, &target, lease).await?;
         }
@@ -83,7 +83,7 @@ async fn scan(
 ) -> Result<(String, Vec<StoredId>), ServerFailure> {
     let mut scan = cmd("HSCAN");
     scan.arg(part.keys.dedupe(bucket)).arg(cursor).arg("COUNT").arg(AT_ONCE);
-    let mut reply = Reply::new(session.servers.read(part.slot(), Channel::Calls, &scan).await?)?;
+    let mut reply = session.read(&scan).await?;
     let next = reply.text()?;
     let mut bytes = reply.list()?.map(|value| match value {
         Value::BulkString(bytes) => Ok(bytes),
@@ -110,13 +110,13 @@ async fn write(session: &Session, bucket: i64, ids: Vec<StoredId>, target: &Part
         // The bucket is listed first, so that it is deleted in time.
         let mut listed = cmd("ZADD");
         listed.arg(&part.keys.buckets).arg(bucket).arg(bucket);
-        session.servers.set(part.slot(), Channel::BulkWrites, &listed).await?;
+        session.servers.set(Channel::BulkWrites, &listed).await?;
         let mut fields = cmd("HSET");
         fields.arg(part.keys.dedupe(bucket));
         for (field, arrival) in share {
             fields.arg(field).arg(arrival);
         }
-        session.servers.set(part.slot(), Channel::BulkWrites, &fields).await.map(drop)
+        session.servers.set(Channel::BulkWrites, &fields).await.map(drop)
     };
     try_join_all(shares.into_iter().map(write)).await.map(drop)
 }

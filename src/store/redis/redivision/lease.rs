@@ -7,10 +7,8 @@ use parking_lot::Mutex;
 
 use crate::board::Board;
 use crate::store::CopyProgress;
-use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{LEASE, ScriptCall};
-use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 
 /// The time for which a lease is valid without being renewed.
@@ -72,12 +70,11 @@ async fn call(
     action: &'static str,
     copied: CopyProgress,
 ) -> Result<Option<CopyProgress>, ServerFailure> {
-    let meta = session.keys.meta(board.name());
-    let slot = HashSlot::of_key(meta.as_bytes());
     let mut call = ScriptCall::default();
-    call.key(meta).arg("generation", board.generation()).arg("epoch", board.epoch()).arg("action", action);
+    call.key(session.keys.meta(board.name()));
+    call.arg("generation", board.generation()).arg("epoch", board.epoch()).arg("action", action);
     call.arg("duration", DURATION.as_millis()).arg("contents", copied.contents).arg("ids", copied.ids);
-    let mut reply = Reply::new(session.servers.call(slot, Channel::Calls, &LEASE, &LEASE.command(&call)).await?)?;
+    let mut reply = session.call(&LEASE, &call).await?;
     match reply.text()?.as_str() {
         "held" => Ok(Some(CopyProgress { contents: reply.count()?, ids: reply.count()? })),
         "ended" => Ok(None),

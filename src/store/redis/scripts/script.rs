@@ -2,6 +2,8 @@
 
 use redis::{Arg, Cmd, RedisWrite, ToRedisArgs, cmd};
 
+use crate::store::redis::hash_slot::HashSlot;
+
 /// A script, which the server identifies by the SHA-1 of its text.
 #[derive(Debug)]
 pub(in crate::store::redis) struct Script {
@@ -113,6 +115,11 @@ impl Script {
 }
 
 impl ScriptCall {
+    /// Returns the hash slot of the keys.
+    pub fn slot(&self) -> HashSlot {
+        HashSlot::of_key(self.keys.first().map_or(b"", String::as_bytes))
+    }
+
     pub fn key(&mut self, key: impl Into<String>) -> &mut Self {
         self.keys.push(key.into());
         self

@@ -49,7 +49,7 @@ use self::map::Map;
 use self::node::Signs;
 use self::watch::Watch;
 use super::hash_slot::HashSlot;
-use super::scripts::Script;
+use super::scripts::{Script, ScriptCall};
 use crate::store::StoreError;
 
 /// The shortest interval between two requests for the map of a cluster, and the time that a caller waits for the
@@ -153,32 +153,29 @@ impl<'a> Request<'a> {
 }
 
 impl Servers {
-    /// Sends a command to the owner of a hash slot, once.
-    pub async fn send(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
-        self.request(channel, Request::write(slot, command)).await
+    /// Sends a command to the server that has its key, once.
+    pub async fn send(&self, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::write(HashSlot::of_command(command), command)).await
     }
 
-    /// Sends a command that only reads, and once more if its reply is lost.
-    pub async fn read(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
-        self.request(channel, Request::read(slot, command)).await
+    /// Sends a command that only reads to the server that has its key, and once more if its reply is lost.
+    pub async fn read(&self, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::read(HashSlot::of_command(command), command)).await
     }
 
-    /// Sends a command that has the same effect once and twice, and once more if its reply is lost.
-    pub async fn set(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
-        self.request(channel, Request::set(slot, command)).await
+    /// Sends a command that has the same effect once and twice to the server that has its key, and once more if its
+    /// reply is lost.
+    pub async fn set(&self, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::set(HashSlot::of_command(command), command)).await
     }
 
-    /// Sends a call of a script. If the script is repeatable, sends it once more if its reply is lost.
-    pub async fn call(
-        &self,
-        slot: HashSlot,
-        channel: Channel,
-        script: &Script,
-        command: &Cmd,
-    ) -> Result<Value, ServerFailure> {
-        self.request(channel, Request::call(slot, script, command)).await
+    /// Calls a script on the server that has its keys. If the script is repeatable, calls it once more if its reply is
+    /// lost.
+    pub async fn call(&self, channel: Channel, script: &Script, call: &ScriptCall) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::call(call.slot(), script, &script.command(call))).await
     }
 
+    /// Sends a request. If it may be sent again, sends it once more if its reply is lost.
     pub async fn request(&self, channel: Channel, request: Request<'_>) -> Result<Value, ServerFailure> {
         let mut answer = self.deliver(channel, &request).await;
         if request.repeatable && matches!(answer, Err(ServerFailure::Unknown(_))) {

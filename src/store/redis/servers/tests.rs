@@ -75,7 +75,7 @@ async fn requests_are_routed_to_the_node_of_their_slot() {
     let (_one, _other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     assert_eq!(servers.nodes().len(), 2);
     for (number, who) in [(0, "one"), (8_191, "one"), (8_192, "other"), (16_383, "other")] {
-        assert_eq!(text(servers.send(slot(number), Channel::Calls, &get()).await), who);
+        assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(number), &get())).await), who);
     }
     let command = get();
     let requests: Vec<_> = [1, 9_000, 2, 9_001].map(|number| Request::read(slot(number), &command)).into();
@@ -88,7 +88,7 @@ async fn a_server_whose_first_answer_is_late_is_not_taken_for_a_distant_one() {
     let fake = Fake::start().await;
     fake.state.late_greetings.store(1, Ordering::SeqCst);
     let servers = open("redis", &[&fake]).await;
-    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "OK");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(0), &get())).await), "OK");
     assert_eq!(fake.state.late_greetings.load(Ordering::SeqCst), 0);
     // Twice the shortest round trip, which is not the late one.
     assert!(servers.nodes()[0].idle() < LONGEST_IDLE);
@@ -103,10 +103,10 @@ async fn moved_redirections_are_followed_and_remembered() {
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 7 127.0.0.1:{port}"))));
     other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+moved")));
     let before = servers.incarnation(slot(7));
-    assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(7), &get())).await), "moved");
     assert_ne!(servers.incarnation(slot(7)), before);
     assert_eq!(without_cluster(one.asked()), ["GET k"]);
-    assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(7), &get())).await), "moved");
     assert_eq!(without_cluster(one.asked()), [""; 0]);
     // In a pipeline, the commands whose hash slots moved are sent again separately.
     other.asked();
@@ -123,7 +123,7 @@ async fn circular_redirections_end_with_a_passing_failure() {
     let owners = [(0, 16_383, a)];
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{b}"))));
     other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{a}"))));
-    let answer = servers.send(slot(1), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(1), &get())).await;
     assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
     assert!(without_cluster([one.asked(), other.asked()].concat()).len() <= 5);
 }
@@ -134,19 +134,19 @@ async fn ask_redirections_send_asking_and_the_script_text() {
     let (port, owners) = (other.port, [(0, 8_191, one.port), (8_192, 16_383, other.port)]);
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-ASK 7 127.0.0.1:{port}"))));
     let command = SET_CLOCK.command(&set_clock());
-    assert_eq!(text(servers.call(slot(7), Channel::Writes, &SET_CLOCK, &command).await), "other");
+    assert_eq!(text(servers.request(Channel::Writes, Request::call(slot(7), &SET_CLOCK, &command)).await), "other");
     let asked = without_cluster(other.asked());
     assert!(asked.len() == 2 && asked[0] == "ASKING", "{asked:?}");
     assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open system 7"), "{asked:?}");
     // The hash slot still belongs to the first node.
-    assert_eq!(text(servers.send(slot(7), Channel::Writes, &get()).await), "other");
+    assert_eq!(text(servers.request(Channel::Writes, Request::write(slot(7), &get())).await), "other");
     assert_eq!(without_cluster(one.asked()).last().map(String::as_str), Some("GET k"));
     // Not all keys have been moved: the command must be tried again later.
     other.on(move |command| match command[0].as_str() {
         "ASKING" => say("+OK"),
         _ => say("-TRYAGAIN Multiple keys request during rehashing of slot"),
     });
-    let answer = servers.send(slot(7), Channel::Writes, &get()).await;
+    let answer = servers.request(Channel::Writes, Request::write(slot(7), &get())).await;
     assert!(matches!(answer, Err(ServerFailure::Busy(_))), "{answer:?}");
 }
 
@@ -160,7 +160,7 @@ async fn a_script_flushed_again_is_sent_as_text() {
     });
     let servers = open("redis", &[&fake]).await;
     let command = SET_CLOCK.command(&set_clock());
-    assert_eq!(text(servers.call(slot(0), Channel::Calls, &SET_CLOCK, &command).await), "evaluated");
+    assert_eq!(text(servers.request(Channel::Calls, Request::call(slot(0), &SET_CLOCK, &command)).await), "evaluated");
     let names: Vec<String> = fake.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(names, ["EVALSHA", "SCRIPT", "EVALSHA", "EVAL"]);
     // The same for a command in the middle of a pipeline.
@@ -181,10 +181,10 @@ async fn a_readonly_reply_opens_a_new_connection() {
         _ => say("+OK"),
     });
     let servers = open("redis", &[&fake]).await;
-    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "OK");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(0), &get())).await), "OK");
     assert_eq!(fake.state.connections.load(Ordering::SeqCst), 2, "another connection may lead to another server");
     fake.on(|_| say("-READONLY You can't write against a read only replica."));
-    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
     assert!(matches!(answer, Err(ServerFailure::ReadOnly(_))), "{answer:?}");
 }
 
@@ -221,15 +221,15 @@ async fn refused_writes_and_their_end_are_logged_once() {
     for occasion in 1..=2 {
         fake.on(|_| say("-READONLY You can't write against a read only replica."));
         for _ in 0..20 {
-            let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+            let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
             assert!(matches!(answer, Err(ServerFailure::ReadOnly(_))), "{answer:?}");
         }
         // A reply to a read does not prove that the server accepts writes.
         fake.on(|_| say("+OK"));
-        text(servers.read(slot(0), Channel::Calls, &get()).await);
+        text(servers.request(Channel::Calls, Request::read(slot(0), &get())).await);
         assert_eq!((log.count("WARN"), log.count("takes writes again")), (occasion, occasion - 1));
         for _ in 0..2 {
-            text(servers.send(slot(0), Channel::Calls, &get()).await);
+            text(servers.request(Channel::Calls, Request::write(slot(0), &get())).await);
         }
         assert_eq!((log.count("WARN"), log.count("takes writes again")), (occasion, occasion));
     }
@@ -241,10 +241,10 @@ async fn a_command_on_an_idle_closed_connection_is_sent_again() {
     let fake = Fake::start().await;
     let servers = open("redis", &[&fake]).await;
     for channel in [Channel::Calls, Channel::Writes] {
-        text(servers.send(slot(0), channel, &get()).await);
+        text(servers.request(channel, Request::write(slot(0), &get())).await);
         fake.hang_up();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(text(servers.send(slot(0), channel, &get()).await), "OK");
+        assert_eq!(text(servers.request(channel, Request::write(slot(0), &get())).await), "OK");
     }
     assert_eq!(fake.asked().len(), 4);
 }
@@ -260,10 +260,10 @@ async fn only_repeatable_requests_are_repeated_after_a_lost_reply() {
         fake.asked();
     };
     lose(2);
-    assert_eq!(text(servers.read(slot(0), Channel::Calls, &get()).await), "OK");
+    assert_eq!(text(servers.request(Channel::Calls, Request::read(slot(0), &get())).await), "OK");
     assert_eq!(fake.asked().len(), 2);
     count.store(0, Ordering::SeqCst);
-    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
     assert!(matches!(answer, Err(ServerFailure::Unknown(_))), "{answer:?}");
     assert_eq!(fake.asked().len(), 1);
     // The reply to the second of three commands is lost, and that to the third with it.
@@ -283,13 +283,13 @@ async fn the_incarnation_changes_on_reconnection_and_server_restart() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let send = |number: u16| {
         let servers = &servers;
-        async move { servers.read(slot(number), Channel::Calls, &get()).await }
+        async move { servers.request(Channel::Calls, Request::read(slot(number), &get())).await }
     };
     text(send(1).await);
     text(send(9_000).await);
     let incarnations = || (servers.incarnation(slot(1)), servers.incarnation(slot(9_000)));
     let before = incarnations();
-    text(servers.send(slot(1), Channel::Bulk, &get()).await);
+    text(servers.request(Channel::Bulk, Request::write(slot(1), &get())).await);
     assert_eq!(incarnations(), before, "one more channel is no other connection");
     assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
 
@@ -330,19 +330,19 @@ async fn an_unresponsive_channel_does_not_block_others() {
     let (_one, _other, servers) =
         two(|_| say("+one"), |command| if command[0] == "SLOW" { Silence } else { say("+other") }).await;
     let (slow, quick) = (cmd("SLOW"), get());
-    let waiting = servers.send(slot(9_000), Channel::Bulk, &slow);
+    let waiting = servers.request(Channel::Bulk, Request::write(slot(9_000), &slow));
     tokio::pin!(waiting);
     let soon = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
     assert!(soon.is_err(), "{soon:?}");
-    assert_eq!(text(servers.send(slot(9_000), Channel::Calls, &quick).await), "other");
-    assert_eq!(text(servers.send(slot(1), Channel::Bulk, &quick).await), "one");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(9_000), &quick)).await), "other");
+    assert_eq!(text(servers.request(Channel::Bulk, Request::write(slot(1), &quick)).await), "one");
     assert!(matches!(waiting.await, Err(ServerFailure::Unknown(_))));
 }
 
 #[tokio::test]
 async fn clusterdown_refreshes_the_slots_and_is_reported_as_busy() {
     let (one, _other, servers) = two(|_| say("-CLUSTERDOWN The cluster is down"), |_| say("+other")).await;
-    let answer = servers.send(slot(1), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(1), &get())).await;
     assert!(matches!(answer, Err(ServerFailure::Busy(_))), "{answer:?}");
     let asked = one.asked();
     assert!(asked.iter().any(|command| command == "CLUSTER SLOTS"), "{asked:?}");
@@ -390,7 +390,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Waits until the requests have this answer.
 async fn answered(servers: &Servers, expected: &str) {
     for _ in 0..1_000 {
-        let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+        let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
         if matches!(&answer, Ok(Value::SimpleString(text)) if text == expected) {
             return;
         }
@@ -412,19 +412,19 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     let ports = [behind.port, informed.port, third.port].map(|port| format!("127.0.0.1:{port}"));
     let url = format!("redis+sentinel://{}/main", ports.join(","));
     let servers = Servers::open(&url, None, PATIENCE).await.unwrap();
-    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
-    assert_eq!(text(servers.send(slot(16_383), Channel::Bulk, &get()).await), "new");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(0), &get())).await), "new");
+    assert_eq!(text(servers.request(Channel::Bulk, Request::write(slot(16_383), &get())).await), "new");
 
     // The replica is promoted, and a Sentinel names it. The former master takes writes for as long as nothing tells it,
     // and one of three Sentinels is too few to confirm the new one.
     let incarnation = servers.incarnation(slot(0));
     old.on(with_role("master", "+old"));
     behind.on(naming(old.port, 3, new.port));
-    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
     assert!(answer.is_err() || text(answer) == "new");
     for _ in 0..2 {
         tokio::time::sleep(super::REFRESH * 3).await;
-        let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+        let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
         assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
     }
     informed.on(naming(old.port, 3, new.port));
@@ -434,7 +434,7 @@ async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     // There is no master: the command was certainly not done, and must be tried again.
     old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
     new.on(with_role("slave", "-READONLY You can't write against a read only replica."));
-    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    let answer = servers.request(Channel::Calls, Request::write(slot(0), &get())).await;
     assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
     old.on(with_role("master", "+old"));
     answered(&servers, "old").await;
@@ -452,7 +452,7 @@ async fn a_reply_of_a_replaced_master_is_not_used() {
         Servers::open(&format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port), None, PATIENCE).await.unwrap();
     answered(&servers, "old").await;
     let slow = cmd("SLOW");
-    let sent = servers.send(slot(0), Channel::Writes, &slow);
+    let sent = servers.request(Channel::Writes, Request::write(slot(0), &slow));
     let switched = async {
         until("the command was sent", || old.asked().contains(&"SLOW".to_owned())).await;
         new.on(with_role("master", "+new"));
@@ -497,7 +497,7 @@ async fn a_late_reply_of_a_cluster_node_is_checked_with_the_others() {
         cluster(command, &owners).unwrap_or_else(|| say("+paused"))
     });
     // Nothing has changed: the reply counts.
-    assert_eq!(text(servers.send(slot(1), Channel::Calls, &get()).await), "paused");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(1), &get())).await), "paused");
     // The others know a later owner. In a pipeline too, nothing of the reply is used.
     let taken = [(0, 12_000, other.port), (12_001, 16_383, third.port)];
     for (fake, name) in fakes.iter().zip(["+paused", "+other", "+third"]).skip(1) {
@@ -509,5 +509,5 @@ async fn a_late_reply_of_a_cluster_node_is_checked_with_the_others() {
     let command = get();
     let answers = servers.requests(Channel::Calls, &[Request::write(slot(1), &command); 2]).await;
     assert!(answers.iter().all(|answer| matches!(answer, Err(ServerFailure::Unknown(_)))), "{answers:?}");
-    assert_eq!(text(servers.send(slot(1), Channel::Calls, &get()).await), "other");
+    assert_eq!(text(servers.request(Channel::Calls, Request::write(slot(1), &get())).await), "other");
 }

@@ -121,7 +121,8 @@ impl WriteOperation<'_, '_, '_> {
     }
 
     /// Returns the verb of an entry that an edition does not count and the other one may count: it looks, for the
-    /// reason, with the number of items to which that applies. A retraction of what has left the window has nothing to change.
+    /// reason, with the number of items to which that applies. A retraction of what has left the window has nothing to
+    /// change.
     fn missed(&self, entry: &Entry<'_>, edition: usize) -> Verb<'static> {
         let reason = entry.missed[edition].filter(|_| self.board().other().is_some());
         let Some(reason) = reason else { return Verb::look("", 0) };

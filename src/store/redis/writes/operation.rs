@@ -14,7 +14,7 @@ use crate::store::redis::editions;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, ScriptStatus};
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
-use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::servers::{Channel, Request, ServerFailure};
 use crate::store::redis::session::Session;
 
 /// One lane of a flush.
@@ -85,7 +85,8 @@ impl WriteOperation<'_, '_, '_> {
     async fn call(&self, script: &Script, command: impl Fn() -> redis::Cmd) -> Result<Reply, ServerFailure> {
         let WriteLane { flush, session, is_bulk, .. } = self.lane;
         let channel = if *is_bulk { Channel::BulkWrites } else { Channel::Writes };
-        let call = async || session.servers.call(flush.partition.slot(), channel, script, &command()).await;
+        let slot = flush.partition.slot();
+        let call = async || session.servers.request(channel, Request::call(slot, script, &command())).await;
         Reply::new(repeat(flush.deadline, call).await?)
     }
 

@@ -55,7 +55,7 @@ async fn piece(
     for start in starts {
         command.arg(start.millis());
     }
-    let read = async || session.servers.read(part.slot(), Channel::BulkWrites, &command).await;
+    let read = async || session.servers.read(Channel::BulkWrites, &command).await;
     match repeat(deadline, read).await {
         Ok(value) => aggregates(part, value),
         // The items are counted, but the caller gets no score.
