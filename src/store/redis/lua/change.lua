@@ -10,19 +10,21 @@
 --       the entries (entries.lua), `most_keys`: the largest number of keys, or '' if the track limits none, `bucket`:
 --       number of the current dedupe bucket if there are ids, else '', dedupe `horizon` in ms, position of the
 --       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `edition`: id of the track's edition
---       if there are two, else ''; then slots, subjects and entries; last, the option of the kind (kind/). A code is twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are
---       those of the kind, `look`, which changes nothing in this track, and `follow`: the main track is a total, and
---       the next one has a sample of a slot beside it. A retraction with an id whose slot has left all windows only
---       looks. The tracks have the same entries, but only the first track has their ids, and entries after all others
---       that only look. If an edition does not count an entry that the other one may count, its main track has `look`
---       with the reason as a: `unknown`, or a code, with the number of items to count under it as b; or '' if none is
---       counted. With `other_period` nothing is counted: the other edition, a period, decides the outcome
+--       if there are two, else ''; then slots, subjects and entries; last, the option of the kind (kind/). A code is
+--       twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the kind,
+--       `look`, which changes nothing in this track, and `follow`: the main track is a total, and the next one has a
+--       sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The tracks have
+--       the same entries, but only the first track has their ids, and entries after all others that only look. If an
+--       edition does not count an entry that the other one may count, its main track has `look` with the reason as a:
+--       `unknown`, or a code, with the number of items to count under it as b; or '' if none is counted. With
+--       `other_period` nothing is counted: the other edition, a period, decides the outcome
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted by the current
 --       edition, or whose score is wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range),
 --       `frozen`, `too_many_keys`, `behind` (not tried: an earlier sum of its subject was refused, and the items of
---       that sum must be tried before it; or the entries before it used up the script's time), `importing` (a sample or `forget`, while an import is open) or
---       `damaged`; the subject's score after all entries if wanted and there is one, else ''. All numbers are those of
---       the first track. A sum of several items that one of the editions refuses is `refused` in both
+--       that sum must be tried before it; or the entries before it used up the script's time), `importing` (a sample or
+--       `forget`, while an import is open) or `damaged`; the subject's score after all entries if wanted and there is
+--       one, else ''. All numbers are those of the first track. A sum of several items that one of the editions refuses
+--       is `refused` in both
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: for each track a list of slots that the call must name too; nothing
 --       was done except advancing

@@ -5,10 +5,10 @@
 --       subject (none on a ranked board, except COUNT_DISTINCT), and last, if subjects have keys, the expiry periods
 --       that exist and the subjects of the current period
 -- ARGV  the board's, those of the operation (operation.lua), where the lane is that of the import and the number is
---       that of the piece, 12 bits for the part of it, those of the entries (entries.lua); `import`, `piece`: number
---       of the piece if this is its last part, else '', `expired` and `refused`: numbers of contents for which there is
---       no entry, number of `events`: pairs of a slot and its number of items; then slots,
---       subjects and entries, with code 0 and no id; the events; last, the option of the kind (kind/)
+--       that of the piece, 12 bits for the part of it, those of the entries (entries.lua); `import`, `piece`: number of
+--       the piece if this is its last part, else '', `expired` and `refused`: numbers of contents for which there is no
+--       entry, number of `events`: pairs of a slot and its number of items; then slots, subjects and entries, with code
+--       0 and no id; the events; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, numbers of contents that were merged, had expired, and were refused; then `new`,
 --       unless an earlier attempt has merged them
 -- errors  no_import, why: the import is not open, or an earlier piece is merged in part
