@@ -57,7 +57,7 @@ pub struct Tls {
     provider: Arc<CryptoProvider>,
     used: Arc<Used>,
     /// What the files had when they were last judged.
-    judged: Found,
+    judged: LoadedPair,
 }
 
 /// The content of the two files.
@@ -68,7 +68,7 @@ struct Pair {
 }
 
 /// The content of the files, or why they cannot be read.
-type Found = Result<Pair, String>;
+type LoadedPair = Result<Pair, String>;
 
 /// The certificate in use, with its key.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl Tls {
     }
 
     /// Uses the pair that was found if it is valid. Otherwise logs why it is not.
-    fn judge(&mut self, found: Found) {
+    fn judge(&mut self, found: LoadedPair) {
         let parse = |pair: &Pair| pair.parse(&self.files, &self.provider).map_err(|error| error.to_string());
         let failed = match found.as_ref().map_err(String::clone).and_then(parse) {
             Ok(key) => {

@@ -12,12 +12,12 @@ use crate::board::spellings::spellings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     count: u32,
-    unit: Unit,
+    unit: RateUnit,
     burst: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum RateUnit {
     Second,
     Minute,
     Hour,
@@ -37,17 +37,17 @@ pub enum RateError {
 }
 
 spellings! {
-    Unit { Second = "s", Minute = "m", Hour = "h" }
+    RateUnit { Second = "s", Minute = "m", Hour = "h" }
     print as_str;
     parse of;
 }
 
-impl Unit {
+impl RateUnit {
     const fn seconds(self) -> u64 {
         match self {
-            Unit::Second => 1,
-            Unit::Minute => 60,
-            Unit::Hour => 3_600,
+            RateUnit::Second => 1,
+            RateUnit::Minute => 60,
+            RateUnit::Hour => 3_600,
         }
     }
 }
@@ -56,7 +56,7 @@ impl Rate {
     const MOST_A_SECOND: u64 = 10_000_000;
     const DAY: u64 = 86_400;
 
-    fn new(count: u32, unit: Unit, burst: u32) -> Result<Self, RateError> {
+    fn new(count: u32, unit: RateUnit, burst: u32) -> Result<Self, RateError> {
         let (number, seconds) = (u64::from(count), unit.seconds());
         if count == 0 || number > Self::MOST_A_SECOND * seconds {
             return Err(RateError::Range);
@@ -94,7 +94,7 @@ impl FromStr for Rate {
         };
         let mut words = text.split_ascii_whitespace();
         let (count, unit) = words.next().and_then(|rate| rate.split_once('/')).ok_or(RateError::Syntax)?;
-        let unit = Unit::of(unit).ok_or(RateError::Syntax)?;
+        let unit = RateUnit::of(unit).ok_or(RateError::Syntax)?;
         let count = number(count)?;
         let burst = match (words.next(), words.next(), words.next()) {
             (None, ..) => count,

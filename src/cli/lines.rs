@@ -8,14 +8,14 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 const MAX_LINE: usize = 1 << 20;
 
 /// The lines of an input.
-pub(super) struct Lines<R> {
+pub(super) struct InputLines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     /// The number of the last line, from 1.
     pub(super) number: u64,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> InputLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input: BufReader::new(input), line: Vec::new(), number: 0 }
     }

@@ -8,7 +8,7 @@ use rolltop_client::answers::{ModeratedPage, ModeratedSubject, Moderations};
 use serde_json::{Value, json};
 
 use super::format::{FormatArgs, Table, printable};
-use super::lines::Lines;
+use super::lines::InputLines;
 use super::server::ServerArgs;
 
 /// The number of subjects of a request.
@@ -147,7 +147,7 @@ struct Changing<'a> {
 impl Changing<'_> {
     /// Changes the subjects that standard input has on its lines.
     async fn lines(&mut self) -> anyhow::Result<()> {
-        let (mut input, mut subjects) = (Lines::new(tokio::io::stdin()), Vec::with_capacity(AT_ONCE));
+        let (mut input, mut subjects) = (InputLines::new(tokio::io::stdin()), Vec::with_capacity(AT_ONCE));
         while let Some((number, line)) = input.next().await.context("cannot read standard input")? {
             match line {
                 Ok(line) => subjects.push(line.trim_end_matches(['\n', '\r']).to_owned()),

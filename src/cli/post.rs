@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use super::advice;
 use super::format::{FormatArgs, Table, has_colors, printable};
-use super::lines::Lines;
+use super::lines::InputLines;
 use super::server::ServerArgs;
 use crate::board::Timestamp;
 
@@ -220,7 +220,7 @@ async fn lines<T: Countable>(
         .on_rejected(move |item, rejection| rejected.reject(item.tag(), rejection))
         .on_failed(move |_, error| failed.fail(error))
         .start()?;
-    let mut input = Lines::new(tokio::io::stdin());
+    let mut input = InputLines::new(tokio::io::stdin());
     let read_all = async {
         while let Some((number, line)) = input.next().await? {
             match line.and_then(|line| read(line, number).map_err(|error| error.detail().to_owned())) {

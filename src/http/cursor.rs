@@ -97,18 +97,18 @@ pub(super) fn encode(cursor: &Cursor, key: Option<&RankingKey>) -> String {
     };
     let backward = if *direction == Direction::Backward { BACKWARD } else { 0 };
     let flags = backward | if *inclusive { INCLUSIVE } else { 0 } | real;
-    Parts { flags, track: *track, number: score, text: place.subject.as_str() }.join(key)
+    CursorParts { flags, track: *track, number: score, text: place.subject.as_str() }.join(key)
 }
 
 fn encode_values(cursor: &ValuesCursor, key: Option<&RankingKey>) -> String {
     let ValuesCursor { track, after: ValuePlace { last_seen, value } } = cursor;
     let number = last_seen.millis().to_be_bytes();
-    Parts { flags: VALUES, track: *track, number, text: value.as_str() }.join(key)
+    CursorParts { flags: VALUES, track: *track, number, text: value.as_str() }.join(key)
 }
 
 fn decode(text: &str, key: Option<&RankingKey>) -> Option<Cursor> {
     let bytes = checked(text, key)?;
-    let Parts { flags, track, number, text } = Parts::split(&bytes)?;
+    let CursorParts { flags, track, number, text } = CursorParts::split(&bytes)?;
     if flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
         return None;
     }
@@ -125,7 +125,7 @@ fn decode(text: &str, key: Option<&RankingKey>) -> Option<Cursor> {
 
 fn decode_values(text: &str, key: Option<&RankingKey>) -> Option<ValuesCursor> {
     let bytes = checked(text, key)?;
-    let Parts { flags, track, number, text } = Parts::split(&bytes)?;
+    let CursorParts { flags, track, number, text } = CursorParts::split(&bytes)?;
     let value = Counted::parse(text).ok().filter(|_| flags == VALUES)?;
     let millis = i64::from_be_bytes(number);
     let last_seen = Some(Timestamp::from_millis(millis)).filter(|time| time.millis() == millis)?;
@@ -133,14 +133,14 @@ fn decode_values(text: &str, key: Option<&RankingKey>) -> Option<ValuesCursor> {
 }
 
 /// The parts of any cursor, before they are interpreted.
-struct Parts<'a> {
+struct CursorParts<'a> {
     flags: u8,
     track: TrackId,
     number: [u8; 8],
     text: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> CursorParts<'a> {
     /// Returns the text of the cursor in the ranking of this key.
     fn join(&self, key: Option<&RankingKey>) -> String {
         let mut bytes = Vec::with_capacity(BESIDE_TEXT + self.text.len());
@@ -236,11 +236,11 @@ mod tests {
         let at = Timestamp::parse("2025-12-24T18:00:00Z").unwrap().millis();
         assert_eq!(encode_values(&place("user-1", at), None), VALUES_EXAMPLE);
         for millis in [-1, Timestamp::MAX.millis() + 1, i64::MAX] {
-            let parts = Parts { flags: VALUES, track: TrackId(1), number: millis.to_be_bytes(), text: "a" };
+            let parts = CursorParts { flags: VALUES, track: TrackId(1), number: millis.to_be_bytes(), text: "a" };
             assert_eq!(decode_values(&parts.join(None), None), None, "{millis}");
         }
         for flags in [0, BACKWARD | VALUES, 16] {
-            let parts = Parts { flags, track: TrackId(1), number: [0; 8], text: "a" };
+            let parts = CursorParts { flags, track: TrackId(1), number: [0; 8], text: "a" };
             assert_eq!(decode_values(&parts.join(None), None), None, "{flags}");
         }
     }
@@ -288,7 +288,7 @@ mod tests {
             }
         }
         // Nobody but a place is such a subject: a value is not.
-        let parts = Parts { flags: VALUES, track: TrackId(1), number: [0; 8], text: "\u{1}7" };
+        let parts = CursorParts { flags: VALUES, track: TrackId(1), number: [0; 8], text: "\u{1}7" };
         assert_eq!(decode_values(&parts.join(None), None), None);
     }
 

@@ -127,8 +127,8 @@ fn unknown_field(name: &str, known: &[&str]) -> Problem {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
             type Value = Vec<(String, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> std::fmt::Result {
@@ -146,7 +146,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
                 Ok(fields)
             }
         }
-        deserializer.deserialize_map(Fields).map(|fields| Object { fields })
+        deserializer.deserialize_map(ObjectVisitor).map(|fields| Object { fields })
     }
 }
 

@@ -34,12 +34,12 @@ pub(super) struct Registry {
 
 #[derive(Default)]
 struct Known {
-    boards: HashMap<BoardName, Entry>,
+    boards: HashMap<BoardName, ListedBoard>,
     /// The index of the known boards by event type. Built when it is first needed.
     event_index: Option<Arc<EventIndex>>,
     /// A list whose boards are all known. `None` before the first list, and whenever it is uncertain that all its
     /// boards are still known.
-    list: Option<List>,
+    list: Option<BoardList>,
     /// A counter that grows with everything learned from the store.
     lessons: u64,
     /// A counter that grows with each board that is added or removed.
@@ -50,7 +50,7 @@ struct Known {
 
 /// A list of all boards, as the store had it.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct BoardList {
     /// The version that the store returned before it was asked for the boards.
     version: u64,
     /// The time when the store was asked for the version.
@@ -67,7 +67,7 @@ pub(super) struct Listed {
     pub version: u64,
 }
 
-struct Entry {
+struct ListedBoard {
     board: Arc<Board>,
     /// The value of [`Known::lessons`] when the store last confirmed the board.
     lesson: u64,
@@ -202,7 +202,7 @@ impl Registry {
     }
 
     /// Returns all boards as of a list that `will_do` accepts. If the last list is not accepted, reads a new one.
-    async fn listed_where(&self, will_do: impl Fn(&List) -> bool) -> store::Result<Listed> {
+    async fn listed_where(&self, will_do: impl Fn(&BoardList) -> bool) -> store::Result<Listed> {
         if let Some(listed) = self.last_listed(&will_do) {
             return Ok(listed);
         }
@@ -213,7 +213,7 @@ impl Registry {
         Ok(self.read_list().await?.1)
     }
 
-    fn last_listed(&self, will_do: impl Fn(&List) -> bool) -> Option<Listed> {
+    fn last_listed(&self, will_do: impl Fn(&BoardList) -> bool) -> Option<Listed> {
         {
             let known = self.known.read();
             let list = known.list.filter(&will_do)?;
@@ -238,7 +238,7 @@ impl Registry {
         }
         let Listing { boards, unreadable } = listing;
         let mut known = self.known.write();
-        let event_index = match known.learn(&boards, lessons, List { version, begun, confirmed: begun }) {
+        let event_index = match known.learn(&boards, lessons, BoardList { version, begun, confirmed: begun }) {
             true => known.event_index(),
             false => Arc::new(EventIndex::new(boards.iter().cloned())),
         };
@@ -252,8 +252,8 @@ impl Known {
     /// Merges a list into the known boards. `lessons` is the counter when the list was requested: whatever was learned
     /// after that is newer than the list. Returns `false` if the list contradicts it, so that not all boards of the
     /// list are known.
-    fn learn(&mut self, boards: &[Arc<Board>], lessons: u64, list: List) -> bool {
-        let is_newer = |entry: &Entry| entry.lesson > lessons;
+    fn learn(&mut self, boards: &[Arc<Board>], lessons: u64, list: BoardList) -> bool {
+        let is_newer = |entry: &ListedBoard| entry.lesson > lessons;
         self.lessons += 1;
         let mut agrees = true;
         for board in boards {
@@ -313,7 +313,7 @@ impl Known {
             // A write that ended late may have found editions that have changed again since.
             Some(entry) if entry.board.generation() == board.generation() && entry.board.epoch() > board.epoch() => {}
             _ => {
-                self.boards.insert(board.name().clone(), Entry { board: board.clone(), lesson });
+                self.boards.insert(board.name().clone(), ListedBoard { board: board.clone(), lesson });
                 self.note_change();
             }
         }
@@ -347,8 +347,8 @@ mod tests {
         seen
     }
 
-    fn list(version: u64) -> List {
-        List { version, begun: Instant::now(), confirmed: Instant::now() }
+    fn list(version: u64) -> BoardList {
+        BoardList { version, begun: Instant::now(), confirmed: Instant::now() }
     }
 
     #[test]

@@ -10,10 +10,10 @@ use crate::access::BoundedToken;
 use crate::board::Timestamp;
 
 /// The SHA-256 of a whole token, signature included: nothing shorter tells a token from one that was changed.
-pub(super) type Place = [u8; 32];
+pub(super) type TokenHash = [u8; 32];
 
 /// A bounded cache of verified tokens. What it returns is valid: a token ends at its time, and with its signing key.
-pub(super) struct VerifiedTokens(Cache<Place, Arc<BoundedToken>, Memory>);
+pub(super) struct VerifiedTokens(Cache<TokenHash, Arc<BoundedToken>, Memory>);
 
 /// The memory of all tokens together, in bytes.
 const MEMORY: u64 = 16 << 20;
@@ -24,8 +24,8 @@ const EXPECTED: usize = 1_024;
 #[derive(Clone)]
 struct Memory;
 
-impl Weighter<Place, Arc<BoundedToken>> for Memory {
-    fn weight(&self, _: &Place, token: &Arc<BoundedToken>) -> u64 {
+impl Weighter<TokenHash, Arc<BoundedToken>> for Memory {
+    fn weight(&self, _: &TokenHash, token: &Arc<BoundedToken>) -> u64 {
         token.memory() as u64
     }
 }
@@ -36,14 +36,14 @@ impl VerifiedTokens {
     }
 
     /// Returns the place of a token.
-    pub(super) fn place_of(text: &str) -> Place {
+    pub(super) fn place_of(text: &str) -> TokenHash {
         let mut place = [0; 32];
         place.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
         place
     }
 
     /// Returns the token at a place if it is valid at this time.
-    pub(super) fn get(&self, place: &Place, now: Timestamp) -> Option<Arc<BoundedToken>> {
+    pub(super) fn get(&self, place: &TokenHash, now: Timestamp) -> Option<Arc<BoundedToken>> {
         let token = self.0.get(place)?;
         if token.is_valid(now) {
             return Some(token);
@@ -52,7 +52,7 @@ impl VerifiedTokens {
         None
     }
 
-    pub(super) fn insert(&self, place: Place, token: Arc<BoundedToken>) {
+    pub(super) fn insert(&self, place: TokenHash, token: Arc<BoundedToken>) {
         self.0.insert(place, token);
     }
 

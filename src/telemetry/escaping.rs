@@ -32,19 +32,19 @@ pub(super) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut line = Line { writer, is_begun: false, result: Ok(()) };
+        let mut line = LogLine { writer, is_begun: false, result: Ok(()) };
         fields.record(&mut line);
         line.result
     }
 }
 
-struct Line<'w> {
+struct LogLine<'w> {
     writer: Writer<'w>,
     is_begun: bool,
     result: fmt::Result,
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     fn write(&mut self, name: &str, value: &dyn fmt::Debug) -> fmt::Result {
         if std::mem::replace(&mut self.is_begun, true) {
             self.writer.write_char(' ')?;
@@ -58,7 +58,7 @@ impl Line<'_> {
     }
 }
 
-impl Visit for Line<'_> {
+impl Visit for LogLine<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Where the line of a library comes from, which its target says.
         if self.result.is_ok() && !field.name().starts_with("log.") {

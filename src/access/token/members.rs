@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
-                while let Some(Text(name)) = map.next_key()? {
+                while let Some(TokenText(name)) = map.next_key()? {
                     if members.len() == MOST || members.iter().any(|(known, _)| *known == name) {
                         return Err(A::Error::custom("a member twice, or too many"));
                     }
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 /// A text, such as the name of a member; borrowed unless it contains escapes.
 #[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct TokenText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Scalar<'a> {
     /// Reads a value that is a text, a number, or true or false.
@@ -89,7 +89,7 @@ impl<'a> Scalar<'a> {
 
 /// Reads a value that is a text.
 pub(super) fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|text| text.0)
+    serde_json::from_str::<TokenText<'_>>(raw.get()).ok().map(|text| text.0)
 }
 
 #[cfg(test)]

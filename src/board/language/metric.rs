@@ -7,7 +7,7 @@ use super::{SyntaxError, filter, key};
 use crate::board::{Function, Key, Metric};
 
 /// What follows the type of the event in a function's parentheses, and the function that it makes.
-enum Form {
+enum FunctionForm {
     /// `subject`
     Events(Function),
     /// `value, subject`. The text says in errors what the value is.
@@ -17,15 +17,15 @@ enum Form {
 }
 
 /// The functions, each with its canonical name.
-static FUNCTIONS: [(&str, Form); 8] = [
-    ("COUNT", Form::Events(Function::Count)),
-    ("SUM", Form::Value("the field to add up", |value| Function::Sum { value })),
-    ("AVG", Form::Value("the field to measure", |value| Function::Avg { value })),
-    ("MIN", Form::Value("the field to measure", |value| Function::Min { value })),
-    ("MAX", Form::Value("the field to measure", |value| Function::Max { value })),
-    ("LAST", Form::Value("the field to measure", |value| Function::Last { value })),
-    ("COUNT_DISTINCT", Form::Counted(|counted| Function::CountDistinct { counted })),
-    ("APPROX_COUNT_DISTINCT", Form::Counted(|counted| Function::ApproxCountDistinct { counted })),
+static FUNCTIONS: [(&str, FunctionForm); 8] = [
+    ("COUNT", FunctionForm::Events(Function::Count)),
+    ("SUM", FunctionForm::Value("the field to add up", |value| Function::Sum { value })),
+    ("AVG", FunctionForm::Value("the field to measure", |value| Function::Avg { value })),
+    ("MIN", FunctionForm::Value("the field to measure", |value| Function::Min { value })),
+    ("MAX", FunctionForm::Value("the field to measure", |value| Function::Max { value })),
+    ("LAST", FunctionForm::Value("the field to measure", |value| Function::Last { value })),
+    ("COUNT_DISTINCT", FunctionForm::Counted(|counted| Function::CountDistinct { counted })),
+    ("APPROX_COUNT_DISTINCT", FunctionForm::Counted(|counted| Function::ApproxCountDistinct { counted })),
 ];
 
 /// Returns the list of functions, for an error message.
@@ -66,13 +66,13 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let event = words.name("the type of an event")?;
     words.symbol(',')?;
     let (function, (subject, by)) = match form {
-        Form::Events(function) => (function.clone(), subject(words)?),
-        Form::Value(what, function) => {
+        FunctionForm::Events(function) => (function.clone(), subject(words)?),
+        FunctionForm::Value(what, function) => {
             let value = words.name(what)?;
             words.symbol(',')?;
             (function(value), subject(words)?)
         }
-        Form::Counted(function) => {
+        FunctionForm::Counted(function) => {
             let subject = subject(words)?;
             words.symbol(',')?;
             (function(key::key(words, "the field to count")?), subject)
@@ -82,7 +82,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let expected = match (&by, form) {
         _ if filter.is_some() => "AND, OR or ')'",
         (Some(_), _) => "WHERE or ')'",
-        (None, Form::Counted(_)) => "WHERE or ')' (BY follows the subject)",
+        (None, FunctionForm::Counted(_)) => "WHERE or ')' (BY follows the subject)",
         (None, _) => "BY, WHERE or ')'",
     };
     words.require(")", expected)?;
@@ -158,9 +158,9 @@ mod tests {
     fn every_name_stands_for_the_function_that_it_is_printed_as() {
         for (name, form) in &FUNCTIONS {
             let arguments = match form {
-                Form::Events(_) => "s",
-                Form::Value(..) => "v, s",
-                Form::Counted(_) => "s, c",
+                FunctionForm::Events(_) => "s",
+                FunctionForm::Value(..) => "v, s",
+                FunctionForm::Counted(_) => "s, c",
             };
             let text = format!("{name}(1h, e, {arguments})");
             assert_eq!(text.parse::<Metric>().map(|metric| metric.to_string()), Ok(text));

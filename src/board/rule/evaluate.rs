@@ -12,19 +12,19 @@ pub(super) fn verdict(
     fields: &Fields,
     value_of: &dyn Fn(&Metric) -> Option<f64>,
 ) -> Result<Verdict, FieldFault> {
-    let given = Given { fields, value_of };
+    let given = EvaluationInput { fields, value_of };
     let mut comparisons = Vec::new();
     let hit = given.hit(rule, &mut comparisons)?;
     Ok(Verdict { hit, comparisons })
 }
 
 /// The input of an evaluation.
-struct Given<'a> {
+struct EvaluationInput<'a> {
     fields: &'a Fields,
     value_of: &'a dyn Fn(&Metric) -> Option<f64>,
 }
 
-impl Given<'_> {
+impl EvaluationInput<'_> {
     /// Evaluates a condition. Unlike [`Condition::holds`], this evaluates every comparison, even where the result is
     /// already known.
     fn hit(&self, rule: &Condition<Compare>, made: &mut Vec<Compared>) -> Result<bool, FieldFault> {

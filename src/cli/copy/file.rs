@@ -40,7 +40,7 @@ pub(super) struct EndOfTrack {
 
 /// What is needed of a line to decide where it belongs.
 #[derive(Debug, Deserialize)]
-pub(super) struct Place {
+pub(super) struct LinePlace {
     pub(super) n: u64,
     #[serde(default)]
     pub(super) prev: u64,
@@ -76,7 +76,7 @@ impl ContentsFile {
             } else {
                 lines += 1;
                 if line.contains("\"before\":[[") || line.contains("\"events\":[[") {
-                    let place: Place = serde_json::from_str(&line).map_err(|_| damaged(path))?;
+                    let place: LinePlace = serde_json::from_str(&line).map_err(|_| damaged(path))?;
                     let of: &mut BTreeMap<usize, BTreeMap<i64, u64>> =
                         if place.before.is_empty() { &mut events } else { &mut before };
                     of.entry(place.track).or_default().extend(place.before.iter().chain(&place.events).copied());

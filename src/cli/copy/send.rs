@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::file::{ContentsFile, END, HEADER, Place, damaged};
+use super::file::{ContentsFile, END, HEADER, LinePlace, damaged};
 use super::service::Service;
 
 /// The bytes of lines after which a request is full.
@@ -66,7 +66,7 @@ pub(super) async fn contents(to: &Service, name: &str, file: &ContentsFile, begu
             continue;
         }
         if !line.starts_with(END) {
-            let place: Place = serde_json::from_str(&line).map_err(|_| damaged(file.path()))?;
+            let place: LinePlace = serde_json::from_str(&line).map_err(|_| damaged(file.path()))?;
             // A track that the board does not need has no number.
             if through.get(place.track).is_none_or(|through| through.is_none_or(|through| place.n <= through)) {
                 sent.skipped += 1;

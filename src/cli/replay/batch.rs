@@ -43,7 +43,7 @@ struct LogClock {
 }
 
 #[derive(Serialize)]
-struct Line<'r> {
+struct SentLine<'r> {
     subject: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<&'r RawValue>,
@@ -86,7 +86,8 @@ impl Batcher {
         }
         let amount = record.amount.as_deref().map(serde_json::from_str::<&RawValue>).transpose()?;
         let (by, value) = (record.by.as_deref(), record.value.as_deref());
-        let increment = Line { subject: &record.subject, amount, by, value, at: record.at, id: record.id.as_deref() };
+        let increment =
+            SentLine { subject: &record.subject, amount, by, value, at: record.at, id: record.id.as_deref() };
         serde_json::to_writer(&mut self.batch.body, &increment)?;
         self.batch.body.push(b'\n');
         self.batch.lines.push(line);

@@ -89,7 +89,7 @@ pub struct Rejected {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Clock {
+struct ServiceClock {
     now: Timestamp,
 }
 
@@ -126,7 +126,7 @@ impl Client {
 
     /// Returns the time of the server's simulated clock.
     pub async fn clock(&self) -> anyhow::Result<Timestamp> {
-        match self.service.request::<Clock>(Method::GET, CLOCK).await {
+        match self.service.request::<ServiceClock>(Method::GET, CLOCK).await {
             Err(error) if error.status() == Some(404) => bail!(
                 "--clock log requires a server with a simulated clock; start it with \
                  `rolltop serve --clock simulated=<a time before the log's first>` on a new store"
@@ -163,7 +163,7 @@ impl Client {
     /// Moves the simulated clock forward. Returns `false` if it is later already.
     async fn set_clock(&self, now: Timestamp) -> anyhow::Result<bool> {
         // Setting the same time again is allowed, so this may always be repeated.
-        let request = || self.service.request::<IgnoredAny>(Method::PUT, CLOCK).json(&Clock { now });
+        let request = || self.service.request::<IgnoredAny>(Method::PUT, CLOCK).json(&ServiceClock { now });
         match send_with_retries(request, true).await {
             Ok(_) => Ok(true),
             Err(error) if is_conflict(&error) => Ok(false),

@@ -12,7 +12,7 @@ use super::{ndjson, table};
 
 /// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// An access log with referrer and agent, as Apache and nginx write by default.
     Combined,
     /// An access log without them.
@@ -23,18 +23,18 @@ pub enum Format {
     Csv,
 }
 
-impl Format {
+impl LogFormat {
     /// Guesses the format from the first lines. Returns `None` if no format fits.
     pub fn guess<L: AsRef<[u8]>>(lines: &[L]) -> Option<Self> {
         let lines = || lines.iter().map(|line| line.as_ref().trim_ascii()).filter(|line| !line.is_empty());
         lines()
             .find_map(|line| match access_log::is_combined(line) {
-                Some(true) => Some(Format::Combined),
-                Some(false) => Some(Format::Common),
-                None if line.starts_with(b"{") => Some(Format::Ndjson),
+                Some(true) => Some(LogFormat::Combined),
+                Some(false) => Some(LogFormat::Common),
+                None if line.starts_with(b"{") => Some(LogFormat::Ndjson),
                 None => None,
             })
-            .or_else(|| lines().next().filter(|header| header.contains(&b',')).map(|_| Format::Csv))
+            .or_else(|| lines().next().filter(|header| header.contains(&b',')).map(|_| LogFormat::Csv))
     }
 }
 
@@ -49,9 +49,9 @@ pub enum Parser {
 impl Parser {
     /// Creates a parser of `format`, which reads the fields with these names. `strip_query` cuts paths at `?`. Fails if
     /// the format does not have the wanted fields.
-    pub fn new(format: Format, wanted: Fields<String>, strip_query: bool) -> anyhow::Result<Self> {
+    pub fn new(format: LogFormat, wanted: Fields<String>, strip_query: bool) -> anyhow::Result<Self> {
         match format {
-            Format::Combined | Format::Common => {
+            LogFormat::Combined | LogFormat::Common => {
                 if wanted.by.is_some() || wanted.value.is_some() {
                     bail!("--by and --value apply only to NDJSON and CSV");
                 }
@@ -68,19 +68,19 @@ impl Parser {
                     },
                     strip_query,
                 };
-                if format == Format::Common && selection.subject.is_combined_only() {
+                if format == LogFormat::Common && selection.subject.is_combined_only() {
                     bail!("the common format has neither agent nor referrer; only the combined format has them");
                 }
                 Ok(Parser::AccessLog(selection))
             }
-            Format::Ndjson | Format::Csv => {
+            LogFormat::Ndjson | LogFormat::Csv => {
                 if strip_query {
                     bail!("--strip-query applies only to access logs");
                 }
                 if wanted.subject.is_none() {
                     bail!("--subject must name the field that is counted");
                 }
-                Ok(if format == Format::Csv { Parser::Csv(wanted) } else { Parser::Ndjson(wanted) })
+                Ok(if format == LogFormat::Csv { Parser::Csv(wanted) } else { Parser::Ndjson(wanted) })
             }
         }
     }
@@ -143,14 +143,14 @@ mod tests {
     fn formats_are_detected_from_the_first_conclusive_line() {
         let combined = format!(r#"{COMMON} "-" "curl""#);
         for (lines, expected) in [
-            (vec!["", COMMON], Some(Format::Common)),
-            (vec!["broken, line", &combined], Some(Format::Combined)),
-            (vec![r#"{"a":1,"b":2}"#], Some(Format::Ndjson)),
-            (vec!["a,b", "1,2"], Some(Format::Csv)),
+            (vec!["", COMMON], Some(LogFormat::Common)),
+            (vec!["broken, line", &combined], Some(LogFormat::Combined)),
+            (vec![r#"{"a":1,"b":2}"#], Some(LogFormat::Ndjson)),
+            (vec!["a,b", "1,2"], Some(LogFormat::Csv)),
             (vec!["hello", "a,b"], None),
             (vec![], None),
         ] {
-            assert_eq!(Format::guess(&lines), expected, "{lines:?}");
+            assert_eq!(LogFormat::guess(&lines), expected, "{lines:?}");
         }
     }
 
@@ -162,19 +162,19 @@ mod tests {
             set(&mut wanted);
             wanted
         };
-        assert!(Parser::new(Format::Combined, none(), false).unwrap().has_times());
+        assert!(Parser::new(LogFormat::Combined, none(), false).unwrap().has_times());
         for (format, wanted, needle) in [
-            (Format::Common, with(|w| w.subject = Some("agent".into())), "common format"),
-            (Format::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
-            (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
-            (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
-            (Format::Combined, with(|w| w.value = Some("x".into())), "--value"),
-            (Format::Ndjson, none(), "--subject"),
+            (LogFormat::Common, with(|w| w.subject = Some("agent".into())), "common format"),
+            (LogFormat::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
+            (LogFormat::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
+            (LogFormat::Combined, with(|w| w.id = Some("x".into())), "--id"),
+            (LogFormat::Combined, with(|w| w.value = Some("x".into())), "--value"),
+            (LogFormat::Ndjson, none(), "--subject"),
         ] {
             let error = Parser::new(format, wanted, false).unwrap_err().to_string();
             assert!(error.contains(needle), "{error}");
         }
-        let error = Parser::new(Format::Csv, none(), true).unwrap_err().to_string();
+        let error = Parser::new(LogFormat::Csv, none(), true).unwrap_err().to_string();
         assert!(error.contains("--strip-query"), "{error}");
     }
 }

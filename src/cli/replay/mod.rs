@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use batch::{Batch, Batcher};
 use client::{Client, NewBoard};
 use fields::Fields;
-use format::{Format, Parser};
+use format::{LogFormat, Parser};
 use input::Input;
 use progress::Progress;
 use record::Record;
@@ -61,7 +61,7 @@ pub struct ReplayArgs {
 
     /// The format of the log; guessed from its first lines if not given.
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<LogFormat>,
 
     /// The field to count. Access logs: path, ip, method, status, user, agent or referrer (path if not given); NDJSON
     /// and CSV: the name of a field.
@@ -104,7 +104,7 @@ pub struct ReplayArgs {
     /// The clock that determines "now". `log`: the newest time read so far is set as the server's simulated clock, and
     /// the board is rolled over at every slot.
     #[arg(long, value_enum, default_value = "server")]
-    clock: Clock,
+    clock: ReplayClock,
 
     /// Define the board first, such as 'COUNT(24h, hit, path)'; succeeds if it exists with the same definition.
     #[arg(long, value_name = "METRIC")]
@@ -125,7 +125,7 @@ pub struct ReplayArgs {
 
 /// The clock that determines "now".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Clock {
+enum ReplayClock {
     /// The server's clock, whatever the log says.
     Server,
     /// The times in the log.
@@ -145,12 +145,12 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     let first_lines = input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?;
     let format = match args.format {
         Some(format) => format,
-        None => Format::guess(&first_lines)
+        None => LogFormat::guess(&first_lines)
             .ok_or_else(|| anyhow!("cannot guess the format of {log} from its first lines; set it with --format"))?,
     };
     let parser = Parser::new(format, args.fields(), args.strip_query)?;
     let missing = parser.missing_fields(&first_lines);
-    if args.clock == Clock::Log && !parser.has_times() {
+    if args.clock == ReplayClock::Log && !parser.has_times() {
         bail!("--clock log requires --time, which names the field with the time of the event");
     }
 
@@ -160,9 +160,9 @@ pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     }
     let (calendar, kind) = client.board().await?;
     let (calendar, in_flight) = match args.clock {
-        Clock::Server if kind.depends_on_order() => (None, 1),
-        Clock::Server => (None, REQUESTS_IN_FLIGHT),
-        Clock::Log => {
+        ReplayClock::Server if kind.depends_on_order() => (None, 1),
+        ReplayClock::Server => (None, REQUESTS_IN_FLIGHT),
+        ReplayClock::Log => {
             client.clock().await?;
             (Some(calendar), 1)
         }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::fields::Fields;
 use super::record::{Record, Skip};
 
-type Object<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
+type JsonObject<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
 
 /// Parses one line. Texts are taken without their quotes, numbers and booleans as they are written.
 pub fn parse<'l>(line: &'l [u8], names: &Fields<String>) -> Result<Record<'l>, Skip> {
@@ -17,14 +17,15 @@ pub fn parse<'l>(line: &'l [u8], names: &Fields<String>) -> Result<Record<'l>, S
         return Err(Skip::Blank);
     }
     let text = std::str::from_utf8(line).map_err(|_| Skip::NotUtf8)?;
-    let object: Object<'l> = serde_json::from_str(text).map_err(|_| Skip::NotJson)?;
+    let object: JsonObject<'l> = serde_json::from_str(text).map_err(|_| Skip::NotJson)?;
     let text_of = |name: &String| object.get(name.as_str()).and_then(|value| plain_text(value));
     names.try_map(|name| Ok::<_, Skip>(text_of(name)))?.record()
 }
 
 /// Returns the names of the fields of a line, sorted. Empty if it is no JSON object.
 pub fn names_in(line: &[u8]) -> Vec<String> {
-    let object: Option<Object<'_>> = std::str::from_utf8(line).ok().and_then(|text| serde_json::from_str(text).ok());
+    let object: Option<JsonObject<'_>> =
+        std::str::from_utf8(line).ok().and_then(|text| serde_json::from_str(text).ok());
     let mut names: Vec<String> =
         object.into_iter().flat_map(|object| object.into_keys().map(Cow::into_owned)).collect();
     names.sort();

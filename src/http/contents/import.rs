@@ -4,7 +4,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
-use super::lines::{Line, ReceivedEnd, VERSION};
+use super::lines::{ReceivedEnd, ReceivedLine, VERSION};
 use super::parts;
 use crate::access::Caller;
 use crate::board::BoardName;
@@ -65,9 +65,10 @@ impl<'a> ImportLines<'a> {
     async fn handle(&self, text: &[u8], outcome: &mut Outcome) -> service::Result<()> {
         let invalid = |detail: String| ServiceError::InvalidContents { line: None, detail };
         let mut current = self.import.lock().await;
-        let line = Line::parse(text).map_err(|error| invalid(format!("the line is not one of contents: {error}")))?;
+        let line =
+            ReceivedLine::parse(text).map_err(|error| invalid(format!("the line is not one of contents: {error}")))?;
         match (line, &mut *current) {
-            (Line::Header(header), None) => {
+            (ReceivedLine::Header(header), None) => {
                 if header.contents != VERSION {
                     let version = header.contents;
                     return Err(invalid(format!("the contents have the form {version}; this version reads {VERSION}")));
@@ -78,11 +79,11 @@ impl<'a> ImportLines<'a> {
                 *current = Some(self.state.service.begin_import(self.caller, self.name, source).await?);
             }
             (_, None) => return Err(invalid("the first line must be the first line of the contents".to_owned())),
-            (Line::Header(_), Some(_)) => {
+            (ReceivedLine::Header(_), Some(_)) => {
                 return Err(invalid("only the first line may be the first line of contents".to_owned()));
             }
-            (Line::Part(_) | Line::End(_), Some(ImportState::Ended)) => {}
-            (Line::Part(line), Some(ImportState::Open(import))) => {
+            (ReceivedLine::Part(_) | ReceivedLine::End(_), Some(ImportState::Ended)) => {}
+            (ReceivedLine::Part(line), Some(ImportState::Open(import))) => {
                 let moderated = parts::moderated(&line, import.has_keys()).map_err(invalid)?;
                 let part = parts::part(&line, import.kind(), import.has_keys()).map_err(invalid)?;
                 if !moderated.is_empty() {
@@ -90,10 +91,10 @@ impl<'a> ImportLines<'a> {
                 }
                 outcome.merged.add(import.merge(&part).await?);
             }
-            (Line::End(ReceivedEnd { complete: false, .. }), Some(ImportState::Open(_))) => {
+            (ReceivedLine::End(ReceivedEnd { complete: false, .. }), Some(ImportState::Open(_))) => {
                 return Err(invalid("the contents are not complete, so the import stays open".to_owned()));
             }
-            (Line::End(end), Some(ImportState::Open(import))) => {
+            (ReceivedLine::End(end), Some(ImportState::Open(import))) => {
                 import.complete(&end.last).await?;
                 *current = Some(ImportState::Ended);
             }

@@ -173,7 +173,7 @@ pub(super) struct ReceivedEnd {
 
 /// A line that was received.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum ReceivedLine<'a> {
     Header(Box<ContentsHeader>),
     Part(Box<ContentsLine<'a>>),
     End(ReceivedEnd),
@@ -186,15 +186,15 @@ struct Members {
     complete: Option<serde::de::IgnoredAny>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ReceivedLine<'a> {
     pub(super) fn parse(text: &'a [u8]) -> Result<Self, serde_json::Error> {
         if text.starts_with(b"{\"n\":") {
-            return serde_json::from_slice(text).map(Line::Part);
+            return serde_json::from_slice(text).map(ReceivedLine::Part);
         }
         Ok(match serde_json::from_slice(text)? {
-            Members { contents: Some(_), .. } => Line::Header(serde_json::from_slice(text)?),
-            Members { complete: Some(_), .. } => Line::End(serde_json::from_slice(text)?),
-            _ => Line::Part(serde_json::from_slice(text)?),
+            Members { contents: Some(_), .. } => ReceivedLine::Header(serde_json::from_slice(text)?),
+            Members { complete: Some(_), .. } => ReceivedLine::End(serde_json::from_slice(text)?),
+            _ => ReceivedLine::Part(serde_json::from_slice(text)?),
         })
     }
 }

@@ -171,8 +171,8 @@ fn shortened(name: &str) -> String {
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
             type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -206,7 +206,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
                 Ok(RawFields::WrongType)
             }
         }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(FieldsVisitor)
     }
 }
 

@@ -147,8 +147,8 @@ pub(in crate::http) fn skip_unknown<'a, A: MapAccess<'a>>(
 
 impl<'de, I: Item<'de>> Deserialize<'de> for Parsed<I> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<I>(PhantomData<I>);
-        impl<'de, I: Item<'de>> Visitor<'de> for Fields<I> {
+        struct ItemVisitor<I>(PhantomData<I>);
+        impl<'de, I: Item<'de>> Visitor<'de> for ItemVisitor<I> {
             type Value = Parsed<I>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,7 +163,7 @@ impl<'de, I: Item<'de>> Deserialize<'de> for Parsed<I> {
                 Ok(parsed)
             }
         }
-        deserializer.deserialize_map(Fields(PhantomData))
+        deserializer.deserialize_map(ItemVisitor(PhantomData))
     }
 }
 

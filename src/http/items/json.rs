@@ -78,8 +78,8 @@ enum List<'a> {
 
 impl<'de, I: Item<'de>> Deserialize<'de> for Body<'de, I> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<I>(PhantomData<I>);
-        impl<'de, I: Item<'de>> Visitor<'de> for Fields<I> {
+        struct BodyVisitor<I>(PhantomData<I>);
+        impl<'de, I: Item<'de>> Visitor<'de> for BodyVisitor<I> {
             type Value = Body<'de, I>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +98,7 @@ impl<'de, I: Item<'de>> Deserialize<'de> for Body<'de, I> {
                 Ok(body)
             }
         }
-        deserializer.deserialize_map(Fields(PhantomData))
+        deserializer.deserialize_map(BodyVisitor(PhantomData))
     }
 }
 

@@ -76,7 +76,7 @@ pub(in crate::http) trait LineHandler {
 }
 
 /// Lines that have been parsed but not sent.
-struct Pending<P> {
+struct PendingLines<P> {
     portion: Option<P>,
     lines: usize,
     /// The memory that the lines take.
@@ -113,7 +113,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
     let mut lines = NdjsonLines::new(options.max_line);
-    let (mut pending, mut full) = (Pending::new(), VecDeque::<Pending<H::Portion>>::new());
+    let (mut pending, mut full) = (PendingLines::new(), VecDeque::<PendingLines<H::Portion>>::new());
     let mut in_flight = FuturesOrdered::new();
     // The memory of the portions in flight.
     let mut sent_bytes = 0;
@@ -264,8 +264,8 @@ async fn arriving(body: &mut Incoming, idle: Duration, validity: &mut Validity) 
 }
 
 /// Sends pending lines to the store, if there are any.
-fn send<H: LineHandler>(handler: &H, pending: Pending<H::Portion>) -> Option<impl Future<Output = Sent<H>>> {
-    let Pending { portion, last, bytes, .. } = pending;
+fn send<H: LineHandler>(handler: &H, pending: PendingLines<H::Portion>) -> Option<impl Future<Output = Sent<H>>> {
+    let PendingLines { portion, last, bytes, .. } = pending;
     let mut portion = portion?;
     Some(async move {
         let outcomes = handler.send(&mut portion).await;
@@ -273,7 +273,7 @@ fn send<H: LineHandler>(handler: &H, pending: Pending<H::Portion>) -> Option<imp
     })
 }
 
-impl<P> Pending<P> {
+impl<P> PendingLines<P> {
     fn new() -> Self {
         Self { portion: None, lines: 0, bytes: 0, last: 0 }
     }

@@ -42,12 +42,12 @@ pub(super) struct Granted {
 
 /// What the views of an instance take, by the client that was the first to ask for them.
 #[derive(Debug, Default)]
-pub(super) struct Shares {
+pub(super) struct ViewShares {
     by_client: HashMap<Client, Cost>,
     all: Cost,
 }
 
-impl Shares {
+impl ViewShares {
     /// Returns at which interval a client may have another view: the one that it asks for, or at least
     /// [`LONGER_INTERVAL`]. Returns `None` if it may have none, because too little memory is left.
     pub(super) fn grant(&self, client: Client, lines: u32, interval: u32) -> Option<Granted> {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// Takes views until no more are granted at this interval. Returns their number, and what is granted then.
-    fn take_all(shares: &mut Shares, client: Client, lines: u32, interval: u32) -> (usize, Option<Granted>) {
+    fn take_all(shares: &mut ViewShares, client: Client, lines: u32, interval: u32) -> (usize, Option<Granted>) {
         let mut taken = 0;
         loop {
             match shares.grant(client, lines, interval) {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn each_client_gets_as_much_as_is_free_and_more_at_a_longer_interval() {
-        let mut shares = Shares::default();
+        let mut shares = ViewShares::default();
         for (number, expected) in [(1, 500), (2, 250), (3, 125), (4, 63)] {
             let (taken, more) = take_all(&mut shares, client(number), 10, 1);
             assert_eq!((taken, more.map(|more| more.interval)), (expected, Some(LONGER_INTERVAL)));
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn memory_is_the_only_reason_to_refuse() {
-        let mut shares = Shares::default();
+        let mut shares = ViewShares::default();
         let mut slow = |number| take_all(&mut shares, client(number), 100, 60);
         let ((first, refused), (second, _)) = (slow(1), slow(2));
         assert!((1_000..1_300).contains(&first) && second >= first / 2 && refused.is_none(), "{first} and {second}");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_free_again() {
-        let mut shares = Shares::default();
+        let mut shares = ViewShares::default();
         let granted = shares.grant(client(1), 10, 1).unwrap();
         shares.take(client(1), granted.cost);
         shares.take(client(1), granted.cost);

@@ -21,7 +21,7 @@ use super::super::rankings::Ranking;
 use super::super::request_id::RequestId;
 use super::super::{caching, response};
 use super::change::RankingChange;
-use super::shares::{Cost, Granted, Shares};
+use super::shares::{Cost, Granted, ViewShares};
 use super::sse::Event;
 use crate::access::Caller;
 use crate::board::BoardName;
@@ -70,7 +70,7 @@ pub struct LiveViews {
 #[derive(Default)]
 struct ViewRegistry {
     views: HashMap<ViewKey, Arc<View>>,
-    shares: Shares,
+    shares: ViewShares,
     is_closed: bool,
 }
 
@@ -124,7 +124,7 @@ impl LiveViews {
     pub fn close(&self) {
         let mut registry = self.registry.lock();
         registry.is_closed = true;
-        registry.shares = Shares::default();
+        registry.shares = ViewShares::default();
         registry.views.drain().for_each(|(_, view)| view.end());
         gauge!(VIEWS).set(0.0);
     }
@@ -227,7 +227,7 @@ impl ViewRegistry {
 
     /// Returns the interval at which a client may have a view that does not exist yet, and what the view takes.
     fn grant(&mut self, client: Client, key: &ViewKey) -> Result<Granted, Problem> {
-        let grant = |shares: &Shares| shares.grant(client, key.limit, key.interval);
+        let grant = |shares: &ViewShares| shares.grant(client, key.limit, key.interval);
         if grant(&self.shares).is_none_or(|granted| granted.interval != key.interval) {
             // Views whose interval is long may have been without listeners for a while.
             self.remove_all_unused();

@@ -142,7 +142,7 @@ pub(super) async fn change<I: ModerationItem>(call: &Call, payload: Payload) -> 
     let incoming = call.incoming(payload, format)?;
     let board = call.service().board(&call.caller, &name).await?;
     let board = call.service().refreshed(&board).await?;
-    let handler = Lines::<I> { state: &call.state, board, kind: PhantomData };
+    let handler = ModerationLines::<I> { state: &call.state, board, kind: PhantomData };
     let receipt = match format {
         Format::Ndjson => {
             let limits = call.item_limits();
@@ -168,13 +168,13 @@ pub(super) async fn change<I: ModerationItem>(call: &Call, payload: Payload) -> 
 }
 
 /// The handler of a stream.
-struct Lines<'a, I> {
+struct ModerationLines<'a, I> {
     state: &'a HttpState,
     board: Arc<Board>,
     kind: PhantomData<I>,
 }
 
-impl<I: ModerationItem> stream::LineHandler for Lines<'_, I> {
+impl<I: ModerationItem> stream::LineHandler for ModerationLines<'_, I> {
     type Portion = Changes;
     type Outcomes = ();
     type Receipt = ModerationReceipt;

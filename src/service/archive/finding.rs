@@ -22,7 +22,7 @@ pub(super) struct Finder<'a> {
 
 /// The line of a subject.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FoundLine {
     /// The number of the line, from 0.
     pub line: u64,
     /// The number of the first line with the same score.
@@ -56,7 +56,7 @@ impl Finder<'_> {
     }
 
     /// Returns the line of each subject, in the order of the request. Two store calls for each 16 subjects, and hardly more.
-    pub(super) async fn find(&self, subjects: &[&Subject]) -> store::Result<Vec<Option<Found>>> {
+    pub(super) async fn find(&self, subjects: &[&Subject]) -> store::Result<Vec<Option<FoundLine>>> {
         let sheets = sheets_of(self.lines);
         let mut found = vec![None; subjects.len()];
         if self.lines == 0 {
@@ -90,7 +90,7 @@ impl Finder<'_> {
                     if let Some(own) = sheet.position(subjects[*at]) {
                         let (line, tied_from) = (first + own as u64, sheet.tie_of(first, own));
                         let own = sheet.lines[own];
-                        found[*at] = Some(Found { line, tied_from, score: own.score, is_capped: own.is_capped });
+                        found[*at] = Some(FoundLine { line, tied_from, score: own.score, is_capped: own.is_capped });
                     }
                 }
             }

@@ -40,7 +40,7 @@ pub(super) struct Packing<'a> {
 
 /// Where a walk over the ranking goes on.
 #[derive(Debug, Default)]
-struct Position {
+struct WalkPosition {
     lines: u64,
     /// The place of the last line.
     last: Option<Place>,
@@ -184,15 +184,15 @@ impl<'a> Packing<'a> {
 
     /// Returns where the walk goes on after the sheets before this one. No line of them is without a name: subjects are
     /// removed from them only once there is a head.
-    async fn position_after(&self, sheets: u64) -> store::Result<Position> {
-        let Some(number) = sheets.checked_sub(1) else { return Ok(Position::default()) };
+    async fn position_after(&self, sheets: u64) -> store::Result<WalkPosition> {
+        let Some(number) = sheets.checked_sub(1) else { return Ok(WalkPosition::default()) };
         let finder = Finder { store: self.store, track: self.track, lines: sheets * LINES };
         let text = finder.lines_text(number).await?;
         let sheet = LineSheet::read(self.track, &text)?;
         let (first, last) = (number * LINES, sheet.lines.len().checked_sub(1));
         let lines = first + sheet.lines.len() as u64;
         let place = |line: &Line<'_>| Some(Place { score: line.score, subject: Subject::from_stored(line.subject?) });
-        Ok(Position {
+        Ok(WalkPosition {
             lines,
             last: last.and_then(|last| place(&sheet.lines[last])),
             tie: last.map(|last| (sheet.lines[last].score, sheet.tie_of(first, last))),
@@ -205,7 +205,7 @@ impl<'a> Packing<'a> {
     }
 
     /// Returns the next lines, at most this many, with those of hidden subjects.
-    async fn next_lines(&mut self, at: &Position, room: u64) -> store::Result<Next> {
+    async fn next_lines(&mut self, at: &WalkPosition, room: u64) -> store::Result<Next> {
         let start = at.last.clone().map_or(PageStart::Offset(0), |last| PageStart::Place(NextTo::after(last)));
         let mut before = match self.upheavals {
             Some(upheavals) => upheavals,

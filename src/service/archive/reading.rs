@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::finding::{self, Finder, Found, TOGETHER};
+use super::finding::{self, Finder, FoundLine, TOGETHER};
 use super::hidden::{self, HiddenLines, KnownLines};
 use super::sheet::{Head, LINES, LineSheet};
 use crate::board::{BoardTrack, Frame, Packed, Percentile, Subject, Value, Visibility};
@@ -164,7 +164,7 @@ impl<'a> Reading<'a> {
     pub(super) async fn lookup(&self, subjects: &[Subject], with_ranks: bool) -> store::Result<Lookup> {
         let wanted: Vec<&Subject> = subjects.iter().collect();
         let found = self.finder.find(&wanted).await?;
-        let shown: Vec<Option<Found>> =
+        let shown: Vec<Option<FoundLine>> =
             found.into_iter().map(|found| found.filter(|found| !self.hidden.is_hidden(found.line))).collect();
         let mut not_worse = Vec::with_capacity(shown.len());
         let mut last = None;
@@ -179,7 +179,7 @@ impl<'a> Reading<'a> {
             last = score.map(|score| (score, counted));
             not_worse.push(counted);
         }
-        let rank = |found: &Option<Found>| {
+        let rank = |found: &Option<FoundLine>| {
             found.filter(|_| with_ranks).map(|found| self.hidden.shown_before(found.tied_from) + 1)
         };
         Ok(Lookup {

@@ -13,7 +13,7 @@ use crate::store::{AuditCursor, AuditStep, Difference};
 const WORK_PER_STEP: usize = 400;
 
 /// The position at which an audit continues.
-enum Position {
+enum AuditPosition {
     /// The records with ids below this one.
     RecordsBefore(u32),
     /// The entries after this group, score and name.
@@ -22,23 +22,25 @@ enum Position {
     FirstEntry,
 }
 
-impl Position {
+impl AuditPosition {
     /// Parses a cursor. An unknown cursor starts from the beginning, which is correct and only takes longer.
     fn parse(cursor: &AuditCursor) -> Self {
         let text = cursor.0.as_str();
         if text == "entries" {
-            return Position::FirstEntry;
+            return AuditPosition::FirstEntry;
         }
         if let Some(entry) = text.strip_prefix("entry ").and_then(Self::entry) {
             return entry;
         }
-        Position::RecordsBefore(text.strip_prefix("records before ").and_then(|id| id.parse().ok()).unwrap_or(u32::MAX))
+        AuditPosition::RecordsBefore(
+            text.strip_prefix("records before ").and_then(|id| id.parse().ok()).unwrap_or(u32::MAX),
+        )
     }
 
     fn entry(text: &str) -> Option<Self> {
         let (group, rest) = text.split_once(' ')?;
         let (score, name) = rest.split_once(' ')?;
-        Some(Position::Entry(group.parse().ok()?, score.parse().ok()?, name.to_owned()))
+        Some(AuditPosition::Entry(group.parse().ok()?, score.parse().ok()?, name.to_owned()))
     }
 }
 
@@ -51,10 +53,10 @@ pub(super) fn step(data: &mut TrackData, cursor: &AuditCursor, repair: bool) -> 
         // Without a ranking there is nothing to compare cells with.
         return step;
     }
-    step.next = match Position::parse(cursor) {
-        Position::RecordsBefore(end) => Some(check_records(holdings, end, repair, &mut step)),
-        Position::FirstEntry => check_entries(holdings, 0, repair, &mut step),
-        Position::Entry(group, score, name) => {
+    step.next = match AuditPosition::parse(cursor) {
+        AuditPosition::RecordsBefore(end) => Some(check_records(holdings, end, repair, &mut step)),
+        AuditPosition::FirstEntry => check_entries(holdings, 0, repair, &mut step),
+        AuditPosition::Entry(group, score, name) => {
             // There is no id: the position only has to sort directly after the entry with this score and subject.
             let place = holdings.ranking.position_after(group, score, &name, &holdings.subjects);
             check_entries(holdings, place, repair, &mut step)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use super::board_state::BoardState;
-use super::memory::{Memory, Share};
+use super::memory::{Memory, MemoryShare};
 use crate::board::{Board, BoardName, Generation};
 
 /// A board and its data in memory.
@@ -23,7 +23,7 @@ pub(super) struct LiveBoard {
     /// The board's share of the log. Grows only while `state` is locked.
     pub logged: UncheckpointedLog,
     /// The bytes of `state`. Changed only while it is locked, and dropped after it.
-    memory: Share,
+    memory: MemoryShare,
 }
 
 /// The approximate number of bytes of a board beside its data: its definition, and the lists that contain it.
@@ -31,7 +31,7 @@ const BOARD_BYTES: usize = 2_048;
 
 impl LiveBoard {
     pub(super) fn new(state: BoardState, logged: UncheckpointedLog, memory: &Arc<Memory>) -> Self {
-        let memory = Share::new(memory, BOARD_BYTES + state.memory_bytes());
+        let memory = MemoryShare::new(memory, BOARD_BYTES + state.memory_bytes());
         let board = state.board.clone();
         let generation = board.generation();
         Self { generation, listed: RwLock::new(board), state: Mutex::new(state), logged, memory }

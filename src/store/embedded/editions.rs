@@ -8,7 +8,7 @@ use super::board_state::BoardState;
 use super::boards::LiveBoard;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
-use super::memory::Share;
+use super::memory::MemoryShare;
 use super::ranking_reads;
 use super::track_data::TrackData;
 use super::{Awaited, Embedded};
@@ -96,7 +96,7 @@ impl Embedded {
         if !left.is_empty() {
             let bytes = left.iter().map(TrackData::memory_bytes).sum();
             // The bytes count until the data is dropped.
-            self.discard((left, Share::new(&self.memory, bytes)));
+            self.discard((left, MemoryShare::new(&self.memory, bytes)));
         }
     }
 

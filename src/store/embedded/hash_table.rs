@@ -23,7 +23,7 @@ const SLACK: usize = 32;
 const MIN_ENTRIES_PER_POINTER: usize = 64;
 
 /// An entry of a table: small, and cheap to copy.
-pub(super) trait Entry: Copy {
+pub(super) trait TableEntry: Copy {
     /// The content of a vacant place.
     const VACANT: Self;
 
@@ -66,7 +66,7 @@ impl<E> fmt::Debug for ExtendibleTable<E> {
     }
 }
 
-impl<E: Entry> Default for ExtendibleTable<E> {
+impl<E: TableEntry> Default for ExtendibleTable<E> {
     fn default() -> Self {
         let mut depths = [0; 33];
         depths[0] = 1;
@@ -84,7 +84,7 @@ impl<E: Entry> Default for ExtendibleTable<E> {
     }
 }
 
-impl<E: Entry> ExtendibleTable<E> {
+impl<E: TableEntry> ExtendibleTable<E> {
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -158,7 +158,7 @@ impl<E: Entry> ExtendibleTable<E> {
     /// must be used so that the read is not optimized away: see [`std::hint::black_box`].
     pub(super) fn prefetch(&self, hash: u32) -> u32 {
         let shard = &self.shards[self.shard_of(hash)];
-        shard.places.get(shard.ideal_place(hash)).map_or(0, Entry::hash)
+        shard.places.get(shard.ideal_place(hash)).map_or(0, TableEntry::hash)
     }
 
     /// Returns the bytes that the table uses, without the allocator's overhead. O(1).
@@ -302,7 +302,7 @@ fn directory_index(hash: u32, depth: u32) -> usize {
     (u64::from(hash) >> (32 - depth)) as usize
 }
 
-impl<E: Entry> Shard<E> {
+impl<E: TableEntry> Shard<E> {
     fn empty(depth: u32) -> Self {
         Self { places: Box::default(), range: 0, len: 0, depth }
     }
@@ -356,7 +356,7 @@ impl<E: Entry> Shard<E> {
         let rest = &mut self.places[ideal_place(hash, self.depth, self.range as usize)..];
         let place = rest.iter().position(|held| held.is_vacant() || held.hash() > hash);
         let Some(place) = place else { return false };
-        let Some(run) = rest[place..].iter().position(Entry::is_vacant) else { return false };
+        let Some(run) = rest[place..].iter().position(TableEntry::is_vacant) else { return false };
         rest.copy_within(place..place + run, place + 1);
         rest[place] = entry;
         self.len += 1;
@@ -399,7 +399,7 @@ fn ideal_place(hash: u32, depth: u32, range: usize) -> usize {
 }
 
 /// Returns whether every entry gets a place before `capacity`, in the order of their hashes.
-fn fits<E: Entry>(entries: impl Iterator<Item = E>, depth: u32, range: usize, capacity: usize) -> bool {
+fn fits<E: TableEntry>(entries: impl Iterator<Item = E>, depth: u32, range: usize, capacity: usize) -> bool {
     entries.fold(0, |next, entry| ideal_place(entry.hash(), depth, range).max(next) + 1) < capacity
 }
 

@@ -50,7 +50,7 @@ pub(super) struct BucketInfo {
 #[derive(Clone, Copy, Debug)]
 struct Id([u32; 5]);
 
-impl hash_table::Entry for Id {
+impl hash_table::TableEntry for Id {
     /// Arrivals lie within one width, which is shorter than `u32::MAX` milliseconds.
     const VACANT: Self = Id([0, 0, 0, 0, u32::MAX]);
 
@@ -182,7 +182,7 @@ impl Ids {
         let (ids, next) = bucket.ids.portion(from);
         let (mut taken, mut last) = (0, None);
         for id in ids {
-            let hash = hash_table::Entry::hash(id);
+            let hash = hash_table::TableEntry::hash(id);
             // A walk continues at a hash, so all ids with the same hash must be in one portion.
             if taken >= most && last != Some(hash) {
                 *cursor = u64::from(hash);

@@ -67,7 +67,7 @@ struct PieceApplication<'a> {
 
 /// What became of one content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum MergeOutcome {
     Merged,
     Expired,
     Refused,
@@ -80,7 +80,7 @@ pub(super) fn merge_content(
     bound: i64,
     (name, content): (HashedName, &Content),
     operations: &mut LogOperations,
-) -> Outcome {
+) -> MergeOutcome {
     let (floors, newest_end) = (data.floors(), data.window.end.millis());
     let to = |slot: i64, at: i64, retract| WriteTo { name, slot, at, is_timed: true, retract, bound, floors };
     let holdings = &mut data.holdings;
@@ -122,12 +122,12 @@ pub(super) fn merge_content(
             (floors.seen, at, merged.map(drop))
         }
         // Only a `from_first` board has counters, and none takes imports or is filled.
-        Content::Counter { .. } => return Outcome::Refused,
+        Content::Counter { .. } => return MergeOutcome::Refused,
     };
     match merged {
-        Ok(()) => Outcome::Merged,
-        Err(OutOfRange) if time < floor => Outcome::Expired,
-        Err(OutOfRange) => Outcome::Refused,
+        Ok(()) => MergeOutcome::Merged,
+        Err(OutOfRange) if time < floor => MergeOutcome::Expired,
+        Err(OutOfRange) => MergeOutcome::Refused,
     }
 }
 
@@ -161,9 +161,9 @@ impl PieceApplication<'_> {
             }
             let bound = self.track.slot_bound().0;
             match merge_content(data, bound, (self.names[at], &self.piece.contents[at].1), &mut own) {
-                Outcome::Merged => self.merged.merged += 1,
-                Outcome::Expired => self.merged.expired += 1,
-                Outcome::Refused => self.merged.refused += 1,
+                MergeOutcome::Merged => self.merged.merged += 1,
+                MergeOutcome::Expired => self.merged.expired += 1,
+                MergeOutcome::Refused => self.merged.refused += 1,
             }
             self.counted += 1;
             if self.counted.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {

@@ -103,7 +103,7 @@ use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
 use self::holdings::Holdings;
 use self::log_operations::LogOperations;
-use self::memory::{Memory, Share};
+use self::memory::{Memory, MemoryShare};
 use self::rows::StoredRows;
 use self::storage::files::Files;
 use self::storage::files::system::SystemFiles;
@@ -300,11 +300,11 @@ impl Embedded {
         for expired in advance.tracks.iter_mut().filter_map(|(_, advance)| advance.expired.as_mut()) {
             let bytes = expired.holdings.as_ref().map_or(0, Holdings::memory_bytes);
             // The bytes count until the data is dropped, which is the order of the two.
-            self.discard((expired.holdings.take(), Share::new(&self.memory, bytes)));
+            self.discard((expired.holdings.take(), MemoryShare::new(&self.memory, bytes)));
         }
         if let Some(expired_ids) = advance.expired_ids.take() {
             let bytes = expired_ids.memory_bytes();
-            self.discard((expired_ids, Share::new(&self.memory, bytes)));
+            self.discard((expired_ids, MemoryShare::new(&self.memory, bytes)));
         }
         advance
     }

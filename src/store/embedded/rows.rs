@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::memory::{Memory, Share};
+use super::memory::{Memory, MemoryShare};
 use super::storage::manifest::RowsByTable;
 use crate::store::{Result, Rows, StoreError, TableName};
 
@@ -16,7 +16,7 @@ pub(super) struct StoredRows {
     /// order in the log is the order in memory.
     tables: Mutex<BTreeMap<String, Table>>,
     /// The bytes of all tables. Changed only while they are locked.
-    memory: Share,
+    memory: MemoryShare,
 }
 
 /// The approximate bytes of a row beside its texts: what they are allocated with, and its place in the tree.
@@ -43,7 +43,7 @@ pub(super) enum RowChange<T> {
 impl StoredRows {
     pub(super) fn new(rows: RowsByTable, memory: &Arc<Memory>) -> Self {
         let tables = rows.into_iter().map(|(name, rows)| (name, Table::new(rows))).collect();
-        let memory = Share::new(memory, memory_bytes(&tables));
+        let memory = MemoryShare::new(memory, memory_bytes(&tables));
         Self { tables: Mutex::new(tables), memory }
     }
 

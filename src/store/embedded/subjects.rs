@@ -12,7 +12,7 @@ use std::any::Any;
 use super::aggregate_state::{AggregateState, Garbage};
 use super::arena::Arena;
 use super::groups::Groups;
-use super::hash_table::{Entry, ExtendibleTable};
+use super::hash_table::{ExtendibleTable, TableEntry};
 use super::hashed_name::{HashedName, SubjectHash};
 use super::numbering::Numbering;
 use super::pool::{NONE, Pool, resize_piece};
@@ -41,7 +41,7 @@ pub(super) struct Subjects {
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry([u32; 2]);
 
-impl Entry for IndexEntry {
+impl TableEntry for IndexEntry {
     const VACANT: Self = Self([0, NONE]);
 
     fn is_vacant(&self) -> bool {

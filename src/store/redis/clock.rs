@@ -27,15 +27,15 @@ pub(super) async fn open(servers: &Servers, keys: &StoreKeys, clock: ClockMode) 
 }
 
 /// The reply of `set_clock.lua`.
-struct Clock {
+struct ClockReply {
     done: bool,
     simulated: bool,
     now: Timestamp,
 }
 
-async fn call(servers: &Servers, call: &ScriptCall) -> Result<Clock, ServerFailure> {
+async fn call(servers: &Servers, call: &ScriptCall) -> Result<ClockReply, ServerFailure> {
     let mut reply = Reply::new(servers.call(Channel::Calls, &SET_CLOCK, call).await?)?;
-    Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
+    Ok(ClockReply { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
 }
 
 /// Moves a simulated clock forward and returns the new time.
@@ -44,9 +44,9 @@ pub(super) async fn set(servers: &Servers, keys: &StoreKeys, to: Timestamp) -> R
     call.key(keys.clock()).arg("action", "set").arg("mode", "simulated").arg("time", to.millis());
     let clock = self::call(servers, &call).await;
     match clock.map_err(|failure| servers.error(failure))? {
-        Clock { done: true, now, .. } => Ok(now),
-        Clock { simulated: true, now, .. } => Err(StoreError::ClockBackward { now }),
-        Clock { .. } => Err(servers.error(ServerFailure::Emptied)),
+        ClockReply { done: true, now, .. } => Ok(now),
+        ClockReply { simulated: true, now, .. } => Err(StoreError::ClockBackward { now }),
+        ClockReply { .. } => Err(servers.error(ServerFailure::Emptied)),
     }
 }
 

@@ -104,7 +104,7 @@ use futures_util::future::{join, join_all, try_join_all};
 use self::findings::Health;
 use self::keys::StoreKeys;
 use self::partitions::Parts;
-use self::reads::{Ranking, Reads};
+use self::reads::{AskedRanking, Reads};
 use self::rows::RowChange;
 pub use self::servers::{Address, AddressError};
 use self::servers::{ServerFailure, Servers};
@@ -434,7 +434,7 @@ impl Store for RedisStore {
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {
         let (key, ties) = (ranking_key(track)?, track.counts_ties());
         let read = |parts: Arc<Parts>| async move {
-            self.reads.page(Ranking { parts: &parts, key, ties }, start, limit).await
+            self.reads.page(AskedRanking { parts: &parts, key, ties }, start, limit).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
@@ -442,7 +442,7 @@ impl Store for RedisStore {
     async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<Page> {
         let (key, ties) = (ranking_key(track)?, track.counts_ties());
         let read = |parts: Arc<Parts>| async move {
-            self.reads.neighbors(Ranking { parts: &parts, key, ties }, subject, radius).await
+            self.reads.neighbors(AskedRanking { parts: &parts, key, ties }, subject, radius).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
@@ -450,15 +450,16 @@ impl Store for RedisStore {
     async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
         let (key, ties) = (ranking_key(track)?, track.counts_ties());
         let read = |parts: Arc<Parts>| async move {
-            self.reads.lookup(Ranking { parts: &parts, key, ties }, subjects, ranks).await
+            self.reads.lookup(AskedRanking { parts: &parts, key, ties }, subjects, ranks).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
     async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<Standing> {
         let (key, subject, ties) = (ranking_key(track)?, &*track.stored(subject), track.counts_ties());
-        let read =
-            |parts: Arc<Parts>| async move { self.reads.standing(Ranking { parts: &parts, key, ties }, subject).await };
+        let read = |parts: Arc<Parts>| async move {
+            self.reads.standing(AskedRanking { parts: &parts, key, ties }, subject).await
+        };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await
     }
 
@@ -475,7 +476,7 @@ impl Store for RedisStore {
     ) -> Result<Distribution> {
         let key = ranking_key(track)?;
         let read = |parts: Arc<Parts>| async move {
-            let ranking = Ranking { parts: &parts, key, ties: false };
+            let ranking = AskedRanking { parts: &parts, key, ties: false };
             self.reads.distribution(&self.session, ranking, percentiles, scores).await
         };
         self.following_ranking(track, key, read, |found| (&mut found.frame, found.total)).await

@@ -16,13 +16,13 @@ pub(super) struct PartitionClock {
     simulated: bool,
     /// The largest jump that is believed at the start, in milliseconds. While the clock runs, it is half of it.
     tolerance: i64,
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     /// Whether no reading of the clock has been believed since this instance started.
     standing: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     trust: ClockTrust,
     believed: Timestamp,
     at: Duration,
@@ -51,7 +51,7 @@ impl PartitionClock {
         let tolerance = (board.clock_tolerance() / 2).max(5_000).saturating_mul(2);
         let Start { trust, believed, at } = start(tolerance);
         let standing = AtomicBool::new(!simulated && trust.is_standing(at).is_some());
-        Self { simulated, tolerance, state: Mutex::new(State { trust, believed, at }), standing }
+        Self { simulated, tolerance, state: Mutex::new(ClockState { trust, believed, at }), standing }
     }
 
     /// Returns what is believed now.

@@ -22,11 +22,11 @@ pub(super) struct StoreClock {
     /// The last time recorded before this instance started. `None` if there was none, or if the clock is to be trusted.
     recorded: Option<Timestamp>,
     first: Timestamp,
-    state: Mutex<State>,
+    state: Mutex<StoreClockState>,
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct StoreClockState {
     trust: ClockTrust,
     believed: Timestamp,
     at: Duration,
@@ -51,7 +51,7 @@ impl StoreClock {
     /// Creates the clock from the first reading and the time recorded before.
     pub fn new(recorded: Option<Timestamp>, first: Timestamp) -> Self {
         let start = Self::start(recorded, first, 0);
-        let state = State { trust: start.trust, believed: start.believed, at: Duration::ZERO };
+        let state = StoreClockState { trust: start.trust, believed: start.believed, at: Duration::ZERO };
         Self { recorded, first, state: Mutex::new(state) }
     }
 

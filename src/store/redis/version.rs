@@ -27,7 +27,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     /// Locked to add or take requests, never across an await.
-    state: Mutex<State>,
+    state: Mutex<VersionState>,
     arrived: Notify,
     /// Notified when a request arrives that should not wait for the pause between two attempts.
     hurried: Notify,
@@ -42,7 +42,7 @@ struct Asker {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct VersionState {
     waiting: Vec<Asker>,
     closed: bool,
 }

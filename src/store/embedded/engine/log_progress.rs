@@ -62,7 +62,7 @@ pub(super) struct SyncTask {
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     written: u64,
     confirmed: u64,
     unconfirmed: VecDeque<UnconfirmedFrame>,
@@ -105,7 +105,7 @@ pub(super) enum Work {
 /// The progress of the log. See the [module](self).
 #[derive(Debug)]
 pub(super) struct LogProgress {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// Notified when there is something to sync.
     work: Condvar,
     /// Notified when frames were confirmed or segments were added.
@@ -122,7 +122,7 @@ impl LogProgress {
         segments: VecDeque<Segment>,
     ) -> Self {
         let unconfirmed_bytes = unconfirmed.iter().map(|frame| frame.payload.len()).sum();
-        let state = State {
+        let state = LogState {
             written,
             confirmed,
             unconfirmed,
@@ -382,7 +382,7 @@ impl LogProgress {
     }
 }
 
-fn confirm(state: &mut State, through: u64) {
+fn confirm(state: &mut LogState, through: u64) {
     state.confirmed = state.confirmed.max(through);
     while state.unconfirmed.front().is_some_and(|frame| frame.sequence <= state.confirmed) {
         if let Some(frame) = state.unconfirmed.pop_front() {

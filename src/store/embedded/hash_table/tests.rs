@@ -7,7 +7,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Small([u32; 2]);
 
-impl Entry for Small {
+impl TableEntry for Small {
     const VACANT: Self = Small([0, u32::MAX]);
 
     fn is_vacant(&self) -> bool {
@@ -22,7 +22,7 @@ impl Entry for Small {
 #[derive(Clone, Copy)]
 struct Large([u32; 5]);
 
-impl Entry for Large {
+impl TableEntry for Large {
     const VACANT: Self = Large([u32::MAX; 5]);
 
     fn is_vacant(&self) -> bool {
@@ -40,7 +40,7 @@ fn scrambled(number: u32) -> u32 {
     mixed ^ mixed >> 16
 }
 
-impl<E: Entry> ExtendibleTable<E> {
+impl<E: TableEntry> ExtendibleTable<E> {
     fn check(&self) {
         let mut entries = 0;
         for (index, at) in self.directory.iter().enumerate() {

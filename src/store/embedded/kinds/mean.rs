@@ -59,10 +59,10 @@ impl StoredKind for Mean {
 }
 
 /// The sum and the count of a slot.
-type Samples = (i64, i64);
+type SumAndCount = (i64, i64);
 
 /// Returns the sum and the count of a slot after a change, or `None` if they are out of range.
-fn next(old: Samples, change: &Change, retract: bool) -> Option<Samples> {
+fn next(old: SumAndCount, change: &Change, retract: bool) -> Option<SumAndCount> {
     match change {
         Change::Amount(amount) if retract => added(old, (-amount.0, -1)),
         Change::Amount(amount) => added(old, (amount.0, 1)),
@@ -72,13 +72,13 @@ fn next(old: Samples, change: &Change, retract: bool) -> Option<Samples> {
 }
 
 /// Returns the sum of two samples, or `None` if it is out of range.
-fn added(old: Samples, new: Samples) -> Option<Samples> {
+fn added(old: SumAndCount, new: SumAndCount) -> Option<SumAndCount> {
     Some((old.0.checked_add(new.0)?, old.1.checked_add(new.1)?))
 }
 
 impl CellWrite<'_> {
     /// Changes the sum and the count of a slot. Fails if one of them would exceed the bound. O(log n).
-    fn change_samples(self, next: impl FnOnce(Samples) -> Option<Samples>) -> Result<(), OutOfRange> {
+    fn change_samples(self, next: impl FnOnce(SumAndCount) -> Option<SumAndCount>) -> Result<(), OutOfRange> {
         let samples = self.holdings.change_samples(self.to, next)?;
         self.operations.samples(self.to.slot, samples, self.to.name.text);
         Ok(())
@@ -89,8 +89,8 @@ impl Holdings {
     fn change_samples(
         &mut self,
         to: &WriteTo<'_>,
-        next: impl FnOnce(Samples) -> Option<Samples>,
-    ) -> Result<Samples, OutOfRange> {
+        next: impl FnOnce(SumAndCount) -> Option<SumAndCount>,
+    ) -> Result<SumAndCount, OutOfRange> {
         let (known, slot) = (self.subjects.id(to.name), self.number(to.slot));
         let (old, (sum, count)) = self.next_samples(known, slot, to.bound, next)?;
         if (sum, count) == old {
@@ -114,21 +114,26 @@ impl Holdings {
         known: Option<u32>,
         slot: i64,
         bound: i64,
-        next: impl FnOnce(Samples) -> Option<Samples>,
-    ) -> Result<(Samples, Samples), OutOfRange> {
+        next: impl FnOnce(SumAndCount) -> Option<SumAndCount>,
+    ) -> Result<(SumAndCount, SumAndCount), OutOfRange> {
         let old = known.map_or((0, 0), |id| self.samples(id, slot));
         let new = next(old).filter(|(sum, count)| sum.unsigned_abs().max(count.unsigned_abs()) <= bound.unsigned_abs());
         Ok((old, new.ok_or(OutOfRange)?))
     }
 
     /// Returns the sum and the count of a cell.
-    fn samples(&self, id: u32, slot: i64) -> Samples {
+    fn samples(&self, id: u32, slot: i64) -> SumAndCount {
         let Ok(at) = self.subjects.find_cell(id, slot) else { return (0, 0) };
         (self.subjects.cell_at(id, at).map_or(0, |cell| cell.amount), self.second(id, at))
     }
 
     /// Restores the sum and the count of a cell.
-    pub(in crate::store::embedded) fn restore_samples(&mut self, name: HashedName, slot: i64, (sum, count): Samples) {
+    pub(in crate::store::embedded) fn restore_samples(
+        &mut self,
+        name: HashedName,
+        slot: i64,
+        (sum, count): SumAndCount,
+    ) {
         if (sum, count) == (0, 0) {
             return self.remove_restored_cell(name, slot);
         }

@@ -35,7 +35,7 @@ pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry([u32; 2]);
 
-impl hash_table::Entry for IndexEntry {
+impl hash_table::TableEntry for IndexEntry {
     /// This many texts would take 16 GB, so no text has this reference.
     const VACANT: Self = IndexEntry([0, u32::MAX]);
 

@@ -1,7 +1,7 @@
 //! The memory that the data takes, its limit, and what is refused near the limit.
 //!
 //! Each table counts the bytes that it has allocated, with spare capacity. After each call a board publishes their sum
-//! in its [`Share`], and a write that begins reads the total. So what is refused is refused before memory changes, and
+//! in its [`MemoryShare`], and a write that begins reads the total. So what is refused is refused before memory changes, and
 //! the total exceeds the limit by one portion of a write at most. From nine tenths of the limit on, new subjects,
 //! boards and values are refused; from the limit on, everything that takes memory. Reads, removals, expiry and changes
 //! of what exists continue.
@@ -171,12 +171,12 @@ impl Memory {
 /// The bytes of one board, or of data that is about to be dropped, as a part of the total. They leave the total when
 /// the share is dropped.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct MemoryShare {
     memory: Arc<Memory>,
     bytes: AtomicUsize,
 }
 
-impl Share {
+impl MemoryShare {
     pub(super) fn new(memory: &Arc<Memory>, bytes: usize) -> Self {
         let share = Self { memory: memory.clone(), bytes: AtomicUsize::new(0) };
         share.set(bytes);
@@ -194,7 +194,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn the_level_follows_from_the_sum_of_all_shares() {
         let memory = Memory::counted_only(1_000);
-        let (one, two) = (Share::new(&memory, 500), Share::new(&memory, 399));
+        let (one, two) = (MemoryShare::new(&memory, 500), MemoryShare::new(&memory, 399));
         assert_eq!((memory.used(), memory.level()), (899, Level::Free));
         assert!(memory.check_room_for_new().is_ok() && memory.warning().is_none());
         two.set(400);

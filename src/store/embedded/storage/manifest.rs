@@ -330,7 +330,7 @@ mod log_start {
 
     #[derive(Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Stored {
+    struct StoredManifest {
         #[serde(with = "super::text")]
         segment: u64,
         #[serde(with = "super::text")]
@@ -341,11 +341,11 @@ mod log_start {
 
     pub(super) fn serialize<S: Serializer>(value: &LogStart, serializer: S) -> Result<S::Ok, S::Error> {
         let LogStart { segment, seq, synced_seq } = *value;
-        Stored { segment, seq, synced_seq }.serialize(serializer)
+        StoredManifest { segment, seq, synced_seq }.serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LogStart, D::Error> {
-        let Stored { segment, seq, synced_seq } = Stored::deserialize(deserializer)?;
+        let StoredManifest { segment, seq, synced_seq } = StoredManifest::deserialize(deserializer)?;
         Ok(LogStart { segment, seq, synced_seq })
     }
 }

@@ -20,7 +20,7 @@ pub(super) const LAST: u64 = (1 << 12) - 1;
 
 /// The contents that one script merges.
 #[derive(Debug)]
-pub(super) struct Chunk<'a> {
+pub(super) struct PieceChunk<'a> {
     pub number: u64,
     pub contents: &'a [&'a (Subject, Content)],
 }
@@ -44,7 +44,7 @@ fn bytes((subject, content): &(Subject, Content)) -> usize {
 }
 
 /// Divides the contents of a piece that a part has. There is always a last chunk.
-pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) -> Vec<Chunk<'a>> {
+pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) -> Vec<PieceChunk<'a>> {
     let most = kinds::of(part.track.kind()).limits().ranked_changes;
     let most_bytes = if part.track.kind() == Kind::Sketch { SKETCH_BYTES } else { BYTES };
     let mut chunks = Vec::new();
@@ -52,17 +52,17 @@ pub(super) fn divide<'a>(part: &Part, contents: &'a [&'a (Subject, Content)]) ->
     for (i, content) in contents.iter().enumerate() {
         let more = bytes(content);
         if i > from && (i - from >= most || size + more > most_bytes) {
-            chunks.push(Chunk { number: chunks.len() as u64, contents: &contents[from..i] });
+            chunks.push(PieceChunk { number: chunks.len() as u64, contents: &contents[from..i] });
             (from, size) = (i, 0);
         }
         size += more;
     }
-    chunks.push(Chunk { number: LAST, contents: &contents[from..] });
+    chunks.push(PieceChunk { number: LAST, contents: &contents[from..] });
     chunks
 }
 
 /// Decides what to do about the contents of a chunk with this window.
-pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &Chunk<'a>) -> Planned<'a> {
+pub(super) fn plan<'a>(moment: &Moment<'_>, chunk: &PieceChunk<'a>) -> Planned<'a> {
     let mut planned = Planned { entries: Vec::with_capacity(chunk.contents.len()), expired: 0, refused: 0 };
     for (subject, content) in chunk.contents.iter().copied() {
         if !is_live(moment.part, &moment.window, moment.now, content) {

@@ -12,7 +12,7 @@ use futures_util::stream::{self, StreamExt};
 use redis::Value;
 use tokio::time::{Instant, sleep};
 
-use super::chunk::{Chunk, LAST, divide, plan};
+use super::chunk::{LAST, PieceChunk, divide, plan};
 use crate::board::{Subject, Timestamp};
 use crate::store::redis::entries::{TrackEntries, likely_slots};
 use crate::store::redis::kinds;
@@ -36,7 +36,7 @@ struct Merging<'a> {
     part: &'a Part,
     import: ImportId,
     piece: &'a Piece,
-    chunk: Chunk<'a>,
+    chunk: PieceChunk<'a>,
     /// Whether the part receives the numbers of events.
     counts_events: bool,
 }

@@ -2,7 +2,7 @@
 //! partitions return about the lines between two places.
 
 use super::question::{FARTHEST, LEAST, Read, Seen, add_ranking};
-use super::share::{Share, Stamp};
+use super::share::{Stamp, StampedShare};
 use crate::board::{Kind, RankingKey, Track};
 use crate::store::Place;
 use crate::store::redis::merge::{Between, Sampled, Scored, Scores, Stretch};
@@ -19,7 +19,7 @@ const SCORES: u64 = 4;
 const RANK: u64 = 4;
 
 impl Read for Scores {
-    type Reply = Share<Scored>;
+    type Reply = StampedShare<Scored>;
 
     fn cells(&self, _: &Track) -> u64 {
         let (subjects, counted) = (self.subjects.len() as u64, self.better_than.len() as u64);
@@ -53,7 +53,7 @@ impl Read for Scores {
             }
         }
         let said = Scored { total, scores, better_than_subjects, not_worse_than_subjects, better, near };
-        Ok(Share { frame: seen.frame, version: None, said })
+        Ok(StampedShare { frame: seen.frame, version: None, said })
     }
 }
 
@@ -73,7 +73,7 @@ fn stretch(lines: &mut Reply, kind: Kind) -> Result<Stretch, ServerFailure> {
 }
 
 impl Read for Between {
-    type Reply = Share<Sampled>;
+    type Reply = StampedShare<Sampled>;
 
     fn cells(&self, _: &Track) -> u64 {
         self.all_up_to.saturating_add(LEAST)
@@ -101,6 +101,6 @@ impl Read for Between {
             lines.push((position, Place { score: reply.line_score(kind)?, subject }));
         }
         let said = Sampled { total, before_lo, better_than_lo, before_hi, lines };
-        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
+        Ok(StampedShare { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 }

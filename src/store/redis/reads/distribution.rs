@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::question::add_ranking;
-use super::{Ranking, Reads};
+use super::{AskedRanking, Reads};
 use crate::board::{Percentile, RankingKey, Timestamp, Value};
 use crate::store::redis::merge::{ROUNDS, Round, Share, of_one_head, take_apart};
 use crate::store::redis::part::Part;
@@ -28,11 +28,11 @@ impl Reads {
     pub async fn distribution(
         &self,
         session: &Session,
-        ranking: Ranking<'_>,
+        ranking: AskedRanking<'_>,
         percentiles: &[Percentile],
         scores: &[Value],
     ) -> Result<Distribution, ServerFailure> {
-        let Ranking { parts, key, .. } = ranking;
+        let AskedRanking { parts, key, .. } = ranking;
         let own = match key {
             Some(key) => Some(parts.of_key(key)),
             None => parts.only(),
@@ -71,7 +71,7 @@ impl Reads {
     /// sides are read too, and the answer is the line that has the position by the number that was read with them.
     async fn score_at(
         &self,
-        ranking: Ranking<'_>,
+        ranking: AskedRanking<'_>,
         percentile: Percentile,
         mut total: u64,
     ) -> Result<Option<Value>, ServerFailure> {

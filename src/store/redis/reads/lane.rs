@@ -37,13 +37,13 @@ pub(super) trait Queued: Sized + Send + 'static {
 #[derive(Debug)]
 pub(super) struct ReadLane<Q> {
     /// Locked to add or take questions, never across an await.
-    state: Mutex<State<Q>>,
+    state: Mutex<LaneState<Q>>,
     arrived: Notify,
     hasher: RandomState,
 }
 
 #[derive(Debug)]
-struct State<Q> {
+struct LaneState<Q> {
     /// The questions in the order of their arrival, each with its hash.
     waiting: VecDeque<(u64, Q)>,
     /// The number of questions that were taken.
@@ -56,7 +56,7 @@ struct State<Q> {
 
 impl<Q> Default for ReadLane<Q> {
     fn default() -> Self {
-        let state = State { waiting: VecDeque::new(), taken: 0, by_hash: HashMap::default(), closed: false };
+        let state = LaneState { waiting: VecDeque::new(), taken: 0, by_hash: HashMap::default(), closed: false };
         Self { state: Mutex::new(state), arrived: Notify::new(), hasher: RandomState::default() }
     }
 }
@@ -109,7 +109,7 @@ impl<Q: Queued> ReadLane<Q> {
     }
 }
 
-impl<Q: Queued> State<Q> {
+impl<Q: Queued> LaneState<Q> {
     /// Adds the callers to an equal question that waits, or the question.
     fn add(&mut self, hash: u64, question: Q) {
         let place = self.by_hash.get(&hash).and_then(|number| number.checked_sub(self.taken));

@@ -82,7 +82,7 @@ const BULK_FLIGHTS: usize = 1;
 
 /// The ranking that a read is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ranking<'a> {
+pub(super) struct AskedRanking<'a> {
     pub parts: &'a Arc<Parts>,
     /// Its key, on a track that has a ranking for each key.
     pub key: Option<&'a RankingKey>,
@@ -119,12 +119,12 @@ impl Reads {
         answer_of(self.lanes.ask(Question::new(part.clone(), read))).await
     }
 
-    fn spread<'a>(&'a self, ranking: Ranking<'a>) -> Spread<'a> {
+    fn spread<'a>(&'a self, ranking: AskedRanking<'a>) -> Spread<'a> {
         Spread { lanes: &self.lanes, parts: ranking.parts, key: ranking.key, ties: ranking.ties, is_here: false }
     }
 
-    pub async fn page(&self, ranking: Ranking<'_>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
-        let Ranking { parts, key, ties } = ranking;
+    pub async fn page(&self, ranking: AskedRanking<'_>, start: &PageStart, limit: u32) -> Result<Page, ServerFailure> {
+        let AskedRanking { parts, key, ties } = ranking;
         let wanted = Wanted::Page { start: start.clone(), limit: limit.into() };
         match start {
             // Equal pages of several partitions are merged once.
@@ -138,7 +138,12 @@ impl Reads {
         }
     }
 
-    pub async fn neighbors(&self, ranking: Ranking<'_>, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
+    pub async fn neighbors(
+        &self,
+        ranking: AskedRanking<'_>,
+        subject: &Subject,
+        radius: u32,
+    ) -> Result<Page, ServerFailure> {
         let spread = self.spread(ranking);
         let own = spread.number_of(subject);
         let wanted = Wanted::Neighbors { subject: subject.clone(), own, radius: radius.into() };
@@ -147,7 +152,7 @@ impl Reads {
 
     pub async fn lookup(
         &self,
-        ranking: Ranking<'_>,
+        ranking: AskedRanking<'_>,
         subjects: &[Subject],
         ranks: bool,
     ) -> Result<Lookup, ServerFailure> {
@@ -156,8 +161,8 @@ impl Reads {
 
     /// Reads the standing of a subject, which has its key if there are keys. The subject's own partition has all of it,
     /// unless others have lines of the ranking.
-    pub async fn standing(&self, ranking: Ranking<'_>, subject: &Subject) -> Result<Standing, ServerFailure> {
-        let Ranking { parts, key, ties } = ranking;
+    pub async fn standing(&self, ranking: AskedRanking<'_>, subject: &Subject) -> Result<Standing, ServerFailure> {
+        let AskedRanking { parts, key, ties } = ranking;
         let part = parts.of(subject);
         if part.track.is_ranked() && parts.count() > 1 && key.is_none() {
             return self.spread(ranking).standing(subject).await;

@@ -14,7 +14,7 @@ use redis::cmd;
 use super::look::{self, Look};
 use super::pages::{CachedPage, Extent, Pages};
 use super::question::{FARTHEST, Peek, Read, Seen, add_ranking, cells};
-use super::share::{About, Excerpt, Share, Stamp};
+use super::share::{About, Excerpt, Stamp, StampedShare};
 use super::slot_range::Range;
 use super::subject::positioned;
 use crate::board::{Frame, Kind, Order, RankingKey, Subject, Track};
@@ -28,7 +28,7 @@ use crate::store::redis::session::Moment;
 use crate::store::{Lines, Page, Ranked};
 
 impl Read for Near {
-    type Reply = Share<Excerpt>;
+    type Reply = StampedShare<Excerpt>;
 
     fn cells(&self, track: &Track) -> u64 {
         let slots = if self.with_slots { cells(track, track.slots()) } else { 0 };
@@ -78,7 +78,7 @@ impl Read for Near {
             Center::Position(_) | Center::Place { .. } => None,
         };
         let said = Excerpt { total, first, items: read_lines(reply, kind, first, better)?, not_worse, subject };
-        Ok(Share { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
+        Ok(StampedShare { frame: seen.frame, version: Stamp::new(&version, seen.incarnation), said })
     }
 
     fn peek(
@@ -106,10 +106,10 @@ impl Read for Near {
         if !self.is_kept() || reply.version.is_none() {
             return reply;
         }
-        let Share { frame, version, said: Excerpt { total, first, items, not_worse, subject } } = reply;
+        let StampedShare { frame, version, said: Excerpt { total, first, items, not_worse, subject } } = reply;
         let held = CachedPage::new(Page { frame, total, first, items, not_worse }, vec![version.clone()]);
         let items = pages.put(part, Extent::of(key), self, held).items;
-        Share { frame, version, said: Excerpt { total, first, items, not_worse, subject } }
+        StampedShare { frame, version, said: Excerpt { total, first, items, not_worse, subject } }
     }
 }
 
@@ -138,14 +138,14 @@ impl Near {
 }
 
 /// Returns cached lines at the time of a look, if the part is as it was when they were read.
-fn look_at_cached(held: &CachedPage, look: &Look) -> Option<Share<Excerpt>> {
+fn look_at_cached(held: &CachedPage, look: &Look) -> Option<StampedShare<Excerpt>> {
     if !held.is_right(look.incarnation, &look.version, look.head) {
         return None;
     }
     let Page { mut frame, total, first, items, not_worse } = held.page.clone();
     frame.as_of = look.now;
     let version = held.stamps.first().cloned().flatten();
-    Some(Share { frame, version, said: Excerpt { total, first, items, not_worse, subject: None } })
+    Some(StampedShare { frame, version, said: Excerpt { total, first, items, not_worse, subject: None } })
 }
 
 /// Reads the replies to the commands for the first lines. Returns `None` if they are not all of one instant.
@@ -154,7 +154,7 @@ fn read_first(
     moment: &Moment<'_>,
     look: &Look,
     values: Vec<redis::Value>,
-) -> Result<Option<Share<Excerpt>>, ServerFailure> {
+) -> Result<Option<StampedShare<Excerpt>>, ServerFailure> {
     let Ok([before, items, total]) = <[redis::Value; 3]>::try_from(values) else { return Ok(None) };
     let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, look.incarnation), look.retiring) else {
         return Ok(None);
@@ -168,7 +168,7 @@ fn read_first(
         0 => Lines::default(),
         _ => read_lines(&mut Reply::new(items)?, moment.part.track.kind(), 0, 0)?,
     };
-    Ok(Some(Share {
+    Ok(Some(StampedShare {
         frame,
         version: Some(stamp),
         said: Excerpt { total, first: 0, items, not_worse: None, subject: None },

@@ -76,8 +76,8 @@ struct Halves {
 
 /// The pages of one half, by part and question. Parts are identified by their address. They are kept alive,
 /// so that no other part can get the same address.
-type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
-type Key = (usize, Extent, Near);
+type Half = HashMap<PageKey, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
+type PageKey = (usize, Extent, Near);
 
 impl Extent {
     /// Returns the lines of one part, or of one key.
@@ -147,7 +147,7 @@ impl Pages {
 }
 
 impl Halves {
-    fn keep(&mut self, key: Key, part: Arc<Part>, held: Arc<CachedPage>) {
+    fn keep(&mut self, key: PageKey, part: Arc<Part>, held: Arc<CachedPage>) {
         let bytes = held.bytes();
         if self.bytes + bytes > MAX_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);

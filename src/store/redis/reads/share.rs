@@ -35,7 +35,7 @@ pub(super) struct About {
 }
 
 /// What a part returned, with its stamp if that is known.
-pub(super) type Share<T> = merge::Share<T, Option<Stamp>>;
+pub(super) type StampedShare<T> = merge::Share<T, Option<Stamp>>;
 
 /// Consecutive lines of a part.
 pub(super) type Excerpt = merge::Excerpt<About>;

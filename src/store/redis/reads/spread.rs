@@ -9,7 +9,7 @@ use super::asked::{Answered, answer_from_here, answer_of};
 use super::lanes::LanesByWeight;
 use super::pages::{CachedPage, Extent};
 use super::question::{Question, Read};
-use super::share::{About, Excerpt, Share, Stamp};
+use super::share::{About, Excerpt, Stamp, StampedShare};
 use super::status::{keys_of, status_of};
 use crate::board::{RankingKey, Subject, Timestamp, Value};
 use crate::store::redis::merge::{
@@ -52,7 +52,10 @@ impl PartitionReads for Spread<'_> {
     }
 
     // These are not `async`, because that would put another future around that of `ask`.
-    fn near(&self, mut round: Round<Near>) -> impl Future<Output = Result<Vec<Share<Excerpt>>, ServerFailure>> + Send {
+    fn near(
+        &self,
+        mut round: Round<Near>,
+    ) -> impl Future<Output = Result<Vec<StampedShare<Excerpt>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
         self.ask(round)
     }
@@ -60,14 +63,14 @@ impl PartitionReads for Spread<'_> {
     fn between(
         &self,
         round: Round<Between>,
-    ) -> impl Future<Output = Result<Vec<Share<Sampled>>, ServerFailure>> + Send {
+    ) -> impl Future<Output = Result<Vec<StampedShare<Sampled>>, ServerFailure>> + Send {
         self.ask(round)
     }
 
     fn scores(
         &self,
         mut round: Round<Scores>,
-    ) -> impl Future<Output = Result<Vec<Share<Scored>>, ServerFailure>> + Send {
+    ) -> impl Future<Output = Result<Vec<StampedShare<Scored>>, ServerFailure>> + Send {
         round.questions.iter_mut().for_each(|(_, scores)| scores.ties = scores.ranks && self.counts_here());
         self.ask(round)
     }
@@ -255,7 +258,7 @@ pub(in crate::store::redis) async fn keys(
     let ask = |round: Round<()>| {
         let share = |(number, ()): (usize, ())| async move {
             let said = keys_of(session, &parts.all()[number], round.at_least, range, limit).await?;
-            Ok::<_, ServerFailure>(Share { frame: said.frame, version: None, said })
+            Ok::<_, ServerFailure>(StampedShare { frame: said.frame, version: None, said })
         };
         try_join_all(round.questions.into_iter().map(share).collect::<Vec<_>>())
     };
@@ -272,7 +275,7 @@ async fn status_share(
     session: &Session,
     part: &Part,
     at_least: Option<Timestamp>,
-) -> Result<Share<Status>, ServerFailure> {
+) -> Result<StampedShare<Status>, ServerFailure> {
     let said = status_of(session, part, at_least).await?;
-    Ok(Share { frame: said.frame, version: None, said })
+    Ok(StampedShare { frame: said.frame, version: None, said })
 }

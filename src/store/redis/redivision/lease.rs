@@ -20,10 +20,10 @@ const RENEWAL: Duration = Duration::from_secs(1);
 pub(super) struct Lease<'a> {
     session: &'a Session,
     frozen: &'a Arc<Board>,
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
 }
 
-struct State {
+struct LeaseState {
     copied: CopyProgress,
     renewed: Instant,
 }
@@ -31,7 +31,11 @@ struct State {
 impl<'a> Lease<'a> {
     /// Returns the lease of a board that was frozen just now.
     pub fn new(session: &'a Session, frozen: &'a Arc<Board>) -> Self {
-        Self { session, frozen, state: Mutex::new(State { copied: CopyProgress::default(), renewed: Instant::now() }) }
+        Self {
+            session,
+            frozen,
+            state: Mutex::new(LeaseState { copied: CopyProgress::default(), renewed: Instant::now() }),
+        }
     }
 
     /// Adds to what is copied, and renews the lease if it is time to. Returns an error if the board is no longer frozen.

@@ -161,8 +161,8 @@ pub(super) fn order_argument(order: Order) -> &'static str {
 /// Returns the script of this name for tracks of these forms, for each of two editions at most. Scripts are kept as
 /// long as the process runs: there are some hundred combinations at most, and a store has boards of few of them.
 pub(super) fn of_forms(name: &'static str, editions: &[EditionForms]) -> &'static Script {
-    type Key = (&'static str, [Option<EditionForms>; 2]);
-    static ASSEMBLED: LazyLock<Mutex<HashMap<Key, &'static Script>>> = LazyLock::new(Mutex::default);
+    type FormsKey = (&'static str, [Option<EditionForms>; 2]);
+    static ASSEMBLED: LazyLock<Mutex<HashMap<FormsKey, &'static Script>>> = LazyLock::new(Mutex::default);
     let key = (name, std::array::from_fn(|number| editions.get(number).copied()));
     ASSEMBLED.lock().entry(key).or_insert_with(|| Box::leak(Box::new(FILES.assembled(name, editions))))
 }

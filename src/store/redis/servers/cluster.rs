@@ -19,12 +19,12 @@ use crate::store::redis::hash_slot::HashSlot;
 const GRACE: Duration = Duration::from_millis(200);
 
 /// A range of hash slots, from the first to the last, and the address of their master.
-type Range = (u16, u16, Host);
+type OwnedSlots = (u16, u16, Host);
 
 /// The state of the cluster as one node sees it.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
-    ranges: Vec<Range>,
+    ranges: Vec<OwnedSlots>,
     /// The number of failovers and moves of hash slots so far. The node with the highest number is the most recent.
     epoch: u64,
     /// Whether the cluster works according to the node.
@@ -125,7 +125,7 @@ async fn ask(node: &Node) -> Result<View, ServerFailure> {
 
 /// Reads `CLUSTER SLOTS`: for each range its first and last hash slot and its nodes, master first, each with host and
 /// port.
-fn read_ranges(answer: &Value, from: &Host) -> Option<Vec<Range>> {
+fn read_ranges(answer: &Value, from: &Host) -> Option<Vec<OwnedSlots>> {
     let Value::Array(ranges) = answer else { return None };
     let range = |range: &Value| {
         let Value::Array(fields) = range else { return None };

@@ -70,14 +70,14 @@ pub(super) enum Care {
 #[derive(Debug, Default)]
 pub(super) struct Link {
     /// Locked across the await of connecting, so that all callers that need a connection wait for the same attempt.
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     /// The time when the last command was sent or the last answer came.
     used: parking_lot::Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    open: Option<Open>,
+struct LinkState {
+    open: Option<OpenConnection>,
     /// The number of connections made so far. With it, a failure closes only the connection on which it happened, not a
     /// later one.
     count: u64,
@@ -85,7 +85,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     count: u64,
     connection: MultiplexedConnection,
 }
@@ -194,7 +194,7 @@ impl Link {
                 state.count += 1;
                 state.failed = None;
                 let count = state.count;
-                state.open = Some(Open { count, connection: connection.clone() });
+                state.open = Some(OpenConnection { count, connection: connection.clone() });
                 self.note_use();
                 Ok((count, connection))
             }

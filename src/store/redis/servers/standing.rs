@@ -16,12 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// master within [`LEASE`] before it.
 #[derive(Debug)]
 pub(super) struct Mastership {
-    state: watch::Sender<State>,
+    state: watch::Sender<MasterState>,
     patience: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum MasterState {
     /// It was the master at this time.
     Confirmed(Instant),
     /// It is not known to be the master, or about to be replaced: nothing is sent to it.
@@ -37,27 +37,27 @@ impl Mastership {
     }
 
     fn with_patience(patience: Duration) -> Self {
-        Self { state: watch::Sender::new(State::Doubted), patience }
+        Self { state: watch::Sender::new(MasterState::Doubted), patience }
     }
 
     /// Records that the server was the master at this time.
     pub fn confirm(&self, at: Instant) {
-        self.state.send_replace(State::Confirmed(at));
+        self.state.send_replace(MasterState::Confirmed(at));
     }
 
     /// Returns whether replies of the server may be used now.
     pub fn is_confirmed(&self) -> bool {
-        matches!(*self.state.borrow(), State::Confirmed(at) if at.elapsed() < LEASE)
+        matches!(*self.state.borrow(), MasterState::Confirmed(at) if at.elapsed() < LEASE)
     }
 
     /// Records that the server is not known to be the master, or about to be replaced.
     pub fn doubt(&self) {
-        self.state.send_if_modified(|state| std::mem::replace(state, State::Doubted) != State::Doubted);
+        self.state.send_if_modified(|state| std::mem::replace(state, MasterState::Doubted) != MasterState::Doubted);
     }
 
     /// Records that a different server is the master. Exchanges that are under way end at once.
     pub fn replace(&self) {
-        self.state.send_replace(State::Replaced);
+        self.state.send_replace(MasterState::Replaced);
     }
 
     /// Runs an exchange with the server, and returns its result if the server was confirmed as the master.
@@ -66,28 +66,28 @@ impl Mastership {
     /// [`Unknown`](ServerFailure::Unknown).
     pub async fn vouch<T>(&self, exchange: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
         let mut states = self.state.subscribe();
-        let admitted = timeout(self.patience, states.wait_for(|state| *state != State::Doubted)).await;
+        let admitted = timeout(self.patience, states.wait_for(|state| *state != MasterState::Doubted)).await;
         match admitted.map(|state| state.map(|state| *state)) {
-            Ok(Ok(State::Confirmed(_))) => {}
-            Ok(Ok(State::Replaced)) => return Err(Refusal::Replaced),
+            Ok(Ok(MasterState::Confirmed(_))) => {}
+            Ok(Ok(MasterState::Replaced)) => return Err(Refusal::Replaced),
             _ => return Err(ServerFailure::busy("the master is not confirmed".to_owned()).into()),
         }
         let unknown = |why: &str| Err(ServerFailure::Unknown(why.to_owned()).into());
         let answer = tokio::select! {
             biased;
             answer = exchange => answer?,
-            _ = states.wait_for(|state| *state == State::Replaced) => {
+            _ = states.wait_for(|state| *state == MasterState::Replaced) => {
                 return unknown("another server became the master before the answer");
             }
         };
-        let settled = |state: &State| match state {
-            State::Confirmed(at) => at.elapsed() < LEASE,
-            State::Doubted => false,
-            State::Replaced => true,
+        let settled = |state: &MasterState| match state {
+            MasterState::Confirmed(at) => at.elapsed() < LEASE,
+            MasterState::Doubted => false,
+            MasterState::Replaced => true,
         };
         match timeout(self.patience, states.wait_for(settled)).await.map(|state| state.map(|state| *state)) {
-            Ok(Ok(State::Confirmed(_))) => Ok(answer),
-            Ok(Ok(State::Replaced)) => unknown("another server has become the master"),
+            Ok(Ok(MasterState::Confirmed(_))) => Ok(answer),
+            Ok(Ok(MasterState::Replaced)) => unknown("another server has become the master"),
             _ => unknown("the master was not confirmed after the answer"),
         }
     }

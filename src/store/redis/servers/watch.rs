@@ -34,14 +34,14 @@ const FIRST: Duration = Duration::from_secs(10);
 /// The result of the watch so far, and a way to hurry it.
 #[derive(Debug)]
 pub(super) struct Watch {
-    found: watch::Sender<Found>,
+    found: watch::Sender<FoundMaster>,
     /// Notified when a caller waits for a different master.
     hurried: Notify,
 }
 
 /// The result of the search for a master.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum FoundMaster {
     /// There is none so far, for this reason.
     Nothing(ServerFailure),
     /// There is none, for this reason: no Sentinel answered, or the server that they name did not say its role.
@@ -90,26 +90,28 @@ struct Watcher {
 
 impl Watch {
     pub fn new() -> Self {
-        let nothing = Found::Nothing(ServerFailure::busy("no Sentinel has answered".to_owned()));
+        let nothing = FoundMaster::Nothing(ServerFailure::busy("no Sentinel has answered".to_owned()));
         Self { found: watch::Sender::new(nothing), hurried: Notify::new() }
     }
 
     /// Waits for the first confirmed master. Returns the reason if there is none in time.
     pub async fn first(&self) -> Result<(), ServerFailure> {
         let mut found = self.found.subscribe();
-        let is_final = |found: &Found| matches!(found, Found::Refused(_) | Found::Master { is_confirmed: true, .. });
+        let is_final = |found: &FoundMaster| {
+            matches!(found, FoundMaster::Refused(_) | FoundMaster::Master { is_confirmed: true, .. })
+        };
         drop(timeout(FIRST, found.wait_for(is_final)).await);
         match &*found.borrow() {
             // Its answers are held back until it is confirmed.
-            Found::Master { .. } => Ok(()),
-            Found::Nothing(failure) | Found::Refused(failure) => Err(failure.clone()),
+            FoundMaster::Master { .. } => Ok(()),
+            FoundMaster::Nothing(failure) | FoundMaster::Refused(failure) => Err(failure.clone()),
         }
     }
 
     /// Asks again at once, and waits for a map that is later than version `seen`.
     pub async fn hurry(&self, seen: u64, within: Duration) {
         self.hurried.notify_waiters();
-        let is_later = |found: &Found| matches!(found, Found::Master { version, .. } if *version > seen);
+        let is_later = |found: &FoundMaster| matches!(found, FoundMaster::Master { version, .. } if *version > seen);
         drop(timeout(within, self.found.subscribe().wait_for(is_later)).await);
     }
 }
@@ -233,7 +235,7 @@ impl Watcher {
                     let former = servers.nodes().into_iter().filter(|former| !Arc::ptr_eq(former, &node));
                     let former: Vec<_> = former.collect();
                     let version = servers.install(map);
-                    self.watch.found.send_replace(Found::Master { version, is_confirmed: false });
+                    self.watch.found.send_replace(FoundMaster::Master { version, is_confirmed: false });
                     for former in former {
                         if let Some(standing) = former.standing() {
                             standing.replace();
@@ -242,7 +244,7 @@ impl Watcher {
                         tokio::spawn(async move { former.close().await });
                     }
                 }
-                Err(failure) => drop(self.watch.found.send_replace(Found::Refused(failure))),
+                Err(failure) => drop(self.watch.found.send_replace(FoundMaster::Refused(failure))),
             }
             // Something may be known about this one already.
             conclusion = self.evidence.judge(Instant::now());
@@ -255,8 +257,8 @@ impl Watcher {
             Conclusion::Confirmed(at) => {
                 standing.confirm(at);
                 self.watch.found.send_if_modified(|found| match found {
-                    Found::Master { is_confirmed, .. } => !std::mem::replace(is_confirmed, true),
-                    Found::Nothing(_) | Found::Refused(_) => false,
+                    FoundMaster::Master { is_confirmed, .. } => !std::mem::replace(is_confirmed, true),
+                    FoundMaster::Nothing(_) | FoundMaster::Refused(_) => false,
                 });
                 if std::mem::take(&mut self.is_noted) {
                     tracing::info!(at = &*servers.at, "the master is confirmed again");
@@ -288,8 +290,8 @@ impl Watcher {
         let worst = worst.or(self.failures.values().next()).filter(|_| is_refused);
         let refusal = self.evidence.named().and_then(|named| self.refusals.get(named));
         self.watch.found.send_replace(match refusal.or(worst) {
-            Some(failure) => Found::Refused(failure.clone()),
-            None => Found::Nothing(ServerFailure::busy(why)),
+            Some(failure) => FoundMaster::Refused(failure.clone()),
+            None => FoundMaster::Nothing(ServerFailure::busy(why)),
         });
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Budget {
 
 /// The part of a plan that one script handles.
 #[derive(Debug)]
-pub(super) struct Chunk<'p, 'a> {
+pub(super) struct PlanChunk<'p, 'a> {
     pub entries: &'p [Entry<'a>],
     /// Items that belong to no slot. They were judged by a window and a time that this script confirms.
     pub rejected: &'p [(usize, Rejection)],
@@ -100,9 +100,9 @@ impl Budget {
         wants_score: impl Fn(&Entry<'a>) -> bool,
         subject: impl Fn(usize) -> &'a Subject,
         looks: bool,
-    ) -> Vec<Chunk<'p, 'a>> {
+    ) -> Vec<PlanChunk<'p, 'a>> {
         let most = if in_order { self.changes } else { self.amounts };
-        let chunk = |entries, without_effect, looks| Chunk { entries, rejected: &[], without_effect, looks };
+        let chunk = |entries, without_effect, looks| PlanChunk { entries, rejected: &[], without_effect, looks };
         let mut chunks = Vec::new();
         let mut rest = &plan.entries[..];
         while !rest.is_empty() {
@@ -149,7 +149,7 @@ impl Budget {
     }
 }
 
-impl Chunk<'_, '_> {
+impl PlanChunk<'_, '_> {
     pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
         self.entries
             .iter()

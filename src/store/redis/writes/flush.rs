@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::chunk::{Budget, Chunk};
+use super::chunk::{Budget, PlanChunk};
 use super::retry::{LEAST, PATIENCE};
 use crate::board::{Frame, Subject, Value};
 use crate::store::redis::partition::Partition;
@@ -93,7 +93,7 @@ impl<'a> Flush<'a> {
     /// tried one by one: those of refused sums, and those that the script did not try.
     pub fn settle(
         &self,
-        chunk: &Chunk<'_, '_>,
+        chunk: &PlanChunk<'_, '_>,
         frame: Frame,
         replies: &[EntryReply],
         scores: Option<&ReadScores<'_>>,
@@ -159,7 +159,7 @@ impl<'a> Flush<'a> {
     }
 
     /// Notes which scored items of a chunk have a subject with items that are yet to be tried.
-    fn expect_scores(&self, chunk: &Chunk<'_, '_>, singly: &[usize]) {
+    fn expect_scores(&self, chunk: &PlanChunk<'_, '_>, singly: &[usize]) {
         let mut retried = self.retried.borrow_mut();
         for i in singly.iter().filter(|i| self.is_scored(**i)) {
             retried.entry(self.item(*i).subject.as_str()).or_default();

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::chunk::Chunk;
+use super::chunk::PlanChunk;
 use super::flush::{EntryReply, Flush, ReadScores};
 use super::operation::{WriteLane, WriteOperation};
 use super::plan::{Planned, Unplanned};
@@ -82,7 +82,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
     }
 
     /// Writes a plan, divided into scripts, until every item has an outcome or has failed.
-    async fn write(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
+    async fn write(&mut self, planned: &Planned<'f>, chunks: &[PlanChunk<'_, 'f>]) {
         let mut in_vain = 0;
         let mut next = self.write_chunks(planned, chunks).await;
         while let Some((mut left, is_in_vain)) = next {
@@ -106,10 +106,10 @@ impl<'a, 'f> WriteLane<'a, 'f> {
 
     /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do, and
     /// whether no item got its outcome before.
-    async fn write_chunks(&mut self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) -> Option<(Unplanned, bool)> {
+    async fn write_chunks(&mut self, planned: &Planned<'f>, chunks: &[PlanChunk<'_, 'f>]) -> Option<(Unplanned, bool)> {
         let flush = self.flush;
         for (nth, chunk) in chunks.iter().enumerate() {
-            let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
+            let rest = |from: usize| chunks[from..].iter().flat_map(PlanChunk::items);
             let again =
                 |now| (Unplanned { items: rest(nth).collect(), singly: planned.singly, now: Some(now) }, nth == 0);
             let operation = WriteOperation { lane: self, planned, chunk, sequence: self.next_sequence() };
@@ -156,7 +156,7 @@ impl<'a, 'f> WriteLane<'a, 'f> {
     }
 
     /// Reads the scores for a chunk that was written, if scripts do not return them.
-    async fn read_scores(&self, chunk: &Chunk<'_, 'f>, frame: Frame) -> Option<ReadScores<'f>> {
+    async fn read_scores(&self, chunk: &PlanChunk<'_, 'f>, frame: Frame) -> Option<ReadScores<'f>> {
         let flush = self.flush;
         if !flush.budget.reads_scores {
             return None;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::chunk::Chunk;
+use super::chunk::PlanChunk;
 use super::flush::Flush;
 use super::plan::Planned;
 use super::retry::repeat;
@@ -34,7 +34,7 @@ pub(super) struct WriteLane<'a, 'f> {
 pub(super) struct WriteOperation<'o, 'p, 'f> {
     pub lane: &'o WriteLane<'o, 'f>,
     pub planned: &'o Planned<'f>,
-    pub chunk: &'o Chunk<'p, 'f>,
+    pub chunk: &'o PlanChunk<'p, 'f>,
     pub sequence: u64,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use super::chunk::Chunk;
+use super::chunk::PlanChunk;
 use super::flush::Flush;
 use super::retry::{repeat, too_late};
 use crate::board::{Board, Change, Edition, Subject, Timestamp, Window};
@@ -151,7 +151,7 @@ impl<'a> Planned<'a> {
     }
 
     /// Divides the plan into scripts.
-    pub fn divide<'p>(&'p self, flush: &Flush<'a>) -> Vec<Chunk<'p, 'a>> {
+    pub fn divide<'p>(&'p self, flush: &Flush<'a>) -> Vec<PlanChunk<'p, 'a>> {
         let wants_score = |entry: &Entry<'a>| flush.wants_score(entry);
         flush.budget.divide(&self.plan, self.by_change, wants_score, |i| &flush.item(i).subject, self.looks)
     }
