@@ -9,7 +9,7 @@ use actix_web::web::{Data, Payload};
 use super::item::BoardItem;
 use super::receipt::{ParsedIncrements, Receipt};
 use crate::access::Caller;
-use crate::board::Board;
+use crate::board::{Board, Subject};
 use crate::http::admission::Validity;
 use crate::http::body::{self, Format};
 use crate::http::call::Call;
@@ -80,7 +80,7 @@ pub(in crate::http) fn parse_items<'a, I: BoardItem<'a>>(
     body: &'a [u8],
     board: &Board,
 ) -> Result<ParsedIncrements, BodyError> {
-    ParsedItems::of_body(body, |item: I| Ok((item.into_increment(board)?, None)))
+    ParsedItems::of_body(body, |item: I| Ok((item.into_increment(board)?, ())))
 }
 
 /// Parses a line of a stream for the board.
@@ -94,6 +94,8 @@ pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(
 /// A body that was parsed for a board.
 struct ParsedBody {
     increments: Vec<Increment>,
+    /// The subject of each increment, if scores are returned.
+    subjects: Vec<Subject>,
     /// The number of items, valid or not.
     number: usize,
     /// Whether the errors of items that became no increments could differ under another definition.
@@ -108,23 +110,25 @@ impl ParsedBody {
         match checked.and_then(|()| (kind.parse_items)(body, board)) {
             Ok(items) if strict && items.has_errors() => {
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
-                Self { increments: Vec::new(), number, depends_on_board, items: Err(Receipt::refusing(items)) }
+                Self::without_increments(Receipt::refusing(items), number, depends_on_board)
             }
             Ok(mut items) => {
                 items.add_ids(ids, |increment| &mut increment.id);
                 let increments = std::mem::take(&mut items.valid);
+                let mut subjects = Vec::new();
                 if return_scores {
-                    for (increment, (_, subject)) in increments.iter().zip(&mut items.details) {
-                        *subject = Some(increment.subject.clone());
-                    }
+                    subjects.extend(increments.iter().map(|increment| increment.subject.clone()));
                 }
                 let (number, depends_on_board) = (items.len(), items.depends_on_board());
-                Self { increments, number, depends_on_board, items: Ok(items) }
+                Self { increments, subjects, number, depends_on_board, items: Ok(items) }
             }
-            Err(BodyError { problem, depends_on_board }) => {
-                Self { increments: Vec::new(), number: 0, depends_on_board, items: Err(problem) }
-            }
+            Err(BodyError { problem, depends_on_board }) => Self::without_increments(problem, 0, depends_on_board),
         }
+    }
+
+    /// Returns a body of which nothing is sent.
+    fn without_increments(problem: Problem, number: usize, depends_on_board: bool) -> Self {
+        Self { increments: Vec::new(), subjects: Vec::new(), number, depends_on_board, items: Err(problem) }
     }
 }
 
@@ -161,7 +165,7 @@ impl Ingest {
         let (service, return_scores) = (&self.state.service, self.parameters.return_scores);
         let (mut board, mut is_repeated, mut is_taken) = (board.clone(), false, false);
         loop {
-            let ParsedBody { increments, number, depends_on_board, items } =
+            let ParsedBody { increments, subjects, number, depends_on_board, items } =
                 ParsedBody::of(self.kind, body, &board, self.ids.as_ref(), &self.parameters);
             if number > 0 && !is_taken {
                 // A body that is parsed again for another definition is counted once.
@@ -183,7 +187,7 @@ impl Ingest {
                 outcomes => {
                     let (outcomes, judging) = outcomes?;
                     let mut receipt = Receipt::new(return_scores);
-                    receipt.record(items?, outcomes, &board, &judging);
+                    receipt.record(items?, subjects, outcomes, &board, &judging);
                     return Ok(receipt);
                 }
             }
@@ -212,7 +216,7 @@ impl stream::LineHandler for BoardLines<'_> {
     }
 
     fn parse_line(&self, portion: &mut ParsedIncrements, number: u64, line: NdjsonLine<'_>) {
-        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board).map(|increment| (increment, None)));
+        portion.push(number, (self.ingest.kind.parse_line)(line, &self.board).map(|increment| (increment, ())));
     }
 
     async fn send(&self, portion: &mut ParsedIncrements) -> service::Result<Self::Outcomes> {
@@ -226,7 +230,7 @@ impl stream::LineHandler for BoardLines<'_> {
 
     fn record(&self, receipt: &mut Receipt, portion: ParsedIncrements, (outcomes, judging): Self::Outcomes) {
         let before = receipt.counts();
-        receipt.record(portion, outcomes, &self.board, &judging);
+        receipt.record(portion, Vec::new(), outcomes, &self.board, &judging);
         self.metrics.record(&before, &receipt.counts());
     }
 

@@ -73,8 +73,8 @@ pub(super) struct NewScore {
     score: Option<Shown>,
 }
 
-/// Increments or samples, each with its subject if scores are returned.
-pub(in crate::http) type ParsedIncrements = ParsedItems<Increment, Option<Subject>>;
+/// Increments or samples.
+pub(in crate::http) type ParsedIncrements = ParsedItems<Increment>;
 
 impl Receipt {
     /// Creates an empty receipt, with or without scores.
@@ -89,17 +89,20 @@ impl Receipt {
         rejection_problem(&receipt.rejected, &receipt.rejected_counts)
     }
 
-    /// Adds the outcomes of items for a board, in the order of the request. `judging` is the board with the editions that it
-    /// had when it judged them.
+    /// Adds the outcomes of items for a board, in the order of the request. `subjects` are those of the valid items if scores
+    /// are returned, else empty. `judging` is the board with the editions that it had when it judged them.
     pub(super) fn record(
         &mut self,
         mut items: ParsedIncrements,
+        subjects: Vec<Subject>,
         outcomes: Vec<Outcome>,
         board: &Arc<Board>,
         judging: &Board,
     ) {
-        for ((number, subject), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
+        let mut subjects = subjects.into_iter();
+        for ((number, ()), outcome) in std::mem::take(&mut items.details).into_iter().zip(outcomes) {
             self.reject_invalid(&mut items, number);
+            let subject = subjects.next();
             match outcome {
                 Outcome::Counted { score } => {
                     self.accepted += 1;
