@@ -153,8 +153,8 @@ impl Keys {
             return Err(TokenError::TooLong);
         }
         let now = self.now();
-        let place = VerifiedTokens::place_of(text);
-        if let Some(token) = self.tokens.get(&place, now) {
+        let hash = VerifiedTokens::hash_of(text);
+        if let Some(token) = self.tokens.get(&hash, now) {
             token.signer().note_use(now);
             return Ok(token);
         }
@@ -168,7 +168,7 @@ impl Keys {
         let until = claims.check(&self.token_rules, now)?;
         let token = Arc::new(BoundedToken::new(credential.clone(), claims, until)?);
         credential.note_use(now);
-        self.tokens.insert(place, token.clone());
+        self.tokens.insert(hash, token.clone());
         Ok(token)
     }
 

@@ -35,25 +35,25 @@ impl VerifiedTokens {
         Self(Cache::with_weighter(EXPECTED, MEMORY, Memory))
     }
 
-    /// Returns the place of a token.
-    pub(super) fn place_of(text: &str) -> TokenHash {
-        let mut place = [0; 32];
-        place.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-        place
+    /// Returns the hash of a token.
+    pub(super) fn hash_of(text: &str) -> TokenHash {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+        hash
     }
 
-    /// Returns the token at a place if it is valid at this time.
-    pub(super) fn get(&self, place: &TokenHash, now: Timestamp) -> Option<Arc<BoundedToken>> {
-        let token = self.0.get(place)?;
+    /// Returns the token with this hash if it is valid at this time.
+    pub(super) fn get(&self, hash: &TokenHash, now: Timestamp) -> Option<Arc<BoundedToken>> {
+        let token = self.0.get(hash)?;
         if token.is_valid(now) {
             return Some(token);
         }
-        self.0.remove(place);
+        self.0.remove(hash);
         None
     }
 
-    pub(super) fn insert(&self, place: TokenHash, token: Arc<BoundedToken>) {
-        self.0.insert(place, token);
+    pub(super) fn insert(&self, hash: TokenHash, token: Arc<BoundedToken>) {
+        self.0.insert(hash, token);
     }
 
     pub(super) fn clear(&self) {

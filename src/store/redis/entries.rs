@@ -36,7 +36,8 @@ pub(super) struct TrackEntries<'a> {
     keys: Vec<String>,
     first_subject_key: usize,
     pub first_bucket_key: usize,
-    oldest: Timestamp,
+    /// The start of the oldest slot that is kept.
+    pub oldest: Timestamp,
     /// The current expiry period. Only boards that have keys of single subjects have periods.
     period: Option<i64>,
 }

@@ -151,10 +151,9 @@ impl Merging<'_> {
         let mut starts = likely_slots(part, &moment.window);
         starts.extend(planned.entries.iter().filter_map(|entry| entry.slot).chain(needed.iter().copied()));
         let own = TrackEntries::new(part, (&moment.window, moment.now), starts, &subjects, None);
-        let oldest = part.kept(&moment.window).oldest;
         // Those of slots that the track does not have are left out.
         let is_slot = |start: Timestamp| {
-            start >= oldest && start <= moment.window.head && track.calendar().slot_of(start) == start
+            start >= own.oldest && start <= moment.window.head && track.calendar().slot_of(start) == start
         };
         let events: Vec<_> = match self.counts_events {
             true => piece.events.iter().filter(|(start, items)| is_slot(*start) && *items > 0).collect(),
