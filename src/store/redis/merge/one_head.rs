@@ -21,8 +21,8 @@ where
         let current = |share: &Option<Share<T, V>>| share.as_ref().is_some_and(|share| Some(share.head()) >= newest);
         let due: Vec<usize> = (0..partitions.len()).filter(|i| !current(&shares[*i])).collect();
         let questions = due.iter().map(|i| (partitions[*i], question(partitions[*i]))).collect();
-        let told = ask(Round { at_least: newest, questions }).await.map_err(MergeError::Partition)?;
-        for (i, share) in due.into_iter().zip(told) {
+        let answered = ask(Round { at_least: newest, questions }).await.map_err(MergeError::Partition)?;
+        for (i, share) in due.into_iter().zip(answered) {
             newest = newest.max(Some(share.head()));
             shares[i] = Some(share);
         }

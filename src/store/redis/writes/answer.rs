@@ -33,7 +33,7 @@ struct OpenBatch {
     /// The items that were not counted because the board has other editions, with their places. `None` if no call found
     /// that.
     left: Option<Vec<(usize, Increment)>>,
-    told: Option<oneshot::Sender<BatchAnswer>>,
+    sender: Option<oneshot::Sender<BatchAnswer>>,
 }
 
 /// What the caller of a batch learns.
@@ -73,9 +73,10 @@ pub(super) struct Ended {
 impl BatchProgress {
     /// Creates the progress of a batch of this many items and calls.
     pub fn new(items: usize, calls: usize, at: Arc<str>) -> (Arc<Self>, oneshot::Receiver<BatchAnswer>) {
-        let (told, receiver) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (outcomes, frame, failure) = (vec![None; items], None, None);
-        let open = OpenBatch { calls, waiting: calls, gone: 0, outcomes, frame, failure, left: None, told: Some(told) };
+        let open =
+            OpenBatch { calls, waiting: calls, gone: 0, outcomes, frame, failure, left: None, sender: Some(sender) };
         (Arc::new(Self { open: Mutex::new(open), at }), receiver)
     }
 
@@ -111,9 +112,9 @@ impl BatchProgress {
             None => open.decide(),
         };
         let added = added.map_err(|failure| failure.at(&self.at));
-        let told = BatchAnswer { added, is_disputed: open.gone > 0 && open.gone < open.calls, outdated };
+        let answer = BatchAnswer { added, is_disputed: open.gone > 0 && open.gone < open.calls, outdated };
         // The receiver may be dropped. The items count all the same.
-        let _ = open.told.take().map(|sender| sender.send(told));
+        let _ = open.sender.take().map(|sender| sender.send(answer));
     }
 }
 
@@ -189,21 +190,21 @@ mod tests {
     }
 
     /// Returns the answer of a batch with a single call.
-    fn told(outcomes: &[Option<Outcome>], failures: Vec<ServerFailure>) -> Result<Added> {
-        let (answer, mut receiver) = BatchProgress::new(outcomes.len(), 1, "host:1".into());
+    fn added_after(outcomes: &[Option<Outcome>], failures: Vec<ServerFailure>) -> Result<Added> {
+        let (batch, mut receiver) = BatchProgress::new(outcomes.len(), 1, "host:1".into());
         let failure = failures.into_iter().fold(None, |before, failure| gravest(before, Some(failure)));
-        answer.end(ended(outcomes, 1, failure), None);
-        let told = receiver.try_recv().unwrap();
-        assert!(!told.is_disputed);
-        told.added
+        batch.end(ended(outcomes, 1, failure), None);
+        let answer = receiver.try_recv().unwrap();
+        assert!(!answer.is_disputed);
+        answer.added
     }
 
     /// Returns the answer of a batch of three items, two of which are in the first of two calls.
     fn joined(first: Ended, second: Ended) -> BatchAnswer {
-        let (answer, mut receiver) = BatchProgress::new(3, 2, "host:1".into());
-        answer.end(first, Some(&[0, 2]));
+        let (batch, mut receiver) = BatchProgress::new(3, 2, "host:1".into());
+        batch.end(first, Some(&[0, 2]));
         assert!(receiver.try_recv().is_err());
-        answer.end(second, Some(&[1]));
+        batch.end(second, Some(&[1]));
         receiver.try_recv().unwrap()
     }
 
@@ -219,30 +220,30 @@ mod tests {
     fn definite_errors_are_returned_only_if_nothing_was_counted() {
         let full = || ServerFailure::ReadOnly("OOM".to_owned());
         let gone = || ServerFailure::BoardChanged;
-        let unreachable = |told: Result<Added>| matches!(told, Err(StoreError::Unreachable { .. }));
-        assert!(unreachable(told(&[None, None], vec![too_late()])));
-        assert!(unreachable(told(&[REFUSED, DUPLICATE, None], vec![too_late()])));
-        assert!(is_unknown(told(&[COUNTED, None], vec![too_late()])));
-        assert!(is_unknown(told(&[None], vec![too_late(), lost()])));
-        assert!(is_unknown(told(&[None], vec![lost(), full()])));
-        assert!(matches!(told(&[None], vec![too_late(), full()]), Err(StoreError::ReadOnly { .. })));
-        assert!(is_unknown(told(&[COUNTED, None], vec![full()])));
-        assert!(matches!(told(&[COUNTED, None], vec![gone()]), Err(StoreError::BoardChanged)));
-        assert!(is_unknown(told(&[COUNTED, None], vec![gone(), lost()])));
-        assert!(matches!(told(&[COUNTED, None], vec![]), Err(StoreError::Corrupt { .. })));
+        let unreachable = |added: Result<Added>| matches!(added, Err(StoreError::Unreachable { .. }));
+        assert!(unreachable(added_after(&[None, None], vec![too_late()])));
+        assert!(unreachable(added_after(&[REFUSED, DUPLICATE, None], vec![too_late()])));
+        assert!(is_unknown(added_after(&[COUNTED, None], vec![too_late()])));
+        assert!(is_unknown(added_after(&[None], vec![too_late(), lost()])));
+        assert!(is_unknown(added_after(&[None], vec![lost(), full()])));
+        assert!(matches!(added_after(&[None], vec![too_late(), full()]), Err(StoreError::ReadOnly { .. })));
+        assert!(is_unknown(added_after(&[COUNTED, None], vec![full()])));
+        assert!(matches!(added_after(&[COUNTED, None], vec![gone()]), Err(StoreError::BoardChanged)));
+        assert!(is_unknown(added_after(&[COUNTED, None], vec![gone(), lost()])));
+        assert!(matches!(added_after(&[COUNTED, None], vec![]), Err(StoreError::Corrupt { .. })));
     }
 
     #[test]
     fn a_batch_without_outcome_and_failure_may_be_sent_again() {
-        let (answer, mut receiver) = BatchProgress::new(0, 1, "host:1".into());
-        answer.end(Ended::default(), None);
+        let (batch, mut receiver) = BatchProgress::new(0, 1, "host:1".into());
+        batch.end(Ended::default(), None);
         assert!(matches!(receiver.try_recv().unwrap().added, Err(StoreError::Overloaded { .. })));
     }
 
     #[test]
     fn joined_outcomes_keep_their_order_and_the_latest_frame() {
-        let told = joined(ended(&[COUNTED, REFUSED], 9, None), ended(&[COUNTED], 8, None));
-        let added = told.added.unwrap();
+        let answer = joined(ended(&[COUNTED, REFUSED], 9, None), ended(&[COUNTED], 8, None));
+        let added = answer.added.unwrap();
         assert_eq!(added.outcomes.into_iter().map(Some).collect::<Vec<_>>(), [COUNTED, COUNTED, REFUSED]);
         assert_eq!(added.frame.as_of, Timestamp::from_millis(9_000));
     }
@@ -273,14 +274,14 @@ mod tests {
     fn what_was_not_counted_in_other_editions_is_left_unless_something_else_failed() {
         let item = || crate::store::redis::writes::queue::tests::increment(None);
         let outdated = |second| Ended { left: Some(vec![(1, item())]), ..ended(&[COUNTED, None], second, None) };
-        let told = joined(outdated(7), ended(&[REFUSED], 8, None));
-        let left = told.outdated.unwrap();
+        let answer = joined(outdated(7), ended(&[REFUSED], 8, None));
+        let left = answer.outdated.unwrap();
         assert_eq!(left.outcomes, [COUNTED, REFUSED, None]);
         assert_eq!(left.left.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [2]);
         assert_eq!(left.frame.unwrap().as_of, Timestamp::from_millis(8_000));
-        let told = joined(outdated(7), ended(&[None], 8, Some(lost())));
-        assert!(told.outdated.is_none() && is_unknown(told.added));
-        let told = joined(ended(&[REFUSED, REFUSED], 7, None), ended(&[None], 8, Some(too_late())));
-        assert!(told.outdated.is_none());
+        let answer = joined(outdated(7), ended(&[None], 8, Some(lost())));
+        assert!(answer.outdated.is_none() && is_unknown(answer.added));
+        let answer = joined(ended(&[REFUSED, REFUSED], 7, None), ended(&[None], 8, Some(too_late())));
+        assert!(answer.outdated.is_none());
     }
 }

@@ -62,8 +62,8 @@ pub(in crate::store::redis) fn divide(
         _ => None,
     };
     if let Some(partition) = whole {
-        let (batch, told) = BatchProgress::new(items, 1, at.clone());
-        return (vec![Call::new(partition.clone(), increments, return_scores, None, batch)], told);
+        let (batch, answer) = BatchProgress::new(items, 1, at.clone());
+        return (vec![Call::new(partition.clone(), increments, return_scores, None, batch)], answer);
     }
     let mut shares: Vec<(Vec<usize>, Vec<Increment>)> = Vec::new();
     shares.resize_with(all.len(), Default::default);
@@ -73,11 +73,11 @@ pub(in crate::store::redis) fn divide(
         own.push(increment);
     }
     let shares: Vec<_> = all.iter().zip(shares).filter(|(_, (places, _))| !places.is_empty()).collect();
-    let (batch, told) = BatchProgress::new(items, shares.len(), at.clone());
+    let (batch, answer) = BatchProgress::new(items, shares.len(), at.clone());
     let call = |(partition, (places, own)): (&Arc<Partition>, (Vec<usize>, Vec<Increment>))| {
         Call::new(partition.clone(), own, return_scores, Some(places), batch.clone())
     };
-    (shares.into_iter().map(call).collect(), told)
+    (shares.into_iter().map(call).collect(), answer)
 }
 
 impl Call {
@@ -190,10 +190,10 @@ pub(super) mod tests {
         increments: Vec<Increment>,
         scores: bool,
     ) -> (Call, oneshot::Receiver<BatchAnswer>) {
-        let (batch, told) = BatchProgress::new(0, 1, "host:1".into());
+        let (batch, answer) = BatchProgress::new(0, 1, "host:1".into());
         let mut call = Call::new(partition.clone(), increments, scores, None, batch);
         call.portion = 0..call.increments.len();
-        (call, told)
+        (call, answer)
     }
 
     #[test]
@@ -203,7 +203,7 @@ pub(super) mod tests {
             Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 }
         };
         let item = super::super::queue::tests::increment(None);
-        let (call, mut told) = whole(&super::super::queue::tests::partition("a", 1), vec![item; 3], false);
+        let (call, mut answer) = whole(&super::super::queue::tests::partition("a", 1), vec![item; 3], false);
         for i in 0..3 {
             assert!(!call.has_ended());
             call.settle(i, Outcome::Counted { score: None }, frame(3 - i as i64));
@@ -212,7 +212,7 @@ pub(super) mod tests {
         // Later failures change nothing.
         call.fail(too_late());
         call.finish(&Err(too_late()));
-        let added = told.try_recv().unwrap().added.unwrap();
+        let added = answer.try_recv().unwrap().added.unwrap();
         assert_eq!((added.outcomes.len(), added.frame.as_of), (3, frame(3).as_of));
     }
 }

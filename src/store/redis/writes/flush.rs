@@ -278,14 +278,14 @@ mod tests {
         let chunks = budget.divide(&alone, false, wants, |i| &flush.item(i).subject, false);
         flush.settle(&chunks[0], frame, &[reply(0, "refused", None)], None);
         flush.finish();
-        let told: Vec<Option<Result<Added>>> =
-            answers.into_iter().map(|mut answer| answer.try_recv().ok().map(|told| told.added)).collect();
+        let added: Vec<Option<Result<Added>>> =
+            answers.into_iter().map(|mut answer| answer.try_recv().ok().map(|added| added.added)).collect();
         let counted = |score: Option<i64>| Outcome::Counted { score: score.map(|units| Value::Exact(Amount(units))) };
         let refused = Outcome::Rejected(Rejection::OutOfRange);
-        assert_eq!(told[0].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(None), counted(None)]);
-        assert_eq!(told[1].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(Some(2)), refused, refused]);
-        assert!(matches!(told[2], Some(Err(StoreError::Corrupt { .. }))), "{told:?}");
-        assert_eq!(told[3].as_ref().unwrap().as_ref().unwrap().outcomes, []);
+        assert_eq!(added[0].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(None), counted(None)]);
+        assert_eq!(added[1].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(Some(2)), refused, refused]);
+        assert!(matches!(added[2], Some(Err(StoreError::Corrupt { .. }))), "{added:?}");
+        assert_eq!(added[3].as_ref().unwrap().as_ref().unwrap().outcomes, []);
         assert!(calls.iter().all(Call::has_ended));
     }
 }

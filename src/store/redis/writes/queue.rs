@@ -246,9 +246,9 @@ pub(super) mod tests {
     }
 
     fn call(partition: &Arc<Partition>, items: usize, id: Option<&str>) -> (Call, oneshot::Receiver<BatchAnswer>) {
-        let (mut call, told) = whole(partition, vec![increment(id); items], false);
+        let (mut call, answer) = whole(partition, vec![increment(id); items], false);
         call.portion = 0..0;
-        (call, told)
+        (call, answer)
     }
 
     fn push(
@@ -257,8 +257,8 @@ pub(super) mod tests {
         items: usize,
         id: Option<&str>,
     ) -> Result<oneshot::Receiver<BatchAnswer>, QueueFull> {
-        let (call, told) = call(partition, items, id);
-        queue.push(vec![call]).map(|()| told)
+        let (call, answer) = call(partition, items, id);
+        queue.push(vec![call]).map(|()| answer)
     }
 
     fn sizes(calls: &Option<Vec<Call>>) -> Vec<usize> {

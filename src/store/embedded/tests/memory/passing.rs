@@ -78,9 +78,9 @@ fn pass(board: &Board, helped: bool) -> (BoardState, Model, Vec<u8>) {
             event: None,
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
-        let mut told = LogOperations::of(board.edition().main().id());
-        apply(board, &mut data, &batch, &mut told);
-        log.extend_from_slice(told.bytes());
+        let mut operations = LogOperations::of(board.edition().main().id());
+        apply(board, &mut data, &batch, &mut operations);
+        log.extend_from_slice(operations.bytes());
         for (who, late) in &due {
             model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, duration);
         }

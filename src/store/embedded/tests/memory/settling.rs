@@ -15,7 +15,7 @@ fn of(board: &Arc<Board>, key: &str) -> BoardTrack {
 }
 
 /// Returns the number of slots of which a page says that they are retiring, its total and its best score.
-fn told(page: &Page) -> (u64, u64, Option<Value>) {
+fn figures(page: &Page) -> (u64, u64, Option<Value>) {
     (page.frame.retiring, page.total, page.items.first().map(|line| line.score))
 }
 
@@ -42,7 +42,7 @@ async fn with_an_expired_slot(store: &Embedded) -> Arc<Board> {
 async fn a_small_ranking_is_exact_before_its_slots_have_retired() {
     let store = fresh();
     let board = with_an_expired_slot(&store).await;
-    let page = async |key| told(&store.page(&of(&board, key), 0, 10).await.unwrap());
+    let page = async |key| figures(&store.page(&of(&board, key), 0, 10).await.unwrap());
     assert_eq!(page("small").await, (0, 1, units(1)));
     assert_eq!(page("large").await, (1, 201, units(11)));
     assert_eq!(page("unknown").await, (0, 0, None));
@@ -69,7 +69,7 @@ async fn settling_is_bounded_and_the_next_read_goes_on() {
     }
     // The newest slot stays.
     store.set_clock(START.plus_millis(14 * HOUR)).await.unwrap();
-    let read = async || told(&store.page(&of(&board, "k"), 0, 1).await.unwrap());
+    let read = async || figures(&store.page(&of(&board, "k"), 0, 1).await.unwrap());
     let (retiring, _, _) = read().await;
     assert!(retiring > 0, "the first read settled everything");
     assert_eq!(read().await, (0, 200, units(1)));
