@@ -2,6 +2,7 @@
 //! of a library handles it.
 
 use std::cell::Cell;
+use std::future::ready;
 
 use actix_web::dev::{Extensions, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::ConnectionType;
@@ -45,11 +46,11 @@ where
     let (refusal, is_last) = (refusal(&request), is_last(&request));
     let response = match refusal {
         None => Either::Left(application.call(request)),
-        Some(problem) => Either::Right(async move {
+        Some(problem) => {
             let id = RequestId::of(request.headers());
-            let response = id.scope(async { HttpResponse::from(problem) }).await;
-            Ok(request.into_response(response))
-        }),
+            let response = id.sync_scope(|| HttpResponse::from(problem));
+            Either::Right(ready(Ok(request.into_response(response))))
+        }
     };
     async move {
         let mut response = response.await?;

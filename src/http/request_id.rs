@@ -1,6 +1,7 @@
 //! The id of a request, by which a client, a proxy and the log refer to it, and the trace that it is part of.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -16,9 +17,13 @@ tokio::task_local! {
     static CURRENT: RequestId;
 }
 
-/// The id of a request: that of the client or proxy, or a new one.
+/// The id of a request: that of the client or proxy, or a new one. Shared, because it is kept in several futures of the
+/// request, and swapped whenever they are polled.
 #[derive(Clone, Debug)]
-pub(super) struct RequestId {
+pub(super) struct RequestId(Arc<Identity>);
+
+#[derive(Debug)]
+struct Identity {
     id: HeaderValue,
     trace: Option<TraceParent>,
 }
@@ -28,12 +33,12 @@ impl RequestId {
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let given = headers.get(X_REQUEST_ID).filter(|id| is_valid(id.as_bytes()));
         let id = given.map_or_else(Self::random, HeaderValue::clone);
-        Self { id, trace: TraceParent::from_headers(headers) }
+        Self(Arc::new(Identity { id, trace: TraceParent::from_headers(headers) }))
     }
 
     /// Creates a random id, outside of a trace.
     fn new() -> Self {
-        Self { id: Self::random(), trace: None }
+        Self(Arc::new(Identity { id: Self::random(), trace: None }))
     }
 
     fn random() -> HeaderValue {
@@ -69,22 +74,22 @@ impl RequestId {
 
     /// Returns the id as text.
     pub(super) fn as_str(&self) -> &str {
-        self.id.to_str().unwrap_or_default()
+        self.0.id.to_str().unwrap_or_default()
     }
 
     /// Returns the id of the trace that the request is part of, for the log.
     pub(super) fn trace_id(&self) -> Option<&str> {
-        self.trace.as_ref().map(TraceParent::trace_id)
+        self.0.trace.as_ref().map(TraceParent::trace_id)
     }
 
     /// Returns the id of the caller's part of that trace.
     pub(super) fn parent_id(&self) -> Option<&str> {
-        self.trace.as_ref().map(TraceParent::parent_id)
+        self.0.trace.as_ref().map(TraceParent::parent_id)
     }
 
     /// Returns the value of the header.
     pub(super) fn header_value(&self) -> &HeaderValue {
-        &self.id
+        &self.0.id
     }
 }
 
@@ -119,7 +124,7 @@ mod tests {
 
     #[actix_web::test]
     async fn the_current_id_is_that_of_the_scope() {
-        let id = RequestId { id: HeaderValue::from_static("r-1"), trace: None };
+        let id = RequestId(Arc::new(Identity { id: HeaderValue::from_static("r-1"), trace: None }));
         assert_eq!(id.scope(async { RequestId::current().as_str().to_owned() }).await, "r-1");
         assert_ne!(RequestId::current().as_str(), "r-1");
     }
