@@ -8,7 +8,7 @@
 //! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both
 //! must allow the request.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use actix_web::dev::RequestHead;
 use actix_web::http::Method;
@@ -168,6 +168,10 @@ fn host_of(head: &RequestHead) -> Option<&str> {
 
 /// Returns whether a `Host` header names the loopback interface or one of `hosts`.
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
+    // What most requests to this machine name, for which nothing is to be taken apart.
+    if header.parse::<SocketAddr>().is_ok_and(|address| address.ip().to_canonical().is_loopback()) {
+        return true;
+    }
     let Some((host, _)) = host_and_port(header) else { return false };
     let address = || host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let domain = host.rsplit_once('.').map_or(host, |(_, domain)| domain);
