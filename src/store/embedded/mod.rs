@@ -101,7 +101,6 @@ use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
-use self::holdings::Holdings;
 use self::log_operations::LogOperations;
 use self::memory::{Memory, MemoryShare};
 use self::rows::StoredRows;
@@ -298,7 +297,7 @@ impl Embedded {
         let now = state.believed_time(self.clock.read());
         let mut advance = state.advance(now);
         for expired in advance.tracks.iter_mut().filter_map(|(_, advance)| advance.expired.as_mut()) {
-            let bytes = expired.holdings.as_ref().map_or(0, Holdings::memory_bytes);
+            let bytes = expired.holdings.as_ref().map_or(0, |holdings| holdings.memory_bytes());
             // The bytes count until the data is dropped, which is the order of the two.
             self.discard((expired.holdings.take(), MemoryShare::new(&self.memory, bytes)));
         }

@@ -65,8 +65,8 @@ pub(super) struct Advance {
 /// The data of a track in which every slot had expired.
 #[derive(Debug)]
 pub(super) struct Expired {
-    /// The data, which must be freed without the lock.
-    pub holdings: Option<Holdings>,
+    /// The data, which must be freed without the lock. Boxed, because nearly always there is none.
+    pub holdings: Option<Box<Holdings>>,
     /// The number of slots that had data, on a ranked board.
     pub slots: u64,
 }
@@ -128,7 +128,7 @@ impl TrackData {
             let slots = self.holdings.lists.len() as u64;
             let mut new = new_holdings(track, traits, &window);
             new.succeed(&mut self.holdings);
-            let holdings = std::mem::replace(&mut self.holdings, new);
+            let holdings = Box::new(std::mem::replace(&mut self.holdings, new));
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
             self.holdings.oldest_kept = oldest_kept;
