@@ -243,14 +243,14 @@ impl RedisStore {
 
     /// Reads a ranking. If that of a key is small, and slots have expired that are not fully subtracted yet, they are
     /// first subtracted from it: so it is exact at once, and nothing of it is retiring. Where that cannot be done, as
-    /// on a server that refuses writes, the answer says that slots are retiring. `told` returns the frame of an answer,
-    /// and the number of subjects of the ranking.
+    /// on a server that refuses writes, the answer says that slots are retiring. `frame_and_total` returns the frame of
+    /// an answer, and the number of subjects of the ranking.
     async fn following_ranking<T, F>(
         &self,
         track: &BoardTrack,
         key: Option<&RankingKey>,
         read: impl Fn(Arc<Parts>) -> F + Sync,
-        told: fn(&mut T) -> (&mut Frame, u64),
+        frame_and_total: fn(&mut T) -> (&mut Frame, u64),
     ) -> Result<T>
     where
         T: Send,
@@ -259,14 +259,14 @@ impl RedisStore {
         let exact = || async {
             let parts = self.session.parts_of(track);
             let mut found = Box::pin(read(parts.clone())).await?;
-            let (frame, total) = told(&mut found);
+            let (frame, total) = frame_and_total(&mut found);
             let Some(key) = key.filter(|_| frame.retiring > 0 && total <= retire::SMALL) else {
                 return Ok(found);
             };
             match Box::pin(retire::complete(&self.session, parts.of_key(key), key)).await {
                 Ok(Some(floor)) => {
                     let mut again = Box::pin(read(parts)).await?;
-                    let (frame, _) = told(&mut again);
+                    let (frame, _) = frame_and_total(&mut again);
                     if frame.window.floor == floor {
                         frame.retiring = 0;
                     }

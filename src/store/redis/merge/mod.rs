@@ -5,7 +5,7 @@
 //! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the
 //! trait [`PartitionReads`] defines the questions that a partition answers in one call.
 //!
-//! A lone partition has the whole ranking, so its reply is the answer: one round of one call.
+//! A lone partition has the whole ranking, so its reply is the answer: one round of one call. Its lines need no merging.
 //!
 //! | question | function | rounds of several partitions |
 //! |---|---|---|
@@ -128,8 +128,8 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the question that these lines answer, if there is only one partition.
-    fn of_one(&self) -> Near {
+    /// Returns the question that these lines answer, if there is only one partition. They are what it answers.
+    pub fn of_one(&self) -> Near {
         let (center, before, after) = match self {
             Self::Page { start: PageStart::Offset(offset), limit } => (Center::Position(*offset), 0, *limit),
             Self::Page { start: PageStart::Place(next_to), limit } => {
@@ -329,24 +329,21 @@ pub(super) type Shares<P, T> = Result<Vec<Share<T, <P as PartitionReads>::Versio
 pub(super) type MergedRead<P, T> =
     Result<Merged<T, <P as PartitionReads>::Version>, MergeError<<P as PartitionReads>::Error>>;
 
-/// Lines of the ranking of all partitions.
+/// Lines of the ranking of all partitions. [`ties`] asks for the number of those that are not worse than the last one.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The number of lines before the first of them.
     pub first: u64,
     pub items: Lines,
-    /// The number of lines whose score is not worse than that of the last one here. Only a lone partition counts them at
-    /// the instant of the lines; [`ties`] asks several partitions for it.
-    pub not_worse: Option<u64>,
 }
 
 impl Found {
     fn new(first: u64, items: Vec<Ranked>) -> Self {
-        Self { first, items: items.into(), not_worse: None }
+        Self { first, items: items.into() }
     }
 }
 
-/// Returns lines of the ranking, or `None` if they are those of the `known` page.
+/// Returns lines of the ranking of several partitions, or `None` if they are those of the `known` page.
 pub(super) async fn lines<P: PartitionReads>(
     partitions: &P,
     order: Order,
@@ -355,11 +352,6 @@ pub(super) async fn lines<P: PartitionReads>(
 ) -> MergedRead<P, Option<Found>> {
     let count = partitions.count() as u64;
     match wanted {
-        _ if count == 1 => {
-            let Share { frame, version, said } = lone(partitions.near(lone_round(wanted.of_one())).await)?;
-            let Excerpt { total, first, items, not_worse, .. } = said;
-            Ok(Merged { frame, versions: vec![version], total, found: Some(Found { first, items, not_worse }) })
-        }
         Wanted::Page { start: PageStart::Offset(offset), limit } if *offset > SKIPPED_PER_PART * count => {
             if let Some(known) = known
                 && let Some(unchanged) = known::unchanged(partitions, &known).await?
@@ -376,15 +368,6 @@ pub(super) async fn lines<P: PartitionReads>(
             Ok(Merged { frame, versions, total, found: Some(Found::new(found.first, found.lines)) })
         }
     }
-}
-
-fn lone_round<Q>(question: Q) -> Round<Q> {
-    Round { at_least: None, questions: vec![(0, question)] }
-}
-
-/// Returns the only share of a round of one question.
-fn lone<T, V, E>(shares: Result<Vec<Share<T, V>>, E>) -> Result<Share<T, V>, MergeError<E>> {
-    shares.map_err(MergeError::Partition)?.pop().ok_or(MergeError::Impossible("nothing"))
 }
 
 /// Splits shares with the same head into the frame of all, their versions, and their content. Returns `None` if there

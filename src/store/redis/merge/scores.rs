@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{
-    MergeError, Merged, MergedRead, PartitionReads, ROUNDS, Scored, Scores, Share, Stretch, lone, lone_round,
-    of_one_head, take_apart,
+    MergeError, Merged, MergedRead, PartitionReads, ROUNDS, Round, Scored, Scores, Share, Stretch, of_one_head,
+    take_apart,
 };
 use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
 use crate::store::place::compare_scores;
@@ -49,7 +49,9 @@ pub(in crate::store::redis) async fn scores<P: PartitionReads>(
     };
     if let [only] = &mut *subjects {
         let question = question(std::mem::take(only), ranks);
-        let Share { frame, version, said } = lone(partitions.scores(lone_round(question)).await)?;
+        let round = Round { at_least: None, questions: vec![(0, question)] };
+        let share = partitions.scores(round).await.map_err(MergeError::Partition)?.pop();
+        let Share { frame, version, said } = share.ok_or(MergeError::Impossible("nothing"))?;
         let mut better = said.better_than_subjects.into_iter();
         let mut not_worse = said.not_worse_than_subjects.into_iter();
         let of = |score: Option<Value>| {

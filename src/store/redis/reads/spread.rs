@@ -54,9 +54,8 @@ impl PartitionReads for Spread<'_> {
     // These are not `async`, because that would put another future around that of `ask`.
     fn near(
         &self,
-        mut round: Round<Near>,
+        round: Round<Near>,
     ) -> impl Future<Output = Result<Vec<StampedShare<Excerpt>>, ServerFailure>> + Send {
-        round.questions.iter_mut().for_each(|(_, near)| near.ties = self.counts_here());
         self.ask(round)
     }
 
@@ -97,7 +96,8 @@ impl Spread<'_> {
             return Ok(None);
         }
         let order = self.parts.first().track.order();
-        Ok(Some(merge::ties(self, order, head, scores).await.map_err(failure)?))
+        // Boxed, because every read would have room for what only ties of several partitions need.
+        Ok(Some(Box::pin(merge::ties(self, order, head, scores)).await.map_err(failure)?))
     }
 
     /// Returns the index of the one of them that has the subject.
@@ -128,10 +128,24 @@ impl Spread<'_> {
 
     /// Reads lines of the ranking.
     pub async fn lines(&self, wanted: &Wanted) -> Result<Page, ServerFailure> {
-        let first_part = &self.all()[0];
+        match self.all() {
+            [part] => {
+                let read = Near { ties: self.ties, ..wanted.of_one() };
+                let question = Question { key: self.key.cloned(), ..Question::new(part.clone(), read) };
+                let share = self.answer(self.lanes.ask(question)).await?;
+                let StampedShare { frame, said: Excerpt { total, first, items, not_worse, .. }, .. } = share;
+                Ok(Page { frame, total, first, items, not_worse })
+            }
+            // Boxed, because reads of one partition would have room for it too.
+            several => Box::pin(self.merged_lines(&several[0], wanted)).await,
+        }
+    }
+
+    /// Reads lines of the ranking of several partitions.
+    async fn merged_lines(&self, first_part: &Arc<Part>, wanted: &Wanted) -> Result<Page, ServerFailure> {
         // What one partition returns is cached where it is read.
         let cached = match wanted {
-            Wanted::Page { start: PageStart::Offset(offset), limit } if self.count() > 1 => {
+            Wanted::Page { start: PageStart::Offset(offset), limit } => {
                 Some(Near { center: Center::Position(*offset), ties: self.ties, ..Near::first(*limit) })
             }
             _ => None,
@@ -140,17 +154,15 @@ impl Spread<'_> {
         let known = held.as_ref().map(|held| KnownPage { head: held.head(), versions: &held.stamps });
         let merged = merge::lines(self, first_part.track.order(), wanted, known).await.map_err(failure)?;
         let merge::Merged { frame, versions: stamps, total, found } = merged;
-        let merge::Found { first, items, not_worse } = match (found, held) {
+        let merge::Found { first, items } = match (found, held) {
             (Some(found), _) => found,
             (None, Some(held)) => return Ok(Page { frame, total, ..held.page.clone() }),
             (None, None) => return Err(ServerFailure::Corrupt("a page without lines".to_owned())),
         };
         let last: Vec<Value> = items.last().map(|line| line.score).into_iter().collect();
-        let not_worse = match self.ties(frame.window.head, &last).await? {
-            // Lines that have left since are still on the page.
-            Some(counted) => counted.first().map(|counted| (*counted).max(first + items.len() as u64).min(total)),
-            None => not_worse,
-        };
+        let not_worse = self.ties(frame.window.head, &last).await?.and_then(|counted| counted.first().copied());
+        // Lines that have left since are still on the page.
+        let not_worse = not_worse.map(|counted| counted.max(first + items.len() as u64).min(total));
         let page = Page { frame, total, first, items, not_worse };
         match cached.filter(|_| stamps.iter().all(Option::is_some)) {
             Some(near) => Ok(self.lanes.pages.put(first_part, Extent::Board, &near, CachedPage::new(page, stamps))),

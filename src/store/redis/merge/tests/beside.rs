@@ -8,8 +8,8 @@ impl Memory {
     pub(super) fn check_beside(&self, next_to: &NextTo, limit: u64) -> Cost {
         let order = self.state.lock().content.order;
         let wanted = Wanted::Page { start: PageStart::Place(next_to.clone()), limit };
-        let Merged { total, found, .. } = block_on(lines(self, order, &wanted, None)).unwrap();
-        let Found { first, items: lines, .. } = found.unwrap();
+        let Merged { total, found, .. } = self.lines(order, &wanted).unwrap();
+        let Found { first, items: lines } = found;
         let ranking = self.ranking();
         let is_here = |line: &&Ranked| belongs(next_to, line, order);
         let count = ranking.iter().filter(is_here).count();
@@ -123,7 +123,7 @@ proptest::proptest! {
         let next_to = next_to(case.value(score), &format!("s-{subject}"), direction, inclusive);
         let memory = case.memory();
         let wanted = Wanted::Page { start: PageStart::Place(next_to.clone()), limit };
-        let Found { items: lines, .. } = block_on(lines(&memory, case.order, &wanted, None)).unwrap().found.unwrap();
+        let Found { items: lines, .. } = memory.lines(case.order, &wanted).unwrap().found;
         let place = Place::of;
         proptest::prop_assert!(lines.windows(2).all(|two| place(&two[0]).compare(&place(&two[1]), case.order).is_lt()));
         proptest::prop_assert!(lines.iter().all(|line| belongs(&next_to, line, case.order)));

@@ -172,11 +172,23 @@ impl Memory {
         self.state.lock().content.ranking()
     }
 
+    /// Reads lines as the store does: a lone partition has them.
+    pub(super) fn lines(&self, order: Order, wanted: &Wanted) -> Result<Merged<Found, u64>, MergeError<String>> {
+        if self.count() > 1 {
+            let Merged { frame, versions, total, found } = block_on(lines(self, order, wanted, None))?;
+            return Ok(Merged { frame, versions, total, found: found.unwrap() });
+        }
+        let round = Round { at_least: None, questions: vec![(0, wanted.of_one())] };
+        let share = block_on(self.near(round)).map_err(MergeError::Partition)?.remove(0);
+        let Share { frame, version, said: Excerpt { total, first, items, .. } } = share;
+        Ok(Merged { frame, versions: vec![version], total, found: Found { first, items } })
+    }
+
     fn page(&self, offset: u64, limit: u64) -> Result<Merged<Vec<Ranked>, u64>, MergeError<String>> {
         let order = self.state.lock().content.order;
         let wanted = Wanted::Page { start: PageStart::Offset(offset), limit };
-        let Merged { frame, versions, total, found } = block_on(lines(self, order, &wanted, None))?;
-        let Found { first, items, .. } = found.unwrap();
+        let Merged { frame, versions, total, found } = self.lines(order, &wanted)?;
+        let Found { first, items } = found;
         assert_eq!(first, offset.min(total));
         Ok(Merged { frame, versions, total, found: items.to_vec() })
     }
@@ -196,7 +208,7 @@ impl Memory {
             (content.order, content.part_of(&subject(text)))
         };
         let wanted = Wanted::Neighbors { subject: subject(text), own, radius };
-        let Found { first, items, .. } = block_on(lines(self, order, &wanted, None))?.found.unwrap();
+        let Found { first, items } = self.lines(order, &wanted)?.found;
         Ok((first, items.to_vec()))
     }
 
