@@ -1,7 +1,7 @@
 //! Request bodies: media types, size and time limits.
 
 use std::ops::Deref;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
@@ -121,7 +121,7 @@ impl Call {
 
 /// Reads a body within the limits of size, time and memory.
 pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &HttpOptions) -> Result<Body, Problem> {
-    let text = in_time(gather(&mut incoming, options.max_body), options.body_timeout).await?;
+    let text = in_time(pin!(gather(&mut incoming, options.max_body)), options.body_timeout).await?;
     // It may have taken long to arrive.
     caller.require_current()?;
     let mut hold = incoming.into_hold();
@@ -130,12 +130,15 @@ pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &Http
 }
 
 /// Waits for a body that must arrive within the limit.
-async fn in_time(body: impl Future<Output = Result<Bytes, Problem>>, limit: Duration) -> Result<Bytes, Problem> {
+async fn in_time(
+    body: Pin<&mut impl Future<Output = Result<Bytes, Problem>>>,
+    limit: Duration,
+) -> Result<Bytes, Problem> {
     // The server begins to handle a request before it looks at what has arrived with the head. So most bodies are there
     // at the second look, and need no timer.
-    match select(pin!(body), pin!(tokio::task::yield_now())).await {
+    match select(body, pin!(tokio::task::yield_now())).await {
         Either::Left((text, _)) => text,
-        Either::Right(((), rest)) => tokio::time::timeout(limit, rest).await.unwrap_or_else(|_| {
+        Either::Right(((), rest)) => Box::pin(tokio::time::timeout(limit, rest)).await.unwrap_or_else(|_| {
             let detail = format!("the body did not arrive within {} s", limit.as_secs_f64());
             Err(Problem::new(Code::BodyTimeout, detail))
         }),

@@ -125,9 +125,13 @@ impl Hold {
     /// Changes the number of bytes that the body takes, and waits for a while if that would be too much now.
     pub(super) async fn obtain(&mut self, bytes: usize) -> Result<(), Problem> {
         match self.set(bytes) {
-            Err(problem) if problem.code() == Code::Overloaded => {}
-            result => return result,
+            // Boxed, because every body would have room for what only one needs that waits.
+            Err(problem) if problem.code() == Code::Overloaded => Box::pin(self.wait_for(bytes)).await,
+            result => result,
         }
+    }
+
+    async fn wait_for(&mut self, bytes: usize) -> Result<(), Problem> {
         let deadline = Instant::now() + PATIENCE;
         let memory = self.memory.clone();
         let Some(_waiting) = Waiting::begin(&memory) else { return self.set(bytes) };

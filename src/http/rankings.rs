@@ -134,7 +134,8 @@ pub(super) async fn page(call: Call) -> Result<HttpResponse, Problem> {
         let limit = parameters.text("limit").map(|_| limit);
         let open = call.open()?;
         let export = call.service().export(&call.caller, &track, start, limit)?;
-        return export::respond(&call.request, open, format, export).await;
+        // Boxed, because every page would have room for what only an export needs.
+        return Box::pin(export::respond(&call.request, open, format, export)).await;
     }
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { of: track, answer: page } = match &cursor {

@@ -38,8 +38,9 @@ impl Service {
             page = self.rankings.page_from(&again, &start, limit).await;
             track = again;
         }
-        let read = self.about_cursor(track, page).await?;
-        Ok(self.with_movement(read, |page| &page.frame).await)
+        let mut read = self.about_cursor(track, page).await?;
+        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        Ok(read)
     }
 
     /// Returns the values of a subject after a place, at most `limit`. Makes the same store calls as

@@ -59,7 +59,8 @@ impl Service {
                 // The fields that a rule needs do not depend on the values of its metrics.
                 rule.rule.evaluate(fields, &|_| None)?;
             }
-            recorded = self.record(caller, vec![event], false).await?.events.into_iter().next();
+            // Boxed, because every other evaluation would have room for it too.
+            recorded = Box::pin(self.record(caller, vec![event], false)).await?.events.into_iter().next();
         }
         let answers = self.queries(caller, queries).await.into_iter().collect::<Result<Vec<QueryAnswer>>>()?;
         let mut evaluations = Vec::with_capacity(rules.len());

@@ -10,11 +10,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::Service;
 use super::archive::Version;
-use super::{About, Service};
-use crate::board::{
-    BoardEdition, BoardTrack, EarlierRank, EarlierRanks, Frame, Generation, Movement, Timestamp, TrackId,
-};
+use crate::board::{BoardEdition, BoardTrack, EarlierRank, EarlierRanks, Generation, Movement, Timestamp, TrackId};
 use crate::store::Ranked;
 
 /// The largest number of tracks whose ranks an instance keeps: a few megabytes.
@@ -56,21 +54,29 @@ fn key_of(track: &BoardTrack) -> (Generation, TrackId) {
 }
 
 impl Service {
-    /// Returns the track with the ranks of the earlier time that lines of an answer show, if its board has movement and
-    /// they are known. One store call the first time after a boundary. If it fails, the answer shows none.
-    async fn with_earlier(&self, track: BoardTrack, frame: &Frame) -> BoardTrack {
-        let ranks = match track.edition().definition().movement {
-            None => return track,
-            Some(Movement::Period) => self.ranks_of_period_before(&track).await,
-            Some(Movement::Hour | Movement::Day) => self.ranks_at_boundary(&track, frame.as_of).await,
-        };
-        track.with_earlier(ranks.filter(|ranks| ranks.lines().is_some()))
+    /// Returns the track with the ranks of the earlier time that lines of an answer of this time show, if its board has
+    /// movement and they are known. One store call the first time after a boundary. If it fails, the answer shows none.
+    pub(super) async fn with_earlier(&self, track: BoardTrack, as_of: Timestamp) -> BoardTrack {
+        match track.edition().definition().movement {
+            None => track,
+            // Boxed, because every read would have room for what only boards with movement need.
+            Some(movement) => {
+                let ranks = Box::pin(self.earlier_ranks(&track, movement, as_of)).await;
+                track.with_earlier(ranks.filter(|ranks| ranks.lines().is_some()))
+            }
+        }
     }
 
-    /// Returns the same answer, with these ranks.
-    pub(super) async fn with_movement<T>(&self, read: About<T>, frame: impl FnOnce(&T) -> &Frame) -> About<T> {
-        let About { of, answer } = read;
-        About { of: self.with_earlier(of, frame(&answer)).await, answer }
+    async fn earlier_ranks(
+        &self,
+        track: &BoardTrack,
+        movement: Movement,
+        as_of: Timestamp,
+    ) -> Option<Arc<EarlierRanks>> {
+        match movement {
+            Movement::Period => self.ranks_of_period_before(track).await,
+            Movement::Hour | Movement::Day => self.ranks_at_boundary(track, as_of).await,
+        }
     }
 
     async fn ranks_at_boundary(&self, track: &BoardTrack, as_of: Timestamp) -> Option<Arc<EarlierRanks>> {

@@ -37,14 +37,15 @@ impl Service {
     /// unranked board.
     pub async fn page(&self, track: &BoardTrack, offset: u64, limit: u32) -> Result<About<Page>> {
         let start = PageStart::Offset(offset);
-        let read = about!(self, track, ranked, |current| self.rankings.page_from(current, &start, limit))?;
+        let mut read = about!(self, track, ranked, |current| self.rankings.page_from(current, &start, limit))?;
         if let Some(mirror) = self.mirror.get() {
             let answer = (read.answer.frame.as_of, || scores(&read.answer));
             mirror.read(&self.store, &read.of, MirroredRead::Page, answer, |store, track| async move {
                 Ok(scores(&store.page(&track, offset, limit).await?))
             });
         }
-        Ok(self.with_movement(read, |answer| &answer.frame).await)
+        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        Ok(read)
     }
 
     /// Returns the first lines of a window, for a page that many callers share. Whoever shows it to a caller must ask
@@ -56,19 +57,20 @@ impl Service {
 
     /// Returns the lines around a subject.
     pub async fn neighbors(&self, track: &BoardTrack, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        let read = about!(self, track, ranked, |current| self.rankings.neighbors(current, subject, radius))?;
+        let mut read = about!(self, track, ranked, |current| self.rankings.neighbors(current, subject, radius))?;
         if let Some(mirror) = self.mirror.get() {
             let (answer, subject) = ((read.answer.frame.as_of, || scores(&read.answer)), subject.clone());
             mirror.read(&self.store, &read.of, MirroredRead::Neighbors, answer, |store, track| async move {
                 Ok(scores(&store.neighbors(&track, &subject, radius).await?))
             });
         }
-        Ok(self.with_movement(read, |answer| &answer.frame).await)
+        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        Ok(read)
     }
 
     /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
     pub async fn lookup(&self, track: &BoardTrack, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
-        let read = about!(self, track, ranked, |current| self.rankings.lookup(current, subjects, ranks))?;
+        let mut read = about!(self, track, ranked, |current| self.rankings.lookup(current, subjects, ranks))?;
         if let Some(mirror) = self.mirror.get() {
             let found = |found: &Lookup| subjects.iter().cloned().zip(found.scores.iter().copied()).collect();
             let (answer, subjects) = ((read.answer.frame.as_of, || found(&read.answer)), subjects.to_vec());
@@ -77,7 +79,8 @@ impl Service {
                 Ok(subjects.into_iter().zip(found.scores).collect())
             });
         }
-        Ok(self.with_movement(read, |answer| &answer.frame).await)
+        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        Ok(read)
     }
 
     /// Returns the scores at percentiles of a ranking, and the numbers of subjects around scores. O(log n) for each.
@@ -98,9 +101,10 @@ impl Service {
 
     /// Returns the score, rank and slots of one subject.
     pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
-        let read = about!(self, track, |current| self.standing_on(current, subject))?;
+        let mut read = about!(self, track, |current| self.standing_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer, subject);
-        Ok(self.with_movement(read, |answer| &answer.frame).await)
+        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        Ok(read)
     }
 
     /// Lets the successor return a standing too, perhaps.

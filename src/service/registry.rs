@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use metrics::{describe_gauge, gauge};
 use parking_lot::RwLock;
 
@@ -95,16 +96,20 @@ impl Registry {
     }
 
     /// Reads the board from the store. One store call.
-    pub(super) async fn refresh(&self, name: &BoardName) -> store::Result<Option<Arc<Board>>> {
-        let mut found = self.store.board(name).await?;
-        if found.is_none() && self.configured.contains(name) && self.configured.restore().await? {
-            found = self.store.board(name).await?;
-        }
-        match &found {
-            Some(board) => self.put(board.clone()),
-            None => self.forget(name),
-        }
-        Ok(found)
+    ///
+    /// Boxed, because every call about a board would have room for what only those need that do not know it.
+    pub(super) fn refresh<'a>(&'a self, name: &'a BoardName) -> BoxFuture<'a, store::Result<Option<Arc<Board>>>> {
+        Box::pin(async move {
+            let mut found = self.store.board(name).await?;
+            if found.is_none() && self.configured.contains(name) && self.configured.restore().await? {
+                found = self.store.board(name).await?;
+            }
+            match &found {
+                Some(board) => self.put(board.clone()),
+                None => self.forget(name),
+            }
+            Ok(found)
+        })
     }
 
     /// Reads all boards from the store.
@@ -206,11 +211,15 @@ impl Registry {
         if let Some(listed) = self.last_listed(&will_do) {
             return Ok(listed);
         }
-        let _turn = self.listing.lock().await;
-        if let Some(listed) = self.last_listed(&will_do) {
-            return Ok(listed);
-        }
-        Ok(self.read_list().await?.1)
+        // Boxed, because every event would have room for what only one needs that waits for the list.
+        Box::pin(async {
+            let _turn = self.listing.lock().await;
+            match self.last_listed(&will_do) {
+                Some(listed) => Ok(listed),
+                None => Ok(self.read_list().await?.1),
+            }
+        })
+        .await
     }
 
     fn last_listed(&self, will_do: impl Fn(&BoardList) -> bool) -> Option<Listed> {

@@ -213,9 +213,10 @@ impl Service {
         track: &BoardTrack,
         subject: &Subject,
     ) -> Result<About<(Standing, Option<Standing>)>> {
-        let read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
+        let mut read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer.0, subject);
-        Ok(self.with_movement(read, |(standing, _)| &standing.frame).await)
+        read.of = self.with_earlier(read.of, read.answer.0.frame.as_of).await;
+        Ok(read)
     }
 
     async fn standing_and_kept_on(

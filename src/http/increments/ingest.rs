@@ -152,7 +152,8 @@ impl Ingest {
     ) -> service::Result<(Vec<Outcome>, Arc<Board>)> {
         let service = &self.state.service;
         if let Some(period) = &self.parameters.period {
-            let start = service.period_start(board, period).await?;
+            // Boxed, because every other request would have room for it too.
+            let start = Box::pin(service.period_start(board, period)).await?;
             increments.iter_mut().for_each(|increment| increment.period = Some(start));
         }
         let added = service.add(&self.caller, board, Batch { increments, return_scores }).await?;

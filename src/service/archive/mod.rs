@@ -52,7 +52,8 @@ macro_rules! read {
                 let read = async {
                     Reading::begin(&*$self.store, &$self.known, $track, packed).await?.$read($($argument),*).await
                 };
-                read.await.map_err(|error| about_period($track, error))
+                // Boxed, because every read would have room for what only those of packed periods need.
+                Box::pin(read).await.map_err(|error| about_period($track, error))
             }
         }
     };

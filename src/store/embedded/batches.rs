@@ -36,7 +36,8 @@ impl Embedded {
         let applied = self.apply_to((board, 0), batch, Undone::all(batch.increments.len()), &room).await?;
         let (added, ticket) = match applied {
             Applied::Done(added, ticket) => (added, ticket),
-            Applied::Stale(undone) => self.apply_carried(board, batch, undone, &room).await?,
+            // Boxed, because every batch would have room for what only one needs that is carried over.
+            Applied::Stale(undone) => Box::pin(self.apply_carried(board, batch, undone, &room)).await?,
         };
         drop(permit);
         let ticket = self.confirmation_ticket(&added, ticket);
