@@ -32,7 +32,8 @@ const PREPARED: usize = 1 << 14;
 /// a second. If another rolltop program is given, measures its pages of a board without writes too.
 pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>, against: Option<&Path>) -> anyhow::Result<()> {
     if let Some(api) = &setting.target {
-        return Target::visit(api, async |target| measure(setting, writes, target, None, None, &mut None).await).await;
+        return Target::visit(api, async |target| measure(setting, writes, target, None, [None; 2], &mut None).await)
+            .await;
     }
     let setting = &setting.for_comparison(against);
     let mut redis = Redis::of_store(&setting.setting.store).await?;
@@ -44,7 +45,7 @@ pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>, against: Opt
         None => None,
     };
     let target = Target::started(rolltop.api());
-    measure(setting, writes, &target, Some(&echo), other.as_ref(), &mut redis).await
+    measure(setting, writes, &target, Some(&echo), [Some(&rolltop), other.as_ref()], &mut redis).await
 }
 
 async fn measure(
@@ -52,7 +53,7 @@ async fn measure(
     writes: Option<NonZeroU32>,
     target: &Target,
     echo: Option<&Server>,
-    other: Option<&Server>,
+    [rolltop, other]: [Option<&Server>; 2],
     redis: &mut Option<Redis>,
 ) -> anyhow::Result<()> {
     let subjects = setting.setting.subjects;
@@ -71,8 +72,8 @@ async fn measure(
     let (place, how) = (setting.place(), setting.shown());
 
     let mut sides: Vec<Side> = baseline().into_iter().collect();
-    sides.push(Side::new("one page", 1, hot.clone()));
-    sides.push(Side::new(shown, 1, setting.load(&target.api.address, Arc::clone(&different))));
+    sides.push(Side::new("one page", 1, hot.clone()).of(rolltop));
+    sides.push(Side::new(shown, 1, setting.load(&target.api.address, Arc::clone(&different))).of(rolltop));
     if let Some(other) = other {
         other.api().define(&board, METRIC, SLOT).await?;
         // On the embedded store the other program has its own boards. On Redis both use the same board.
@@ -80,8 +81,10 @@ async fn measure(
             ingest::seed(&other.api(), &board, subjects).await?;
         }
         other.api().ensure_total(&board, subjects).await?;
-        sides.push(Side::new("the other rolltop, one page", 1, setting.load(&other.address, [page(&board, 0)])));
-        sides.push(Side::new("the other rolltop, different pages", 1, setting.load(&other.address, different)));
+        let theirs = setting.load(&other.address, [page(&board, 0)]);
+        sides.push(Side::new("the other rolltop, one page", 1, theirs).of(Some(other)));
+        let theirs = setting.load(&other.address, different);
+        sides.push(Side::new("the other rolltop, different pages", 1, theirs).of(Some(other)));
     }
     let title = format!("pages of {LINES} of {subjects} subjects, no writes, {place}, {how}");
     let mut table = Table { title, unit: "requests", sides };

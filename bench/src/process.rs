@@ -160,6 +160,11 @@ impl Server {
         Api::at(&self.address)
     }
 
+    /// Returns the id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the memory and disk that the server uses.
     pub fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.child.id(), &self.folder.join(DATA))

@@ -11,7 +11,8 @@ use anyhow::Context;
 use super::Setting;
 use super::latencies::Latencies;
 use super::load::{Load, Measured};
-use super::process::Redis;
+use super::process::{Redis, Server};
+use super::usage;
 
 /// One side of a comparison, and its load.
 pub struct Side {
@@ -21,6 +22,8 @@ pub struct Side {
     per_request: f64,
     /// Another load that runs during the turns of this side, with its name and its result.
     beside: Option<(Load, &'static str, Measured)>,
+    /// The process that serves the load, if its processor time is reported.
+    process: Option<u32>,
     turns: Vec<Turn>,
     /// The results of all turns together.
     measured: Measured,
@@ -28,9 +31,12 @@ pub struct Side {
 
 struct Turn {
     rate: f64,
-    /// The processor time of Redis for each unit of work, in microseconds.
-    redis_micros: Option<f64>,
+    /// The processor time for each unit of work, in microseconds.
+    micros: Processor,
 }
+
+/// Processor time of Redis, and of the server of a side, where they are known.
+type Processor = [Option<f64>; 2];
 
 /// The sides that were measured in the same run. All are compared with the first one.
 pub struct Table {
@@ -43,7 +49,13 @@ impl Side {
     /// Creates a side without turns.
     pub fn new(name: impl Into<Cow<'static, str>>, per_request: usize, load: Load) -> Self {
         let (turns, measured) = Default::default();
-        Self { name: name.into(), load, per_request: per_request as f64, beside: None, turns, measured }
+        let (beside, process) = (None, None);
+        Self { name: name.into(), load, per_request: per_request as f64, beside, process, turns, measured }
+    }
+
+    /// Reports the processor time of the server of the load, if this program has started it.
+    pub fn of(self, server: Option<&Server>) -> Self {
+        Self { process: server.map(Server::id), ..self }
     }
 
     /// Adds another load that runs during the turns of this side.
@@ -61,21 +73,37 @@ impl Side {
         Ok(measured)
     }
 
-    /// Records a turn. `redis_seconds` is the processor time that Redis used in it.
-    fn add(&mut self, measured: &Measured, redis_seconds: Option<f64>) {
+    /// Records a turn, in which this processor time was used, in seconds.
+    fn add(&mut self, measured: &Measured, used: Processor) {
         let work = measured.latencies.count() as f64 * self.per_request;
         self.turns.push(Turn {
             rate: measured.rate() * self.per_request,
-            // The work of Redis for the load beside it cannot be separated.
-            redis_micros: redis_seconds.filter(|_| self.beside.is_none()).map(|seconds| seconds * 1e6 / work.max(1.0)),
+            // The work for the load beside it cannot be separated.
+            micros: used
+                .map(|seconds| seconds.filter(|_| self.beside.is_none()).map(|seconds| seconds * 1e6 / work.max(1.0))),
         });
         self.measured.extend(measured);
+    }
+
+    /// Returns the processor time that was used until now, in seconds.
+    async fn used(&self, redis: &mut Option<Redis>) -> anyhow::Result<Processor> {
+        let of_redis = match redis {
+            Some(redis) => Some(redis.cpu_seconds().await?),
+            None => None,
+        };
+        Ok([of_redis, self.process.and_then(usage::processor_seconds)])
     }
 
     /// Returns the median ratio of this side's rate to the other side's. Turns at about the same time are compared with
     /// each other, because a disturbance affects both.
     pub fn ratio_to(&self, base: &Side) -> f64 {
         median(self.turns.iter().zip(&base.turns).map(|(turn, base)| turn.rate / base.rate))
+    }
+
+    /// Returns the same ratio of the processor time of the servers, if it is known.
+    fn processor_ratio_to(&self, base: &Side) -> Option<f64> {
+        let ratio = |(turn, base): (&Turn, &Turn)| turn.micros[1].zip(base.micros[1]).map(|(turn, base)| turn / base);
+        self.turns.iter().zip(&base.turns).map(ratio).collect::<Option<Vec<_>>>().map(|all| median(all.into_iter()))
     }
 }
 
@@ -88,27 +116,22 @@ impl Table {
         }
         let sides = self.sides.len();
         for _ in 0..setting.rounds {
-            let mut turns = vec![(Measured::default(), None); sides];
+            let mut turns = vec![(Measured::default(), [None; 2]); sides];
             for at in (0..sides).chain((0..sides).rev()) {
-                let before = cpu(redis).await?;
+                let before = self.sides[at].used(redis).await?;
                 let half = self.sides[at].run_for(setting.turn() / 2).await?;
-                let after = cpu(redis).await?;
-                let (turn, redis_seconds) = &mut turns[at];
+                let after = self.sides[at].used(redis).await?;
+                let (turn, used) = &mut turns[at];
                 turn.extend(&half);
-                *redis_seconds = before.zip(after).map(|(before, after)| redis_seconds.unwrap_or(0.0) + after - before);
+                for (used, (before, after)) in used.iter_mut().zip(before.into_iter().zip(after)) {
+                    *used = before.zip(after).map(|(before, after)| used.unwrap_or(0.0) + after - before);
+                }
             }
-            for (side, (turn, redis_seconds)) in self.sides.iter_mut().zip(turns) {
-                side.add(&turn, redis_seconds);
+            for (side, (turn, used)) in self.sides.iter_mut().zip(turns) {
+                side.add(&turn, used);
             }
         }
         Ok(())
-    }
-}
-
-async fn cpu(redis: &mut Option<Redis>) -> anyhow::Result<Option<f64>> {
-    match redis {
-        Some(redis) => redis.cpu_seconds().await.map(Some),
-        None => Ok(None),
     }
 }
 
@@ -116,18 +139,29 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}", self.title)?;
         let unit = format!("{}/s", self.unit);
-        writeln!(f, "  {:<34}{unit:>14}{:>8}{}{:>14}", "", "ratio", Latencies::heading(), "Redis CPU µs")?;
+        writeln!(
+            f,
+            "  {:<34}{unit:>14}{:>8}{}{:>14}{:>8}",
+            "",
+            "ratio",
+            Latencies::heading(),
+            "Redis CPU µs",
+            "CPU µs"
+        )?;
         let Some(first) = self.sides.first() else { return Ok(()) };
         let (mut lateness, mut refused) = (Latencies::default(), 0);
         for side in &self.sides {
             let (ratio, rate) = (side.ratio_to(first), median(side.turns.iter().map(|turn| turn.rate)));
             write!(f, "  {:<34}{rate:>14.0}{ratio:>8.2}{}", side.name, side.measured.latencies)?;
-            match side.turns.iter().map(|turn| turn.redis_micros).collect::<Option<Vec<_>>>() {
-                Some(micros) => writeln!(f, "{:>14.2}", median(micros.into_iter()))?,
-                None => writeln!(f, "{:>14}", "-")?,
+            for (of, width) in [(0, 14), (1, 8)] {
+                match side.turns.iter().map(|turn| turn.micros[of]).collect::<Option<Vec<_>>>() {
+                    Some(micros) => write!(f, "{:>width$.2}", median(micros.into_iter()))?,
+                    None => write!(f, "{:>width$}", "-")?,
+                }
             }
+            writeln!(f)?;
             if let Some((_, name, beside)) = &side.beside {
-                writeln!(f, "    {name:<32}{:>14.0}{:>8}{}{:>14}", beside.rate(), "", beside.latencies, "")?;
+                writeln!(f, "    {name:<32}{:>14.0}{:>8}{}{:>22}", beside.rate(), "", beside.latencies, "")?;
             }
             lateness.add(&side.measured.lateness);
             refused += side.measured.refused + side.beside.as_ref().map_or(0, |(.., beside)| beside.refused);
@@ -193,9 +227,10 @@ fn shown(value: f64) -> String {
     }
 }
 
-/// Prints the ratio of two sides immediately.
+/// Prints the ratio of two sides immediately: of their rates, and of the processor time of their servers.
 pub fn show_ratio(name: &str, ours: &Side, theirs: &Side) -> anyhow::Result<()> {
-    show(format_args!("  {name:<48}{:>8.2}\n", ours.ratio_to(theirs)))
+    let processor = ours.processor_ratio_to(theirs).map(|ratio| format!("; processor time {ratio:.2}"));
+    show(format_args!("  {name:<48}{:>8.2}{}\n", ours.ratio_to(theirs), processor.unwrap_or_default()))
 }
 
 /// Prints a result immediately.
@@ -264,18 +299,19 @@ mod tests {
     fn ratios_compare_simultaneous_turns() {
         let (mut base, mut side) = (Side::new("base", 1, load()), Side::new("side", 10, load()));
         for (a, b) in [(100, 20), (50, 10), (400, 40)] {
-            base.add(&turn(a), None);
-            side.add(&turn(b), Some(1e-4));
+            base.add(&turn(a), [None, Some(2e-4)]);
+            side.add(&turn(b), [Some(1e-4), Some(1e-4)]);
         }
+        assert_eq!(side.processor_ratio_to(&base), Some(0.25));
         let text = Table { title: "t".into(), unit: "increments", sides: vec![base, side] }.to_string();
         let row = words(text.lines().last());
-        assert_eq!(row, ["side", "200", "2.00", "1.00", "1.00", "1.00", "1.00", "1.00", "0.50"]);
+        assert_eq!(row, ["side", "200", "2.00", "1.00", "1.00", "1.00", "1.00", "1.00", "0.50", "0.50"]);
     }
 
     #[test]
     fn a_background_load_has_its_own_row() {
         let mut side = Side::new("side", 1, load()).beside("beside", load());
-        side.add(&turn(100), Some(1e-3));
+        side.add(&turn(100), [Some(1e-3); 2]);
         if let Some((.., beside)) = &mut side.beside {
             beside.extend(&turn(50));
         }
@@ -283,7 +319,7 @@ mod tests {
         side.measured.refused = 7;
         let text = Table { title: "t".into(), unit: "requests", sides: vec![side] }.to_string();
         let mut lines = text.lines().skip(3);
-        assert_eq!(words(lines.next()), ["side", "100", "1.00", "1.00", "1.00", "1.00", "1.00", "1.00", "-"]);
+        assert_eq!(words(lines.next()), ["side", "100", "1.00", "1.00", "1.00", "1.00", "1.00", "1.00", "-", "-"]);
         assert_eq!(words(lines.next()), ["beside", "50", "1.00", "1.00", "1.00", "1.00", "1.00"]);
         assert_eq!(lines.next(), Some("  refused, and in no figure above: 7 requests"));
         assert_eq!(lines.next(), Some("  of these latencies the generator's own delay: p99 3.00 ms, max 3.00 ms"));

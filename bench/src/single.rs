@@ -62,20 +62,20 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
         if let Some(plain) = &plain {
             sides.push(Side::new("plain HINCRBY + ZINCRBY", 1, setting.load(&plain.address, baseline)));
         }
-        sides.push(ours(setting, &target.api, &board, skew).await?);
+        sides.push(ours(setting, &target.api, &board, skew).await?.of(Some(&rolltop)));
         for (ending, label, definition) in [
             ("all", "rolltop, a board over all time", json!({"metric": ALL_TIME})),
             ("windows", "rolltop, a board with 4 windows", json!({"metric": METRIC, "slot": SLOT, "windows": FURTHER})),
         ] {
             let board = target.define_with(&format!("{}-{ending}", name(skew)), definition).await?;
             let requests = requests(setting, skew, |subject| wire::increment(&board, subject));
-            sides.push(Side::new(label, 1, setting.load(&target.api.address, requests)));
+            sides.push(Side::new(label, 1, setting.load(&target.api.address, requests)).of(Some(&rolltop)));
         }
         if let Some(other) = &other {
             // On the embedded store the other program has its own boards. On Redis both use the same board.
             other.api().define(&board, METRIC, SLOT).await?;
             let requests = requests(setting, skew, |subject| wire::increment(&board, subject));
-            sides.push(Side::new("the other rolltop", 1, setting.load(&other.address, requests)));
+            sides.push(Side::new("the other rolltop", 1, setting.load(&other.address, requests)).of(Some(other)));
         }
         let mut table = Table { title: title(setting, skew), unit: "requests", sides };
         table.measure(&setting.setting, &mut redis).await?;

@@ -35,6 +35,16 @@ impl Usage {
     }
 }
 
+/// Returns the processor time that a process has used until now, in seconds, or `None` where Linux does not tell.
+pub fn processor_seconds(id: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name is in parentheses, and may have some itself.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    // Of user and system time, in hundredths of a second on every machine.
+    Some((ticks()? + ticks()?) / 100.0)
+}
+
 /// Returns the number after a name.
 fn field(text: &str, name: &str) -> anyhow::Result<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
@@ -63,6 +73,7 @@ mod tests {
         std::fs::write(folder.path().join("below/file"), vec![1; 100_000]).unwrap();
         let usage = Usage::of(std::process::id(), folder.path()).unwrap();
         assert!(usage.resident > 1e6 && usage.peak >= usage.resident, "{usage:?}");
+        assert!(processor_seconds(std::process::id()).is_some_and(|seconds| seconds < 1e5));
         assert!(usage.on_disk >= 100_000.0 && usage.written >= 0.0, "{usage:?}");
     }
 }
