@@ -131,6 +131,7 @@ impl Hold {
         }
     }
 
+    /// Waits for a while until the body may take this many bytes.
     async fn wait_for(&mut self, bytes: usize) -> Result<(), Problem> {
         let deadline = Instant::now() + PATIENCE;
         let memory = self.memory.clone();

@@ -35,7 +35,7 @@ pub(super) fn files(state: &Data<HttpState>) -> impl HttpServiceFactory + use<> 
             let mut response = response.await?;
             // The library answers 404 without a body.
             if response.status() == StatusCode::NOT_FOUND {
-                let problem = id.clone().scope(async { HttpResponse::from(Problem::not_found(&path)) }).await;
+                let problem = id.clone().sync_scope(|| HttpResponse::from(Problem::not_found(&path)));
                 response = response.into_response(problem);
             }
             let headers = response.headers_mut();

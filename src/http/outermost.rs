@@ -46,6 +46,7 @@ where
     let (refusal, is_last) = (refusal(&request), is_last(&request));
     let response = match refusal {
         None => Either::Left(application.call(request)),
+        // Made within the scope, because the response to a problem names the request.
         Some(problem) => {
             let id = RequestId::of(request.headers());
             let response = id.sync_scope(|| HttpResponse::from(problem));

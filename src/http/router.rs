@@ -158,7 +158,7 @@ async fn not_found(state: Data<HttpState>, request: HttpRequest) -> HttpResponse
     let id = RequestId::of(request.headers());
     let checked = admission::admit_anybody(&state, request.head());
     let problem = checked.err().unwrap_or_else(|| Problem::not_found(request.path()));
-    let mut response: HttpResponse = id.scope(async { problem.into() }).await;
+    let mut response: HttpResponse = id.sync_scope(|| problem.into());
     cors::share(&state, &request, response.head_mut());
     response
 }
@@ -169,8 +169,8 @@ mod tests {
 
     use super::super::{evaluate, events, increments, rankings, subjects};
 
-    /// Every request moves the future of its handler to the heap once, and what it has room for is in nobody's cache
-    /// then. What few requests need, such as the way when another instance has changed the board, is boxed on its own.
+    /// Each request moves the future of its handler to the heap once; a large one costs cache misses. What few requests
+    /// need, such as calling again for a board that another instance has changed, is boxed.
     #[test]
     fn futures_of_frequent_requests_have_no_room_for_what_is_rare() {
         fn size_of_future<H: Handler<T>, T>(_: H) -> usize {
@@ -179,6 +179,8 @@ mod tests {
         let sizes = [
             (size_of_future(increments::add), 1_700),
             (size_of_future(rankings::page), 1_200),
+            (size_of_future(rankings::lookup), 1_250),
+            (size_of_future(subjects::neighbors), 1_050),
             (size_of_future(events::add), 2_300),
             (size_of_future(subjects::standing), 1_400),
             (size_of_future(evaluate::evaluate), 2_200),

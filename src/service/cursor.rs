@@ -39,7 +39,7 @@ impl Service {
             track = again;
         }
         let mut read = self.about_cursor(track, page).await?;
-        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
         Ok(read)
     }
 

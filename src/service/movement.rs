@@ -54,16 +54,13 @@ fn key_of(track: &BoardTrack) -> (Generation, TrackId) {
 }
 
 impl Service {
-    /// Returns the track with the ranks of the earlier time that lines of an answer of this time show, if its board has
+    /// Gives the track the ranks of the earlier time that the lines of an answer as of `as_of` show, if its board has
     /// movement and they are known. One store call the first time after a boundary. If it fails, the answer shows none.
-    pub(super) async fn with_earlier(&self, track: BoardTrack, as_of: Timestamp) -> BoardTrack {
-        match track.edition().definition().movement {
-            None => track,
+    pub(super) async fn add_earlier_ranks(&self, track: &mut BoardTrack, as_of: Timestamp) {
+        if let Some(movement) = track.edition().definition().movement {
             // Boxed, because every read would have room for what only boards with movement need.
-            Some(movement) => {
-                let ranks = Box::pin(self.earlier_ranks(&track, movement, as_of)).await;
-                track.with_earlier(ranks.filter(|ranks| ranks.lines().is_some()))
-            }
+            let ranks = Box::pin(self.earlier_ranks(track, movement, as_of)).await;
+            *track = track.clone().with_earlier(ranks.filter(|ranks| ranks.lines().is_some()));
         }
     }
 

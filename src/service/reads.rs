@@ -44,7 +44,7 @@ impl Service {
                 Ok(scores(&store.page(&track, offset, limit).await?))
             });
         }
-        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
         Ok(read)
     }
 
@@ -64,7 +64,7 @@ impl Service {
                 Ok(scores(&store.neighbors(&track, &subject, radius).await?))
             });
         }
-        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
         Ok(read)
     }
 
@@ -79,7 +79,7 @@ impl Service {
                 Ok(subjects.into_iter().zip(found.scores).collect())
             });
         }
-        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
         Ok(read)
     }
 
@@ -103,7 +103,7 @@ impl Service {
     pub async fn standing(&self, track: &BoardTrack, subject: &Subject) -> Result<About<Standing>> {
         let mut read = about!(self, track, |current| self.standing_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer, subject);
-        read.of = self.with_earlier(read.of, read.answer.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.frame.as_of).await;
         Ok(read)
     }
 

@@ -97,7 +97,7 @@ impl Registry {
 
     /// Reads the board from the store. One store call.
     ///
-    /// Boxed, because every call about a board would have room for what only those need that do not know it.
+    /// Boxed, because every call about a board would have room for what is needed only if this instance does not know it.
     pub(super) fn refresh<'a>(&'a self, name: &'a BoardName) -> BoxFuture<'a, store::Result<Option<Arc<Board>>>> {
         Box::pin(async move {
             let mut found = self.store.board(name).await?;

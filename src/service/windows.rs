@@ -215,7 +215,7 @@ impl Service {
     ) -> Result<About<(Standing, Option<Standing>)>> {
         let mut read = about!(self, track, |current| self.standing_and_kept_on(current, subject))?;
         self.mirror_standing(&read.of, &read.answer.0, subject);
-        read.of = self.with_earlier(read.of, read.answer.0.frame.as_of).await;
+        self.add_earlier_ranks(&mut read.of, read.answer.0.frame.as_of).await;
         Ok(read)
     }
 

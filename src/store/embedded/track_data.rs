@@ -65,7 +65,7 @@ pub(super) struct Advance {
 /// The data of a track in which every slot had expired.
 #[derive(Debug)]
 pub(super) struct Expired {
-    /// The data, which must be freed without the lock. Boxed, because nearly always there is none.
+    /// The data, which must be freed without the lock. Boxed, because it is a kilobyte, and nearly always there is none.
     pub holdings: Option<Box<Holdings>>,
     /// The number of slots that had data, on a ranked board.
     pub slots: u64,

@@ -56,7 +56,7 @@ impl RedisStore {
     /// Waits for the answer of a batch, and carries over what was not counted.
     pub(super) async fn end(&self, begun: Begun) -> Result<Added> {
         let Begun { board, is_newer, return_scores, answer } = begun;
-        let added = match self.batch_answer(&board, answer).await {
+        let added = match self.receive_added(&board, answer).await {
             (added, None) => added,
             // Boxed, because every batch would move what only one that is carried over needs.
             (_, Some(outdated)) => Box::pin(self.carry(&board, return_scores, outdated)).await,
@@ -84,7 +84,7 @@ impl RedisStore {
                 Err(error) => return Err(self.unless_counted(&so_far, error)),
                 Ok(begun) => {
                     so_far.board = begun.board.clone();
-                    let (added, still) = self.batch_answer(&begun.board, begun.answer).await;
+                    let (added, still) = self.receive_added(&begun.board, begun.answer).await;
                     match (added, still) {
                         (Ok(added), _) => return Ok(so_far.joined(added)),
                         (Err(_), Some(still)) => (outdated, carried) = (still, Some(so_far)),
@@ -101,7 +101,7 @@ impl RedisStore {
     }
 
     /// Waits for the answer of a batch. Also returns what is left to do, if the board has other editions.
-    async fn batch_answer(
+    async fn receive_added(
         &self,
         board: &Board,
         answer: oneshot::Receiver<BatchAnswer>,

@@ -5,7 +5,8 @@
 //! each of the partitions that it asks, all at the same time. This module uses neither connections nor clocks: the
 //! trait [`PartitionReads`] defines the questions that a partition answers in one call.
 //!
-//! A lone partition has the whole ranking, so its reply is the answer: one round of one call. Its lines need no merging.
+//! A lone partition has the whole ranking, so its reply is the answer: one round of one call. Its lines are read without
+//! this module, with [`Wanted::of_one`].
 //!
 //! | question | function | rounds of several partitions |
 //! |---|---|---|
@@ -128,7 +129,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Returns the question that these lines answer, if there is only one partition. They are what it answers.
+    /// Returns the question for these lines to the only partition of a ranking, whose answer is the result.
     pub fn of_one(&self) -> Near {
         let (center, before, after) = match self {
             Self::Page { start: PageStart::Offset(offset), limit } => (Center::Position(*offset), 0, *limit),

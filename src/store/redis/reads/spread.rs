@@ -129,6 +129,7 @@ impl Spread<'_> {
     /// Reads lines of the ranking.
     pub async fn lines(&self, wanted: &Wanted) -> Result<Page, ServerFailure> {
         match self.all() {
+            // What one partition returns is cached where it is read.
             [part] => {
                 let read = Near { ties: self.ties, ..wanted.of_one() };
                 let question = Question { key: self.key.cloned(), ..Question::new(part.clone(), read) };
@@ -137,13 +138,13 @@ impl Spread<'_> {
                 Ok(Page { frame, total, first, items, not_worse })
             }
             // Boxed, because reads of one partition would have room for it too.
-            several => Box::pin(self.merged_lines(&several[0], wanted)).await,
+            _ => Box::pin(self.merged_lines(wanted)).await,
         }
     }
 
     /// Reads lines of the ranking of several partitions.
-    async fn merged_lines(&self, first_part: &Arc<Part>, wanted: &Wanted) -> Result<Page, ServerFailure> {
-        // What one partition returns is cached where it is read.
+    async fn merged_lines(&self, wanted: &Wanted) -> Result<Page, ServerFailure> {
+        let first_part = self.parts.first();
         let cached = match wanted {
             Wanted::Page { start: PageStart::Offset(offset), limit } => {
                 Some(Near { center: Center::Position(*offset), ties: self.ties, ..Near::first(*limit) })

@@ -279,7 +279,7 @@ mod tests {
         flush.settle(&chunks[0], frame, &[reply(0, "refused", None)], None);
         flush.finish();
         let added: Vec<Option<Result<Added>>> =
-            answers.into_iter().map(|mut answer| answer.try_recv().ok().map(|added| added.added)).collect();
+            answers.into_iter().map(|mut answer| answer.try_recv().ok().map(|answer| answer.added)).collect();
         let counted = |score: Option<i64>| Outcome::Counted { score: score.map(|units| Value::Exact(Amount(units))) };
         let refused = Outcome::Rejected(Rejection::OutOfRange);
         assert_eq!(added[0].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(None), counted(None)]);

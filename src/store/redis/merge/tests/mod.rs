@@ -172,7 +172,7 @@ impl Memory {
         self.state.lock().content.ranking()
     }
 
-    /// Reads lines as the store does: a lone partition has them.
+    /// Reads lines as the store does: a lone partition has them, and only the question to it is tested here.
     pub(super) fn lines(&self, order: Order, wanted: &Wanted) -> Result<Merged<Found, u64>, MergeError<String>> {
         if self.count() > 1 {
             let Merged { frame, versions, total, found } = block_on(lines(self, order, wanted, None))?;
