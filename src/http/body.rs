@@ -77,10 +77,13 @@ impl Call {
         let Some(declared) = self.request.headers().get(CONTENT_TYPE) else {
             return Err(unsupported("the body has no Content-Type; send application/json or, for events, increments and samples, application/x-ndjson".into()));
         };
+        // Nearly always, and then nothing is to be taken apart.
+        if declared == "application/json" {
+            return Ok(Format::Json);
+        }
         let text = declared.to_str().unwrap_or_default();
         let essence = text.split(';').next().unwrap_or_default().trim();
         match essence {
-            "application/json" => Ok(Format::Json),
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
             _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
             _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
@@ -129,7 +132,7 @@ pub(super) async fn read(mut incoming: Incoming, caller: &Caller, options: &Http
     Ok(Body { text, _hold: hold })
 }
 
-/// Waits for a body that must arrive within the limit.
+/// Waits for a body that must arrive within the limit. Pinned by the caller, so that there is no second room for it here.
 async fn in_time(
     body: Pin<&mut impl Future<Output = Result<Bytes, Problem>>>,
     limit: Duration,
@@ -138,6 +141,7 @@ async fn in_time(
     // at the second look, and need no timer.
     match select(body, pin!(tokio::task::yield_now())).await {
         Either::Left((text, _)) => text,
+        // Boxed, because every body would have room for the timer of those that are late.
         Either::Right(((), rest)) => Box::pin(tokio::time::timeout(limit, rest)).await.unwrap_or_else(|_| {
             let detail = format!("the body did not arrive within {} s", limit.as_secs_f64());
             Err(Problem::new(Code::BodyTimeout, detail))
