@@ -11,7 +11,7 @@ use rolltop::store::{Increment, Outcome, Rejection};
 
 use super::editions::{LONGER, SUM, amount, and, attach, exchange, state};
 use crate::carrying::{all_of_track, assert_same, some_of};
-use crate::given::{With, definition, plus, subject, t, unranked, value};
+use crate::given::{With, definition, exact, plus, sample, subject, t, unranked, value};
 use crate::site::{COUNTED, DUPLICATE, START, Site};
 
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
@@ -200,5 +200,26 @@ pub async fn returned_scores_are_those_of_the_current_edition(site: Site) {
             board = exchange(&site, &board).await;
         }
         assert!(site.store.undefine(&board).await.unwrap());
+    }
+}
+
+/// A worse sample may take the best away from the window, which then has to be computed again from all its slots, also from
+/// those that no item of the call is in.
+pub async fn a_worse_sample_of_one_edition_loses_no_value_of_the_other(site: Site) {
+    let best = definition("MAX(3h, sale, amount, seller)", "1h");
+    let distinct = definition("COUNT_DISTINCT(3h, sale, seller, item)", "1h");
+    let sold = |units, item: &str, at: &str| and(plus("s", units).at(at), Change::Seen(value(item)));
+    let mut board = attach(&site, &site.define("pair", &best).await, &distinct).await;
+    let three = [(30, "a", "07"), (20, "b", "08"), (10, "c", "09")];
+    let three = three.map(|(units, item, hour)| sold(units, item, &format!("2026-01-01T{hour}:10:00Z")));
+    assert_eq!(site.add(&board, three.to_vec()).await, [COUNTED; 3]);
+    let worse = and(sample("s", 1, "2026-01-01T07:10:00Z"), Change::Not(NotCounted::NotAccepted));
+    assert_eq!(site.add(&board, vec![sold(5, "d", START), worse]).await, [COUNTED; 2]);
+    for _ in 0..2 {
+        for track in board.each_track() {
+            let expected = if track.edition().definition().metric == best.metric { 20 } else { 4 };
+            assert_eq!(site.value(&track, "s").await, exact(expected));
+        }
+        board = exchange(&site, &board).await;
     }
 }

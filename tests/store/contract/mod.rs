@@ -507,6 +507,7 @@ contract! {
         editions::a_repeated_change_of_editions_is_harmless,
         both_editions::each_edition_holds_what_a_board_of_its_own_holds,
         both_editions::returned_scores_are_those_of_the_current_edition,
+        both_editions::a_worse_sample_of_one_edition_loses_no_value_of_the_other,
         editions::items_of_one_edition_are_counted_by_reason,
         editions::retractions_count_in_each_edition_that_has_their_slot,
         editions::a_sum_refused_by_one_edition_is_tried_one_by_one_in_both,

@@ -143,10 +143,23 @@ local function give_up()
   return main.record_unchanged(gave_up)
 end
 
-local faults = {}
+-- There is no rollback. So if an edition writes while entries are applied, what a sample of the other one may turn out to
+-- need is asked for before.
+local writes_at_once = false
+for _, track in ipairs(tracks) do
+  writes_at_once = writes_at_once or track.writes_at_once
+end
+local faults, sampled = {}, {}
 for i = 1, #entries do
   for _, track in ipairs(changes[i]) do
-    faults[i] = track.prepare(track.entries[i]) or faults[i]
+    local entry = track.entries[i]
+    faults[i] = track.prepare(entry) or faults[i]
+    sampled[track] = sampled[track] or entry.verb == 'set' or entry.verb == 'follow'
+  end
+end
+for _, track in ipairs(writes_at_once and tracks or {}) do
+  if sampled[track] then
+    track.name_slots()
   end
 end
 local gave_up = give_up()

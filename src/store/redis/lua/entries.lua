@@ -113,8 +113,13 @@ local function check() end
 -- kinds that store values.
 local function holds() end
 
--- Applies the entry in memory, after `check` has returned nil.
+-- Records the slots that applying samples may turn out to need as missing, if the call does not name them. Only of ranked
+-- boards with totals.
+local function name_slots() end
+
+-- Applies the entry in memory, after `check` has returned nil. Kinds that store values write at once.
 local apply
+local writes_at_once = false
 
 -- Writes what the entries have changed.
 local function save() end

@@ -61,12 +61,21 @@ local function position(start)
   return position_of[start]
 end
 
--- Computes the total again from every cell that is not subtracted yet, oldest first. If the call does not name all of
--- their slots, records these as missing.
-local function recompute(who)
+-- Of every cell that is not subtracted yet.
+local function name_all()
   for _, start in ipairs(call('ZRANGEBYSCORE', INDEX, format(dropped), '+inf')) do
     position(start)
   end
+end
+
+if HAS_TOTALS then
+  name_slots = name_all
+end
+
+-- Computes the total again from every cell that is not subtracted yet, oldest first. If the call does not name all of
+-- their slots, records these as missing.
+local function recompute(who)
+  name_all()
   if #missing > 0 then
     return
   end

@@ -8,6 +8,7 @@ track.has_slots, track.size, track.ranking, track.missing, track.work = SLOTS > 
 track.entry_at, track.start_of, track.subject_of = entry_at, start_of, subject_of
 track.fetch, track.prepare, track.cell_of, track.cell_from = fetch, prepare, cell_of, cell_from
 track.total_entry, track.check, track.apply = total_entry, check, apply
+track.name_slots, track.writes_at_once = name_slots, writes_at_once
 track.save, track.finish, track.score_text = save, finish, score_text
 track.filling, track.holds = filling, holds
 -- The largest number of keys, if the track limits them.

@@ -238,6 +238,8 @@ end
 
 local touched = {}
 
+writes_at_once = true
+
 function apply(entry)
   if not next(touched) then
     -- All subjects are noted at once, before the first write.
