@@ -37,8 +37,12 @@ impl Needs {
     }
 }
 
-/// Returns what the operation with this method needs, if the path has one. GET routes also answer HEAD.
+/// Returns whether a route of a method answers a request with this one. GET routes also answer HEAD.
+pub(super) fn answers(own: &Method, requested: &Method) -> bool {
+    own == requested || (*own == Method::GET && *requested == Method::HEAD)
+}
+
+/// Returns what the operation with this method needs, if the path has one.
 pub(super) fn needs_of(method: &Method, methods: &[(Method, Needs)]) -> Option<Needs> {
-    let asked = if *method == Method::HEAD { &Method::GET } else { method };
-    methods.iter().find(|(method, _)| method == asked).map(|(_, needs)| *needs)
+    methods.iter().find(|(own, _)| answers(own, method)).map(|(_, needs)| *needs)
 }

@@ -17,7 +17,7 @@ use super::delivery::Delivery;
 use super::handling::call;
 use super::live::{self, LiveViews};
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
-use super::needs::{Needs, needs_of};
+use super::needs::{Needs, answers, needs_of};
 use super::operations::Document;
 use super::problem::Problem;
 use super::request_id::RequestId;
@@ -113,10 +113,8 @@ fn register(
         }
         known.push((method.clone(), needs));
         // `Route::method` would note the method in every request, for a refusal that is made here.
-        resource = resource.route(route.guard(guard::fn_guard(move |context| {
-            let requested = &context.head().method;
-            *requested == method || (*requested == Method::HEAD && method == Method::GET)
-        })));
+        let guard = guard::fn_guard(move |context| answers(&method, &context.head().method));
+        resource = resource.route(route.guard(guard));
     }
     let allowed = allowed.join(", ");
     let refuse = move |request: HttpRequest| {
