@@ -143,24 +143,34 @@ local function give_up()
   return main.record_unchanged(gave_up)
 end
 
--- There is no rollback. So if an edition writes while entries are applied, what a sample of the other one may turn out to
--- need is asked for before.
-local writes_at_once = false
-for _, track in ipairs(tracks) do
-  writes_at_once = writes_at_once or track.writes_at_once
-end
-local faults, sampled = {}, {}
+local faults = {}
 for i = 1, #entries do
   for _, track in ipairs(changes[i]) do
-    local entry = track.entries[i]
-    faults[i] = track.prepare(entry) or faults[i]
-    sampled[track] = sampled[track] or entry.verb == 'set' or entry.verb == 'follow'
+    faults[i] = track.prepare(track.entries[i]) or faults[i]
   end
 end
-for _, track in ipairs(writes_at_once and tracks or {}) do
-  if sampled[track] then
-    track.name_slots()
+
+-- There is no rollback. So if an edition writes while entries are applied, what samples of the other one may turn out to
+-- need is asked for before.
+local function name_slots_of_samples()
+  local writes_at_once, sampled = false, {}
+  for _, own in ipairs(editions) do
+    writes_at_once = writes_at_once or own[1].writes_at_once
   end
+  for i = 1, writes_at_once and #entries or 0 do
+    for _, track in ipairs(is_sample(i) and changes[i] or {}) do
+      sampled[track] = true
+    end
+  end
+  for _, track in ipairs(tracks) do
+    if sampled[track] then
+      track.name_slots()
+    end
+  end
+end
+
+if #editions > 1 then
+  name_slots_of_samples()
 end
 local gave_up = give_up()
 if gave_up then

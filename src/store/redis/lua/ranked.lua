@@ -61,7 +61,7 @@ local function position(start)
   return position_of[start]
 end
 
--- Of every cell that is not subtracted yet.
+-- Records the slots of all cells that are not subtracted yet as missing, if the call does not name them.
 local function name_all()
   for _, start in ipairs(call('ZRANGEBYSCORE', INDEX, format(dropped), '+inf')) do
     position(start)
@@ -72,8 +72,7 @@ if HAS_TOTALS then
   name_slots = name_all
 end
 
--- Computes the total again from every cell that is not subtracted yet, oldest first. If the call does not name all of
--- their slots, records these as missing.
+-- Computes the total again from every cell that is not subtracted yet, oldest first, unless slots are missing.
 local function recompute(who)
   name_all()
   if #missing > 0 then
