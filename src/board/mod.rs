@@ -15,6 +15,7 @@
 //! - [`Tiers`]: named parts of a ranking; [`Percentile`].
 //! - [`Movement`]: the ranks at an earlier time that lines show; [`EarlierRanks`].
 //! - [`Moderation`]: whether a subject is hidden or frozen.
+//! - [`Position`]: that of an item in the log of a source, by which the item is counted once.
 //! - [`Edge`]: the weight of the oldest slot of a window.
 //! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]:
 //!   an approximate distinct count.
@@ -51,6 +52,7 @@ mod rule;
 mod sample;
 mod season;
 mod sketch;
+mod source;
 mod span;
 pub(crate) mod spellings;
 #[cfg(test)]
@@ -95,6 +97,7 @@ pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sample::SlotSample;
 pub use season::{CloseError, Period, PeriodLength, PeriodName, Season};
 pub use sketch::{Mark, REGISTERS, Sketch};
+pub use source::{Position, SourceNumber};
 pub use span::{Span, SpanError, Unit};
 pub use tiers::{RankingTiers, Tier, TierBound, TierForm, Tiers, TiersError};
 pub use timestamp::{Timestamp, TimestampError};

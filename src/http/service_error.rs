@@ -168,6 +168,7 @@ impl From<StoreError> for Problem {
             | StoreError::DataDirectory { .. }
             | StoreError::InvalidRow { .. }
             | StoreError::Setup { .. }
+            | StoreError::SourceBehind { .. }
             | StoreError::Backend { .. } => Problem::new(Code::Internal, detail),
         };
         problem.retry_after_if(retry_after)

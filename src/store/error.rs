@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::TableName;
-use crate::board::{Moderation, Timestamp};
+use crate::board::{Moderation, Position, Timestamp};
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -81,6 +81,10 @@ pub enum StoreError {
     /// The import is not open, or the board takes none. Nothing of this call was done.
     #[error("{detail}")]
     NoImport { detail: String },
+    /// The board has not reached the position after which a portion of a source begins, or, without a position, has not
+    /// joined the source.
+    #[error("{}", behind(*.at))]
+    SourceBehind { at: Option<Position> },
     /// The id or a text of a row is too long, or the id is empty. Nothing of this call was done.
     #[error("{detail}")]
     InvalidRow { detail: String },
@@ -120,6 +124,13 @@ pub enum StoreError {
     /// Any other error of the backend.
     #[error("the store failed: {source}")]
     Backend { source: Source },
+}
+
+fn behind(at: Option<Position>) -> String {
+    match at {
+        Some(at) => format!("the board has reached position {at} of the source only; go on from there"),
+        None => "the board has reached nothing of the source".to_owned(),
+    }
 }
 
 impl StoreError {

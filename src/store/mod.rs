@@ -86,6 +86,13 @@
 //! - **Memory.** A store whose memory is limited refuses items before anything changes: first those that need a new
 //!   subject or value, later all that take memory ([`Rejection::MemoryFull`]); and new boards
 //!   ([`StoreError::MemoryFull`]). Reading, removing, expiry, and changes of what exists continue.
+//! - **Sources.** What a board has [reached](Reached) of a source moves in the same atomic step that counts, and survives
+//!   restarts as what is counted does. So a [portion](Portion) of a source counts each of its items once, however often,
+//!   in whatever order and by however many senders portions are sent. A portion after a position that the board has not
+//!   reached changes nothing and returns [`StoreError::SourceBehind`]. An item that is refused for good is
+//!   [done](Fate::Done); one that a later attempt may count [stops](Fate::Waits) its lane, and nothing after it in this
+//!   lane is counted. A new board has reached nothing, and joins a source with the first portion that
+//!   [may join](Portion::joins).
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed, or gets other
@@ -148,6 +155,8 @@ mod error;
 mod lifecycle;
 mod lines;
 mod place;
+mod portion;
+mod reached;
 mod receive;
 pub mod redis;
 mod redivision;
@@ -172,6 +181,8 @@ pub use lifecycle::Lifecycle;
 pub use lines::Lines;
 pub(crate) use place::compare_scores;
 pub use place::{Direction, NextTo, PageStart, Place, TextRange, ValuePlace, ValuesStart};
+pub use portion::{Fate, Passed, Portion};
+pub use reached::{LANES, Reached, lane_of};
 pub use redivision::CopyProgress;
 pub(crate) use rest::rest;
 pub use results::{
@@ -184,7 +195,8 @@ pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, Subject, Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, ModerationChange, ModerationList, Percentile, SourceNumber, Subject,
+    Timestamp, Value,
 };
 
 /// Returns an error if a read of this track must name a key, and does not.
@@ -269,6 +281,20 @@ pub trait Store: Lifecycle {
     /// increment is not refused for lack of memory, because it takes no more than the data that it replaces. If the
     /// subject is frozen, nothing is removed and the increment is rejected.
     async fn replace(&self, board: &Arc<Board>, increment: Increment) -> Result<Added>;
+
+    /// Counts portions of sources, each independently: see the contract. What a portion has counted before it met an
+    /// error counts. O(items) each, in steps of some hundred items.
+    ///
+    /// Returns [`StoreError::SourceBehind`] if the board has not reached the position after which the portion begins.
+    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
+        let refusal = || StoreError::Unsupported { detail: "this store takes no positions of a source yet".to_owned() };
+        portions.iter().map(|_| Err(refusal())).collect()
+    }
+
+    /// Returns what the board has reached of a source, or `None` if it has not joined it.
+    async fn reached(&self, _board: &Arc<Board>, _source: SourceNumber) -> Result<Option<Reached>> {
+        Ok(None)
+    }
 
     /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among
     /// equal scores.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{
     ArchiveTop, Board, BoardName, BoardTrack, Definition, EarlierRanks, Key, Metric, ModerationChange, ModerationList,
-    Percentile, PeriodLength, RankingKey, Season, Subject, Timestamp, Value,
+    Percentile, PeriodLength, RankingKey, Season, SourceNumber, Subject, Timestamp, Value,
 };
 use rolltop::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Compared, ContentsCursor, ContentsStep, Defined,
     Distribution, DualRun, IdCost, ImportBegun, ImportId, Increment, Keys, Lifecycle, Listing, Lookup, Merged,
-    Moderated, Page, PageStart, Piece, Removal, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery,
-    Standing, Status, Store, TableName, TextRange, Values, ValuesStart,
+    Moderated, Page, PageStart, Passed, Piece, Portion, Reached, Removal, Result, RetireStep, Rows, SheetId, Sheets,
+    SlotContents, SlotQuery, Standing, Status, Store, TableName, TextRange, Values, ValuesStart,
 };
 
 pub struct Altered {
@@ -190,6 +190,20 @@ impl Store for Altered {
             |(board, batch): (Arc<Board>, Batch)| (Arc::new(self.to.board(&board)), self.to.batch(&board, batch));
         let batches = batches.into_iter().map(alter).collect();
         self.store.add_all(batches).await.into_iter().map(|added| added.map(hide)).collect()
+    }
+
+    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
+        let alter = |(board, portion): &(Arc<Board>, Portion)| {
+            let key = self.to.key_of(board);
+            let in_ranking = |item: Increment| Increment { subject: item.subject.clone().in_ranking(key), ..item };
+            (Arc::new(self.to.board(board)), portion.clone().with_items(in_ranking))
+        };
+        let portions: Vec<_> = portions.iter().map(alter).collect();
+        self.store.pass(&portions).await
+    }
+
+    async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
+        self.store.reached(&Arc::new(self.to.board(board)), source).await
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {

@@ -2,6 +2,7 @@
 
 mod batches;
 mod damage;
+mod passing;
 mod restarts;
 mod rows;
 

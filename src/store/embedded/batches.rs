@@ -129,7 +129,7 @@ impl Embedded {
     }
 
     /// Plans what is left of a batch.
-    fn plan<'a>(
+    pub(super) fn plan<'a>(
         &self,
         editions: (&'a Board, usize),
         batch: &'a Batch,

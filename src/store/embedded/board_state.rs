@@ -1,6 +1,7 @@
 //! The state of one board in memory: that of each of its tracks, and what holds for all of them. It reads neither disk
 //! nor clock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::aggregate_state::Garbage;
@@ -12,8 +13,11 @@ use super::imports::Imports;
 use super::log_operations::LogOperations;
 use super::moderated::ModeratedSubjects;
 use super::track_data::{Advance, TrackData};
-use crate::board::{Board, Moderation, ModerationChange, Timestamp, Track, Window};
-use crate::store::{ClockTrust, Result, StoreError};
+use crate::board::{Board, Moderation, ModerationChange, SourceNumber, Timestamp, Track, Window};
+use crate::store::{ClockTrust, Reached, Result, StoreError};
+
+/// The approximate number of bytes that a board takes for a source, while all its lanes have reached the same position.
+const REACHED_BYTES: usize = 64;
 
 /// The state of one board in memory. One lock guards all tracks, so that a write changes all of them in one step.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(super) struct BoardState {
     pub ids: Ids,
     pub imports: Imports,
     pub moderated: ModeratedSubjects,
+    /// What the board has reached of each source that it has joined.
+    pub reached: BTreeMap<SourceNumber, Reached>,
     /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
@@ -52,6 +58,7 @@ impl BoardState {
             board,
             imports: Imports::default(),
             moderated: ModeratedSubjects::default(),
+            reached: BTreeMap::new(),
             trust: None,
             removed: false,
         }
@@ -204,11 +211,39 @@ impl BoardState {
         Some(moderation)
     }
 
+    /// Appends to the log what the board has reached of a source.
+    pub(super) fn log_reached(&self, source: SourceNumber, operations: &mut LogOperations) {
+        if let Some(reached) = self.reached.get(&source) {
+            // The operations before may belong to a track that the board no longer has when the log is read.
+            let mut own = LogOperations::of(self.board.edition().main().id());
+            own.reached(source, reached);
+            operations.append(&own);
+        }
+    }
+
+    /// Appends what the board has reached of sources, from one on: as many as have some bytes. Returns the next one.
+    pub(super) fn write_reached(
+        &self,
+        from: SourceNumber,
+        bytes: usize,
+        operations: &mut LogOperations,
+    ) -> Option<SourceNumber> {
+        let limit = operations.len() + bytes;
+        for (source, reached) in self.reached.range(from..) {
+            if operations.len() >= limit {
+                return Some(*source);
+            }
+            operations.reached(*source, reached);
+        }
+        None
+    }
+
     /// Returns the bytes that the board's data uses. O(tracks).
     pub(super) fn memory_bytes(&self) -> usize {
         self.tracks.iter().map(TrackData::memory_bytes).sum::<usize>()
             + self.ids.memory_bytes()
             + self.moderated.memory_bytes()
+            + self.reached.len() * REACHED_BYTES
     }
 
     /// Returns the data of all tracks that must be dropped without the lock.

@@ -45,16 +45,12 @@ pub(super) struct EntryApplication<'a> {
 impl<'a> EntryApplication<'a> {
     /// Applies an entry, and sets the outcomes of its items that are not counted.
     pub(super) fn apply(&mut self, outcomes: &mut [Outcome]) {
-        let (entry, now) = (self.entry, self.state.now().millis());
-        let is_known = self.fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now));
+        let (entry, is_known) = (self.entry, self.is_known());
         if self.board.editions().len() > 1 {
             return self.apply_to_editions(is_known, outcomes);
         }
-        let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
-        let excludes_import = replaces || entry.forgets();
-        let tracks = self.board.edition().tracks().len();
-        let left = (0..tracks).filter(|number| self.slot(*number).is_some()).count();
-        if left == 0 || replaces && left < tracks {
+        let replaces = self.replaces();
+        if self.is_too_late(replaces) {
             return self.refuse_as_too_late(is_known, outcomes);
         }
         let mut counted = entry.items.len();
@@ -64,7 +60,7 @@ impl<'a> EntryApplication<'a> {
         };
         if is_known {
             set(Outcome::Duplicate { score: None });
-        } else if excludes_import && self.state.imports.is_open() {
+        } else if (replaces || entry.forgets()) && self.state.imports.is_open() {
             set(Outcome::Rejected(Rejection::ImportOpen));
         } else if let Some(refused) = self.refusal() {
             set(Outcome::Rejected(refused));
@@ -89,6 +85,38 @@ impl<'a> EntryApplication<'a> {
                 self.state.imports.counted_sample();
             }
         }
+    }
+
+    /// Returns why the entry, on the board as it is now, would be refused before anything changes.
+    pub(super) fn refused_now(&self) -> Option<Rejection> {
+        let has_two = self.board.editions().len() > 1;
+        let is_too_late = match has_two {
+            true => self.missed().iter().all(Option::is_some),
+            false => self.is_too_late(self.replaces()),
+        };
+        if is_too_late || self.is_known() {
+            return None;
+        }
+        let excludes_import = self.entry.is_sample() || self.entry.forgets();
+        if excludes_import && self.state.imports.is_open() { Some(Rejection::ImportOpen) } else { self.refusal() }
+    }
+
+    /// Returns whether the entry's id was counted before.
+    fn is_known(&self) -> bool {
+        let now = self.state.now().millis();
+        self.fingerprint.is_some_and(|fingerprint| self.state.ids.is_recent(fingerprint, now))
+    }
+
+    /// Returns whether the entry is a sample, on a board with one edition.
+    fn replaces(&self) -> bool {
+        self.entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }))
+    }
+
+    /// Returns whether the only edition has no slot for the entry any more. A sample needs all.
+    fn is_too_late(&self, replaces: bool) -> bool {
+        let tracks = self.board.edition().tracks().len();
+        let left = (0..tracks).filter(|number| self.slot(*number).is_some()).count();
+        left == 0 || replaces && left < tracks
     }
 
     /// Applies an entry to a board with two editions.

@@ -5,7 +5,7 @@ use super::edition_counts::EditionCounts;
 use super::fingerprint::Fingerprint;
 use super::import_progress::Progress;
 use super::last_seen::LastSeen;
-use crate::board::{Epoch, Generation, Mark, Moderation, TrackId};
+use crate::board::{Epoch, Generation, Mark, Moderation, SourceNumber, TrackId};
 use crate::store::{ImportId, MAX_EDITIONS, SheetId};
 
 pub(super) const TRACK: u8 = 1;
@@ -36,6 +36,7 @@ pub(super) const COUNTS: u8 = 25;
 pub(super) const MODERATED: u8 = 26;
 pub(super) const SHEET: u8 = 27;
 pub(super) const EARLIER: u8 = 28;
+pub(super) const REACHED: u8 = 29;
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,8 @@ pub(super) enum LogOperation<'a> {
     Sheet { id: SheetId, text: &'a str },
     /// The first ranks of the track as they were at this time, encoded, or `None` if they are not known.
     Earlier { at: i64, lines: Option<&'a [u8]> },
+    /// What the board has reached of a source, in the stored form.
+    Reached { source: SourceNumber, text: &'a str },
     /// A reading of the system clock.
     Clock(ClockRecord),
     /// The time of the simulated clock.

@@ -41,6 +41,7 @@
 //! Sheet     id as text, text
 //! Earlier   time (8 bytes); 0 if the ranks then are not known, or 1 and the length (varint) of the lines: each is a rank
 //!           (varint) and a subject, which is empty if it was removed
+//! Reached   number of the source (varint), stored form of what is reached
 //! ```
 //!
 //! Integers are little-endian. A text is its length as a varint, then its bytes.
@@ -55,8 +56,8 @@ use super::import_progress::Progress;
 use super::last_seen::LastSeen;
 pub(super) use super::log_operation::LogOperation;
 use super::log_operation::*;
-use crate::board::{EarlierRanks, Epoch, Generation, Mark, Moderation, TrackId};
-use crate::store::{ImportId, MAX_EDITIONS, SheetId};
+use crate::board::{EarlierRanks, Epoch, Generation, Mark, Moderation, SourceNumber, TrackId};
+use crate::store::{ImportId, MAX_EDITIONS, Reached, SheetId};
 
 /// The length of the [`LogOperation::Track`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -277,6 +278,12 @@ impl LogOperations {
         self.bytes.push(SHEET);
         self.text(&id.to_string());
         self.text(text);
+    }
+
+    pub(super) fn reached(&mut self, source: SourceNumber, reached: &Reached) {
+        self.bytes.push(REACHED);
+        self.unsigned(source.0.into());
+        self.text(&reached.text());
     }
 
     pub(super) fn earlier_ranks(&mut self, ranks: &EarlierRanks) {

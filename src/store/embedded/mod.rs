@@ -65,6 +65,7 @@ mod metrics;
 mod moderated;
 mod numbering;
 mod options;
+mod passing;
 mod pool;
 mod ranking;
 mod ranking_reads;

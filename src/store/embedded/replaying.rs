@@ -3,6 +3,7 @@
 use super::board_state::BoardState;
 use super::log_operations::LogOperation;
 use crate::board::{Sketch, Timestamp};
+use crate::store::Reached;
 
 /// Applies an operation to the track with this number; `None` stands for a track that the board no longer has, of which
 /// only operations that are about the whole board are applied. Operations of the store itself change nothing.
@@ -30,6 +31,10 @@ pub(super) fn replay(
             }
         }
         LogOperation::Moderated { subject, moderation } => state.moderated.restore(subject, moderation),
+        LogOperation::Reached { source, text } => {
+            let reached = Reached::parse(text).ok_or("what is reached of a source is not valid")?;
+            state.reached.insert(source, reached);
+        }
         operation => {
             if let Some(number) = number {
                 return replay_in_track(state, number, operation);
@@ -78,6 +83,7 @@ fn replay_in_track(state: &mut BoardState, number: usize, operation: LogOperatio
         | LogOperation::ImportEnded { .. }
         | LogOperation::Counts { .. }
         | LogOperation::Moderated { .. }
+        | LogOperation::Reached { .. }
         | LogOperation::Sheet { .. }
         | LogOperation::Track(_)
         | LogOperation::Editions { .. }

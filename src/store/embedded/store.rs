@@ -15,14 +15,14 @@ use super::memory::{Demand, Level, Room};
 use super::rows::RowChange;
 use super::{Awaited, Embedded, audit, ranking_reads, slot_reads};
 use crate::board::{
-    Board, BoardName, BoardTrack, EarlierRanks, Moderation, ModerationChange, ModerationList, Percentile, Subject,
-    Timestamp, Value,
+    Board, BoardName, BoardTrack, EarlierRanks, Moderation, ModerationChange, ModerationList, Percentile, SourceNumber,
+    Subject, Timestamp, Value,
 };
 use crate::store::{
     Added, AuditCursor, AuditStep, Batch, Compared, ContentsCursor, ContentsStep, Defined, Distribution, DualRun,
-    ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart, Piece, Removal,
-    Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    TableName, TextRange, Values, ValuesStart,
+    ImportBegun, ImportId, Increment, Keys, Listing, Lookup, Merged, Moderated, Page, PageStart, Passed, Piece,
+    Portion, Reached, Removal, Removing, Result, RetireStep, Rows, SheetId, Sheets, SlotContents, SlotQuery, Standing,
+    Status, Store, StoreError, TableName, TextRange, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -258,6 +258,17 @@ impl Store for Embedded {
         }
         let waited = self.journal().wait_all(tickets).await;
         added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
+    }
+
+    async fn pass(&self, portions: &[(Arc<Board>, Portion)]) -> Vec<Result<Passed>> {
+        self.pass_portions(portions).await
+    }
+
+    async fn reached(&self, board: &Arc<Board>, source: SourceNumber) -> Result<Option<Reached>> {
+        let reached = self.with_state(board, |state, _| state.reached.get(&source).cloned())?;
+        // Whoever reads it may delete what comes before from the log.
+        self.journal().wait(self.journal().ticket_for_all_appended()).await?;
+        Ok(reached)
     }
 
     async fn page_from(&self, track: &BoardTrack, start: &PageStart, limit: u32) -> Result<Page> {

@@ -10,7 +10,7 @@ use super::entries::{EntryApplication, outcome_outside_windows};
 use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::hashed_name::HashedName;
 use super::log_operations::LogOperations;
-use super::memory::Room;
+use super::memory::{Level, Room};
 use super::ranking_reads;
 use super::track_data::TrackData;
 use crate::board::{Board, Change, Frame, Timestamp, Window};
@@ -128,6 +128,49 @@ impl<'a> BatchApplication<'a> {
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
         let others = board.written_tracks()[1..].iter().map(|track| LogOperations::of(track.id())).collect();
         Self { board, batch, answered, plan, names, fingerprints, undone, others, next: (0, 0) }
+    }
+
+    /// Returns which items would be refused if everything was applied now, so that their lanes have to stop there:
+    /// `stops` says which refusals that are. Returns `None` if it depends on the items before. Nothing else is refused
+    /// for such a reason then.
+    pub(super) fn stopping_items(
+        &mut self,
+        state: &mut BoardState,
+        room: Room,
+        stops: impl Fn(usize, Rejection) -> bool,
+    ) -> Option<Vec<(usize, Rejection)>> {
+        let mut stopping = self.plan.rejected.clone();
+        let ranked =
+            state.tracks[..self.board.written_tracks().len()].iter().filter(|data| data.holdings.traits.ranked);
+        let subjects = ranked.map(|data| data.holdings.subjects.len()).max().unwrap_or(0);
+        let is_crowded = subjects >= room.max_subjects;
+        if !is_crowded && subjects + self.plan.entries.len() > room.max_subjects {
+            return None;
+        }
+        if is_crowded || room.level != Level::Free || state.imports.is_open() {
+            let mut fingerprints = self.fingerprints.iter();
+            let mut nothing = LogOperations::of_store();
+            for (entry, name) in self.plan.entries.iter().zip(&self.names) {
+                let application = EntryApplication {
+                    entry,
+                    name: *name,
+                    fingerprint: entry.id.and_then(|_| fingerprints.next()).copied(),
+                    board: self.board,
+                    state,
+                    room,
+                    operations: &mut nothing,
+                    others: &mut [],
+                    increments: &self.batch.increments,
+                    answered: self.answered,
+                };
+                if let Some(refusal) = application.refused_now() {
+                    stopping.extend(entry.items.iter().map(|item| (*item, refusal)));
+                }
+            }
+        }
+        stopping.retain(|(item, reason)| stops(*item, *reason));
+        stopping.sort_unstable_by_key(|(item, _)| *item);
+        Some(stopping)
     }
 
     /// Applies the next portion to a board that has been advanced. Returns whether the batch is done.

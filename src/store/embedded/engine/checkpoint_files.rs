@@ -9,7 +9,7 @@ use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdent
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
 use super::checkpointer::{CheckpointError, Checkpointer, entry_of};
-use crate::board::{Board, Generation, TrackId};
+use crate::board::{Board, Generation, SourceNumber, TrackId};
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
 const SMALL_BUCKET: usize = 4_096;
@@ -124,6 +124,13 @@ impl Checkpointer {
                 last = state.moderated.write_portion(last.as_deref(), PORTION, operations);
                 last.is_some()
             })? {}
+            let mut next = Some(SourceNumber(0));
+            while let Some(from) = next {
+                next = blocks.take(|state, operations| state.write_reached(from, PORTION, operations))?;
+                if !blocks.operations.is_empty() {
+                    blocks.write()?;
+                }
+            }
         }
         let mut after = None;
         loop {

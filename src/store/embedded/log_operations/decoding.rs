@@ -1,6 +1,6 @@
 //! The decoding of operations.
 
-use crate::board::{Epoch, Generation, Moderation, TrackId};
+use crate::board::{Epoch, Generation, Moderation, SourceNumber, TrackId};
 use crate::store::embedded::clock::ClockRecord;
 use crate::store::embedded::codec::{Damaged, Reader};
 use crate::store::embedded::edition_counts::EditionCounts;
@@ -150,6 +150,10 @@ impl<'a> Decoder<'a> {
                 LogOperation::Moderated { subject, moderation: Moderation::of_letters(letters).ok_or(Damaged)? }
             }
             EARLIER => LogOperation::Earlier { at: self.reader.i64()?, lines: self.reader.optional(Reader::bytes)? },
+            REACHED => LogOperation::Reached {
+                source: u32::try_from(self.reader.unsigned()?).map(SourceNumber).map_err(|_| Damaged)?,
+                text: self.reader.text()?,
+            },
             code => return Err(OperationError::Unknown(code)),
         })
     }

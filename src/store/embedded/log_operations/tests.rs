@@ -1,4 +1,5 @@
 use super::*;
+use crate::board::Position;
 
 const IMPORT: ImportId = ImportId(u64::MAX - 1);
 const PROGRESS: Progress = Progress { through: (1 << 40) - 2, partial: (1 << 40) - 1, done: 999 };
@@ -47,6 +48,7 @@ fn sample() -> LogOperations {
     operations.sampled(false, 8, 9);
     operations.events(3, 1);
     operations.sampled(true, 8, 9);
+    operations.reached(SourceNumber(u32::MAX), &Reached::evenly(Position::MAX));
     operations
 }
 
@@ -100,6 +102,7 @@ fn log_operations_round_trip() {
             LogOperation::Sampled { any: true },
             LogOperation::DefinedAt { at: 8 },
             LogOperation::Advanced { now: 9 },
+            LogOperation::Reached { source: SourceNumber(u32::MAX), text: "ffffffffffffffffffffffffffffffff" },
         ]
     );
     assert_eq!(LogOperations::of(TrackId(7)).len(), HEADER);

@@ -14,6 +14,7 @@ mod editions;
 mod faults;
 mod importing;
 mod movement;
+mod passing;
 mod seasons;
 
 use std::collections::BTreeMap;

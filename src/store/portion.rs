@@ -1,0 +1,291 @@
+//! Portions of a source's log, and the steps in which a store counts one.
+//!
+//! A step is a compare-and-set: if the board has [reached](Reached) exactly this much of the source, count these items
+//! and have it reach that much, all at once; otherwise do nothing, and say what it has reached. So of a portion that is
+//! repeated, comes out of order or from two senders, or follows a crash at any point, each item is counted once. A
+//! [`Walk`] divides a portion into steps. It leaves no holes: what is counted of a lane is always a prefix.
+
+use std::ops::Range;
+
+use super::reached::{LANES, Reached, lane_of};
+use super::{Batch, Increment, Outcome, Rejection, Result, StoreError};
+use crate::board::{Frame, Position, SourceNumber, Timestamp};
+
+/// An item that is too early by more than this, in milliseconds, is refused for good. One that is early by less waits for
+/// its time: the clocks of two machines differ, but not by this much.
+const TOO_FAR_AHEAD: i64 = 3_600_000;
+
+/// Consecutive items of a source's log, as far as they are for one board.
+#[derive(Clone, Debug)]
+pub struct Portion {
+    source: SourceNumber,
+    joins: bool,
+    after: Position,
+    through: Position,
+    positions: Vec<Position>,
+    batch: Batch,
+}
+
+impl Portion {
+    /// Returns the portion of a source with the positions after one, and up to another one. `items` are those of the
+    /// board, in their order. Returns `None` if their positions do not increase, or are not within the portion.
+    pub fn new(
+        source: SourceNumber,
+        (after, through): (Position, Position),
+        items: impl IntoIterator<Item = (Position, Increment)>,
+    ) -> Option<Self> {
+        let (positions, increments): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        let is_within = positions.first().is_none_or(|first| after < *first)
+            && positions.last().is_none_or(|last| *last <= through)
+            && positions.is_sorted_by(|one, next| one < next);
+        let batch = Batch { increments, return_scores: false };
+        (is_within && after <= through).then_some(Self { source, joins: false, after, through, positions, batch })
+    }
+
+    /// Returns the same portion for a board that begins with it, if the board has reached nothing of the source yet.
+    #[must_use]
+    pub fn joining(self) -> Self {
+        Self { joins: true, ..self }
+    }
+
+    /// Returns the source.
+    pub fn source(&self) -> SourceNumber {
+        self.source
+    }
+
+    /// Returns the position up to which the portion goes.
+    pub fn through(&self) -> Position {
+        self.through
+    }
+
+    /// Returns the items, in their order.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// Returns the same portion with other items at the same positions.
+    #[must_use]
+    pub fn with_items(self, change: impl FnMut(Increment) -> Increment) -> Self {
+        let increments = self.batch.increments.into_iter().map(change).collect();
+        Self { batch: Batch { increments, return_scores: false }, ..self }
+    }
+}
+
+/// What became of an item of a portion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was handled now, and is never handled again.
+    Done(Outcome),
+    /// It was handled before.
+    Repeated,
+    /// It was not handled, and neither is what follows in its lane: for this reason if it is the one that stopped the
+    /// lane. The portion is to be sent again later.
+    Waits(Option<Rejection>),
+}
+
+/// The result of a [`Portion`].
+#[derive(Debug)]
+pub struct Passed {
+    /// The frame of the last step, if there was one.
+    pub frame: Option<Frame>,
+    /// What became of each item, in their order.
+    pub fates: Vec<Fate>,
+    /// What the board has reached of the source: if no item waits, at least the end of the portion.
+    pub reached: Reached,
+    /// The error that ended the portion after some of its steps. What was done until then counts.
+    pub failure: Option<StoreError>,
+}
+
+/// Items to count at once.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// The items, in their order. There may be none.
+    pub batch: Batch,
+    /// What the board must have reached. `None`: it must not have joined.
+    pub from: Option<Reached>,
+    /// What the board has reached then.
+    pub to: Reached,
+    /// The index of each item in the portion.
+    items: Vec<usize>,
+}
+
+impl Step {
+    /// Returns whether an item that is refused stops its lane, because another attempt may count it. `latest` is the
+    /// latest time that an item may have now.
+    pub(super) fn stops(&self, item: usize, reason: Rejection, latest: Timestamp) -> bool {
+        match reason {
+            Rejection::MemoryFull | Rejection::TooManySubjects | Rejection::ImportOpen => true,
+            Rejection::TooEarly => {
+                let at = self.batch.increments[item].at;
+                at.is_some_and(|at| at.millis().saturating_sub(latest.millis()) <= TOO_FAR_AHEAD)
+            }
+            Rejection::TooLate
+            | Rejection::OutOfRange
+            | Rejection::TooManyKeys
+            | Rejection::SubjectFrozen
+            | Rejection::WrongPeriod => false,
+        }
+    }
+}
+
+/// How far a portion is counted, and in which steps it goes on.
+#[derive(Debug)]
+pub(super) struct Walk<'p> {
+    portion: &'p Portion,
+    /// The indexes of the items, lane by lane.
+    order: Vec<usize>,
+    lanes: [LaneWalk; LANES],
+    reached: Reached,
+    has_joined: bool,
+    fates: Vec<Fate>,
+}
+
+/// The items of a lane.
+#[derive(Clone, Debug)]
+struct LaneWalk {
+    /// Their places in `order`.
+    places: Range<usize>,
+    /// The place of the first one that the board has not reached.
+    next: usize,
+    /// The place of the item that is held, or the end.
+    end: usize,
+    /// The position that the lane has reached when all items before that are counted.
+    to: Position,
+}
+
+impl<'p> Walk<'p> {
+    /// Begins with what the board has reached. `None` stands for a board that has not joined the source.
+    ///
+    /// Returns [`StoreError::SourceBehind`] if there is a hole between that and the portion.
+    pub(super) fn new(portion: &'p Portion, reached: Option<Reached>) -> Result<Self> {
+        let lane_of_item: Vec<_> = portion.batch.increments.iter().map(|item| lane_of(&item.subject)).collect();
+        let mut order: Vec<_> = (0..lane_of_item.len()).collect();
+        // A stable sort: a lane has its items in their order.
+        order.sort_by_key(|item| lane_of_item[*item]);
+        let mut start = 0;
+        let lanes = std::array::from_fn(|lane| {
+            let len = order[start..].iter().take_while(|item| lane_of_item[**item] == lane).count();
+            let places = start..start + len;
+            start = places.end;
+            LaneWalk { next: places.start, end: places.end, places, to: portion.through }
+        });
+        let fates = vec![Fate::Waits(None); order.len()];
+        let from = Reached::evenly(portion.after);
+        let mut walk = Self { portion, order, lanes, reached: from, has_joined: false, fates };
+        walk.meet(reached)?;
+        Ok(walk)
+    }
+
+    /// Goes on from what the board has reached, which is not what was expected.
+    pub(super) fn meet(&mut self, reached: Option<Reached>) -> Result<()> {
+        let reached = match reached {
+            Some(reached) => reached,
+            // What was counted is gone, with the note that it was.
+            None if self.has_joined || !self.portion.joins => return Err(StoreError::SourceBehind { at: None }),
+            None => return Ok(()),
+        };
+        if reached.least() < self.portion.after {
+            return Err(StoreError::SourceBehind { at: Some(reached.least()) });
+        }
+        (self.reached, self.has_joined) = (reached, true);
+        // It may be less than before: a server can lose its latest writes.
+        self.lanes.iter_mut().for_each(|lane| lane.next = lane.places.start);
+        for item in self.take_reached() {
+            if matches!(self.fates[item], Fate::Waits(_)) {
+                self.fates[item] = Fate::Repeated;
+            }
+        }
+        for lane in &mut self.lanes {
+            // Somebody else has counted what was held.
+            if lane.end < lane.next {
+                (lane.end, lane.to) = (lane.places.end, self.portion.through);
+            }
+            for item in &self.order[lane.next..lane.end] {
+                self.fates[*item] = Fate::Waits(None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the items from what is left that the board has reached, and returns them.
+    fn take_reached(&mut self) -> Vec<usize> {
+        let mut taken = Vec::new();
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            let through = self.reached.in_lane(number);
+            let left = &self.order[lane.next..lane.places.end];
+            let reached = left.partition_point(|item| self.portion.positions[*item] <= through);
+            taken.extend(&left[..reached]);
+            lane.next += reached;
+        }
+        taken
+    }
+
+    /// Returns the next step, or `None` if there is nothing left to do. It has whole lanes, as many as have at most
+    /// `most` items together, or else the first `most` items of one lane, and at least one.
+    pub(super) fn next(&self, most: usize) -> Option<Step> {
+        let (mut items, mut raised) = (Vec::<usize>::new(), Vec::new());
+        for (number, lane) in self.lanes.iter().enumerate() {
+            let left = &self.order[lane.next..lane.end];
+            let is_left = !left.is_empty() || self.reached.in_lane(number) < lane.to;
+            if !is_left && self.has_joined {
+                continue;
+            }
+            if items.len() + left.len() <= most {
+                items.extend(left);
+                raised.push((number, lane.to));
+            } else if items.is_empty() {
+                let (some, rest) = left.split_at(most.clamp(1, left.len()));
+                items.extend(some);
+                raised.push((number, rest.first().map_or(lane.to, |next| self.before(*next))));
+            }
+        }
+        if raised.is_empty() {
+            return None;
+        }
+        items.sort_unstable();
+        let increments = items.iter().map(|item| self.portion.batch.increments[*item].clone()).collect();
+        Some(Step {
+            batch: Batch { increments, return_scores: false },
+            from: self.has_joined.then(|| self.reached.clone()),
+            to: self.reached.raised(raised),
+            items,
+        })
+    }
+
+    /// Returns the position of the item before this one: everything up to it may be counted without it.
+    fn before(&self, item: usize) -> Position {
+        item.checked_sub(1).map_or(self.portion.after, |before| self.portion.positions[before])
+    }
+
+    /// Records that a step was done, with the outcomes of its items.
+    pub(super) fn did(&mut self, step: Step, outcomes: impl IntoIterator<Item = Outcome>) {
+        for (item, outcome) in step.items.iter().zip(outcomes) {
+            self.fates[*item] = Fate::Done(outcome);
+        }
+        (self.reached, self.has_joined) = (step.to, true);
+        self.take_reached();
+    }
+
+    /// Records that an item of a step, which was not done, cannot be counted now. It waits, and so does what follows in
+    /// its lane.
+    pub(super) fn hold(&mut self, step: &Step, item: usize, reason: Rejection) {
+        let item = step.items[item];
+        let to = self.before(item);
+        let lane = &mut self.lanes[lane_of(&self.portion.batch.increments[item].subject)];
+        let at = lane.next + self.order[lane.next..lane.end].partition_point(|own| *own < item);
+        if at < lane.end {
+            // One that was held before may follow.
+            self.order[at..lane.places.end].iter().for_each(|own| self.fates[*own] = Fate::Waits(None));
+            self.fates[item] = Fate::Waits(Some(reason));
+            (lane.end, lane.to) = (at, to);
+        }
+    }
+
+    /// Returns the result. `failure` is what ended the walk, if it did not come to its end.
+    pub(super) fn finish(self, frame: Option<Frame>, failure: Option<StoreError>) -> Passed {
+        Passed { frame, fates: self.fates, reached: self.reached, failure }
+    }
+}
+
+#[cfg(test)]
+mod tests;
